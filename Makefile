@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-best-response bench-learning-curves bench-holdem bench-large bench-partial \
+	bench-best-response bench-large bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
 
 help:
@@ -20,8 +20,6 @@ help:
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
-	@echo "make bench-learning-curves  learned best responses, round by round"
-	@echo "make bench-holdem    best responses in limit hold'em; goes on where it was stopped"
 	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
@@ -93,38 +91,31 @@ test-slow: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m slow
 
 bench: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.cfr
+	$(BIN)/python -m benchmarks cfr
 
 bench-players: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.players
+	$(BIN)/python -m benchmarks players
 
 bench-sampling: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.sampling
+	$(BIN)/python -m benchmarks sampling
 
 bench-best-response: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.best_response
-
-bench-learning-curves: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.learning_curves
-
-bench-holdem: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.holdem
+	$(BIN)/python -m benchmarks best_response
 
 bench-large: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.large
+	$(BIN)/python -m benchmarks large
 
 bench-partial: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.partial
-	$(BIN)/python -m benchmarks.partial_loss
+	$(BIN)/python -m benchmarks partial
 
 bench-uncompiled: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.uncompiled
+	$(BIN)/python -m benchmarks uncompiled
 
 bench-resolving: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.resolving
+	$(BIN)/python -m benchmarks resolving
 
 bench-deep: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks.deep
+	$(BIN)/python -m benchmarks deep
 
 fuzz-moves: $(VENV)/.installed-test
 	$(BIN)/python -m tests.fuzz.moves

@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import PRESETS
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.policies.conversions import behaviour_from_reach
-from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.sequence_form.layout import SequenceForm, build
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 FLAGS = ("-O3", "-march=native", "-shared", "-fPIC")
 

@@ -1,160 +1,136 @@
-"""Full-width solvers against their peers: facts as JSON lines, then a table.
-
-Run `python -m benchmarks.cfr --help`. See docs/benchmarks.md for what is measured.
-"""
+"""Full-width solvers against their peers. See docs/benchmarks.md."""
 
 import argparse
-import contextlib
-import statistics
-import sys
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
-from benchmarks import cfr_tables, peers
-from benchmarks.frame import Benchmark, Parser, Row, goofspiel, say
-from benchmarks.solver_run import Ask, OpenRun, RunError, in_a_process
+from benchmarks.document import Column, count, ratio, spaced
+from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.race import Plan, failures, lines, race
 
-# Short names of the default games; any OpenSpiel string will do in their place.
-GAMES = {
-    "kuhn_poker": "kuhn_poker",
-    "leduc_poker": "leduc_poker",
-    "goofspiel4": goofspiel(4),
-    "goofspiel5": goofspiel(5),
-    "liars_dice4": "liars_dice(numdice=1,dice_sides=4)",
-    "liars_dice": "liars_dice",
+GAMES = ("kuhn", "leduc", "goofspiel4", "goofspiel5", "liars_dice4", "liars_dice6")
+# The yardstick stands beside the one that is held to it.
+SOLVERS = tuple(
+    "cfr+ c cfr+/float32 cfr lcfr dcfr pcfr+ pdcfr+ lp openspiel-cpp openspiel-python "
+    "openspiel-jax liteefg".split()
+)
+OPTIONS = {
+    "games": Option(GAMES, "short names, or OpenSpiel strings"),
+    "solvers": Option(SOLVERS, "or any algorithm of `compare`; /float32 behind it"),
+    "seconds": Option(10.0, "solving budget before NashConv is taken"),
+    "repeats": Option(3, "interleaved windows for iterations/s"),
+    "window": Option(
+        None, "seconds of one (default: a fifth of --seconds)", kind=float
+    ),
 }
 
 
-class Plan(NamedTuple):
-    """How much is measured, the same for every solver.
-
-    Attributes:
-      budget_seconds: of the solve that NashConv is taken after.
-      repeats: windows in which iterations/s are counted.
-      window_seconds: of one window.
-    """
-
-    budget_seconds: float
-    repeats: int
-    window_seconds: float
-
-
-def _add_options(parser: Parser) -> None:
-    parser.games(GAMES)
-    words = "or any algorithm of spiel_cr, with /float32 behind it for single precision"
-    parser.strings("--solvers", peers.default_solvers(), words, metavar="SOLVER")
-    parser.number("--seconds", 10.0, "solving budget before NashConv is taken")
-    parser.number("--repeats", 3, "interleaved windows for iterations/s")
-    parser.number("--window", None, "seconds of one; default: a fifth of --seconds")
-
-
-def _measure(options: argparse.Namespace) -> Iterator[Row]:
+def _plan(options: argparse.Namespace) -> Iterator[Row]:
     window = options.window or options.seconds / 5
     plan = Plan(options.seconds, options.repeats, window)
-    for name in options.games:
-        game = GAMES.get(name, name)
-        for row in measure_game(name, game, options.solvers, plan, in_a_process):
-            yield {**plan._asdict(), **row}
+    for game in options.games:
+        yield {"game": game, "solvers": options.solvers, "plan": plan}
 
 
-def _failures(rows: Sequence[Row]) -> Iterator[str]:
-    """What is broken of this project itself."""
+def _compared(rows: Sequence[Row]) -> list[Row]:
+    """Lines with the yardstick and the fastest bundled solver of their game."""
+    found = []
+    for line in lines(rows):
+        its = [other for other in lines(rows) if other["game"] == line["game"]]
+        found.append(
+            {**line, "c": _fastest(its, "c"), "bundled": _fastest(its, "openspiel")}
+        )
+    return found
+
+
+def _summary(rows: Sequence[Row]) -> list[Row]:
+    """Of each game the line of cfr+, and the best NashConv of each side."""
+    found = []
     for row in rows:
-        own = row["family"] == "spiel_cr" and "missing" in row
-        if own or not row.get("agrees", True):
-            reason = row.get("missing", "the C reference and spiel_cr disagree")
-            yield f"{row['name']}, {row['solver']}: {reason}"
+        its = _compared([row])
+        sides = {
+            side: [
+                line
+                for line in its
+                if line["iterative"] and (line["family"] == "spiel_cr") == ours
+            ]
+            for side, ours in (("mine", True), ("others", False))
+        }
+        line = next((x for x in sides["mine"] if x["solver"] == "cfr+"), {})
+        best = {side: _best(them) for side, them in sides.items()}
+        slowest = max((x.get("compile_seconds", 0.0) for x in sides["mine"]), default=0)
+        found.append({**line, **best, "game": row["game"], "slowest": slowest})
+    return found
 
 
-def measure_game(
-    name: str, game: str, solvers: Sequence[str], plan: Plan, open_run: OpenRun
-) -> list[Row]:
-    """Measures all solvers on one game.
-
-    Building and compiling happen one after another; iterations/s are counted in turns,
-    one window of every solver in each round, so that the noise of a shared machine hits
-    all alike; then each solves for the whole budget. Processes that wait are idle.
-
-    Args:
-      name: for tables.
-      game: OpenSpiel string.
-      solvers: names as in `peers.find`.
-      plan: budgets.
-      open_run: `in_a_process`, or `here` to stay in this process.
-
-    Returns:
-      One row of facts for each solver; `missing` in it says why there are no figures.
-    """
-    rows = [_row(name, game, solver) for solver in solvers]
-    with contextlib.ExitStack() as stack:
-        runs = [
-            (row, stack.enter_context(open_run(game, row["solver"]))) for row in rows
-        ]
-        for row, ask in runs:
-            say(f"{name}: {row['solver']}: build, compile")
-            _attempt(row, ask, "prepare")
-        for turn in range(plan.repeats):
-            say(f"{name}: round {turn + 1} of {plan.repeats}")
-            for row, ask in runs:
-                if row["iterative"]:
-                    _attempt(row, ask, "rate", plan.window_seconds)
-        for row, ask in runs:
-            say(f"{name}: {row['solver']}: solve")
-            _attempt(row, ask, "solve", plan.budget_seconds)
-    return [_with_rates(row) for row in rows]
+def _fastest(rows: Sequence[Row], family: str) -> Row:
+    """The line of a family with most iterations/s; empty if there is none."""
+    able = [row for row in rows if row["family"] == family and "rate" in row]
+    return max(able, key=lambda row: row["rate"], default={})
 
 
-def _row(name: str, game: str, solver: str) -> Row:
-    # None of the solvers is random, so no seed is used.
-    row: Row = {"name": name, "game": game, "solver": solver, "seed": None}
-    try:
-        return {**row, **peers.find(solver).facts()}
-    except ValueError as error:
-        row |= {"title": solver, "family": "spiel_cr", "dtype": "", "iterative": True}
-        return {**row, "missing": f"ValueError: {error}"}
+def _best(rows: Sequence[Row]) -> Row:
+    """The line with the least NashConv; empty if there is none."""
+    able = [row for row in rows if "nash_conv" in row]
+    return min(able, key=lambda row: row["nash_conv"], default={})
 
 
-def _attempt(row: Row, ask: Ask, method: str, *seconds: float) -> None:
-    """Adds what one measurement gave to a row, unless something is missing."""
-    if "missing" in row:
-        return
-    try:
-        answer = ask(method, *seconds)
-    except Exception as error:  # Whatever a peer raises must not stop the others.
-        known = isinstance(error, RunError)
-        row["missing"] = str(error) if known else f"{type(error).__name__}: {error}"
-        say(f"{row['name']}: {row['solver']}: {row['missing']}")
-        return
-    if method == "rate":
-        row.setdefault("rates", []).append(answer["iterations"] / answer["seconds"])
-    else:
-        row.update(answer)
+def _to(base: str) -> Callable[[Mapping[str, Any]], str]:
+    return lambda row: ratio(row["rate"], row[base].get("rate"))
 
 
-def _with_rates(row: Row) -> Row:
-    """The row with what its windows say together."""
-    if "rates" not in row:
-        return row
-    rates = row["rates"]
-    return {
-        **row,
-        "iterations_per_second": statistics.median(rates),
-        "iterations_per_second_min": min(rates),
-        "iterations_per_second_max": max(rates),
-    }
+def _notes(row: Mapping[str, Any]) -> str:
+    """Why there are no figures; whether the yardstick measures the same thing."""
+    if "agrees" not in row:
+        return row.get("missing", "")
+    verdict = "agrees with cfr+" if row["agrees"] else "DOES NOT agree with cfr+"
+    noise = ", with noise on the payoffs, which breaks ties" if row["generic"] else ""
+    return f"{verdict}: after 50 iterations {row['disagreement']:.0e} apart{noise}"
 
 
+_SUMMARY: dict[str, Column] = {
+    "game": "{game}",
+    "spiel_cr cfr+, iterations/s": count("rate"),
+    "÷ C": _to("c"),
+    "÷ best bundled": lambda row: f"{_to('bundled')(row)} ({row['bundled']['solver']})",
+    "best spiel_cr NashConv": "{mine[nash_conv]:.2e} ({mine[solver]})",
+    "best other NashConv": "{others[nash_conv]:.2e} ({others[solver]})",
+    "compile_game, s": "{compile_game_seconds:.2f}",
+    "slowest jit, s": "{slowest:.2f}",
+}
+_ALL: dict[str, Column] = {
+    "solver": "{title}",
+    "arithmetic": "{dtype}",
+    "build, s": "{build_seconds:.2f}",
+    "compile, s": "{compile_seconds:.2f}",
+    "iterations/s (least to most)": lambda row: (
+        f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
+    ),
+    "÷ C": _to("c"),
+    "÷ best bundled": _to("bundled"),
+    "iterations solved": lambda row: (
+        spaced(row["iterations"]) if row["iterative"] else "–"
+    ),
+    "in, s": "{seconds:.2f}",
+    "NashConv": "{nash_conv:.2e}",
+    "peak memory (at start), MiB": "{peak_mib:.0f} ({start_mib:.0f})",
+    "notes": _notes,
+}
 BENCHMARK = Benchmark(
     "cfr",
     "Measure spiel_cr's full-width solvers beside their peers.",
-    _add_options,
-    _measure,
-    cfr_tables.markdown,
-    tables="benchmark",
-    page="benchmarks.md",
-    failures=_failures,
-    group=lambda row: row["name"],
+    "benchmarks.md",
+    OPTIONS,
+    {
+        "race": Part(
+            race,
+            _plan,
+            (
+                Table("NashConv after equal seconds.", _SUMMARY, lines=_summary),
+                Table("All solvers.", _ALL, 2, _compared, "game"),
+            ),
+            budget=("solvers", "plan"),
+        )
+    },
+    failures=failures,
 )
-
-if __name__ == "__main__":
-    sys.exit(BENCHMARK.main())

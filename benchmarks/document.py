@@ -1,14 +1,18 @@
-"""Tables and pictures of documents: entries, the marks around tables, bands of curves.
+"""Tables and pictures of documents: entries, the marks around tables, curves.
 
 Pictures need matplotlib.
 """
 
-import argparse
 import pathlib
+import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
+from spiel_cr.eval.reporting.plots import picture
+
 Column: TypeAlias = str | Callable[[Mapping[str, Any]], str]
+# Points of curves, by the titles of panels and by labels.
+Panels: TypeAlias = Mapping[str, Mapping[str, Sequence[tuple[float, float]]]]
 
 
 class Marks(NamedTuple):
@@ -23,19 +27,6 @@ def marks(name: str) -> Marks:
     return Marks(f"<!-- {name} tables: begin -->", f"<!-- {name} tables: end -->")
 
 
-def grid(head: Sequence[str], body: Sequence[Sequence[str]], *, labels: int = 1) -> str:
-    """A Markdown table.
-
-    Args:
-      head: titles of the columns.
-      body: entries, line by line.
-      labels: columns of words, the first ones; the others hold numbers, to the right.
-    """
-    align = ["---"] * labels + ["---:"] * (len(head) - labels)
-    lines = [f"| {' | '.join(entries)} |" for entries in (head, align, *body)]
-    return "\n".join(lines) + "\n"
-
-
 def table(
     rows: Iterable[Mapping[str, Any]], columns: Mapping[str, Column], *, labels: int = 1
 ) -> str:
@@ -45,11 +36,13 @@ def table(
       rows: of a benchmark, or made from them.
       columns: title to a template of the row's facts, as "{seconds:.1f}", or to a
         function of the row. Facts that a row lacks, or that are None, give a dash.
-      labels: columns of words, see `grid`.
+      labels: columns of words, the first ones; the others hold numbers, to the right.
     """
-    known = [{k: v for k, v in row.items() if v is not None} for row in rows]
-    body = [[_entry(row, column) for column in columns.values()] for row in known]
-    return grid(list(columns), body, labels=labels)
+    facts = [{k: v for k, v in row.items() if v is not None} for row in rows]
+    body = [[_entry(row, column) for column in columns.values()] for row in facts]
+    align = ["---"] * labels + ["---:"] * (len(columns) - labels)
+    lines = [f"| {' | '.join(entries)} |" for entries in (list(columns), align, *body)]
+    return "\n".join(lines) + "\n"
 
 
 def _entry(row: Mapping[str, Any], column: Column) -> str:
@@ -59,9 +52,78 @@ def _entry(row: Mapping[str, Any], column: Column) -> str:
         return "–"
 
 
+def pivot(
+    rows: Iterable[Mapping[str, Any]], by: Sequence[str], across: str, value: str
+) -> list[dict[str, Any]]:
+    """Lines for `over`: one for each group of rows, the newest row's facts.
+
+    Args:
+      rows: of a benchmark.
+      by: names of what the rows of a line have in common.
+      across: name of what tells its columns apart.
+      value: name of what stands there.
+
+    Returns:
+      Rows whose `at` maps values of `across` to `value`.
+    """
+    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
+    for row in rows:
+        line = lines.setdefault(tuple(row.get(name) for name in by), {"at": {}})
+        line |= row
+        line["at"][row[across]] = row[value]
+    return list(lines.values())
+
+
+def over(
+    lines: Iterable[Mapping[str, Any]], spec: str, title: str = "{}"
+) -> dict[str, Column]:
+    """Columns for all values that lines of `pivot` have, ascending.
+
+    Args:
+      lines: as `pivot` makes them.
+      spec: how a value is written, as ".1e".
+      title: of a column, with a place for the value.
+    """
+    values = sorted({value for line in lines for value in line["at"]})
+
+    def column(value: Any) -> Column:
+        return lambda row: format(row["at"][value], spec)
+
+    return {title.format(value): column(value) for value in values}
+
+
+def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any]:
+    """A line for each group of rows that differ in the seed alone.
+
+    Args:
+      rows: of a benchmark.
+      by: names of what the rows of a line have in common.
+
+    Returns:
+      Rows with the medians of all numbers, and `seeds`, how many there are; `each` has
+      all rows.
+    """
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row.get(name)) for name in by), []).append(row)
+    lines = []
+    for runs in groups.values():
+        line = {**runs[0], "seeds": len(runs), "each": runs}
+        for name, value in runs[0].items():
+            if isinstance(value, int | float) and name != "seed":
+                line[name] = statistics.median(run[name] for run in runs)
+        lines.append(line)
+    return lines
+
+
 def spaced(value: float) -> str:
     """A count or a rate: thousands apart, three digits of a small one."""
     return f"{value:.3g}" if value < 100 else f"{value:,.0f}".replace(",", " ")
+
+
+def count(name: str) -> Column:
+    """A column of a count or a rate."""
+    return lambda row: spaced(row[name])
 
 
 def interval(mean: float, half_width: float | None) -> str:
@@ -79,8 +141,11 @@ def ratio(value: float, base: float | None) -> str:
 
 
 # Columns of what a process of its own took.
+PEAK: dict[str, Column] = {
+    "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}"
+}
 MEMORY: dict[str, Column] = {
-    "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}",
+    **PEAK,
     "at start, MB": lambda row: f"{row['start_bytes'] / 1e6:,.0f}",
 }
 
@@ -109,19 +174,20 @@ def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
     return before, after
 
 
-def image_path(options: argparse.Namespace, name: str) -> pathlib.Path:
-    """Where a picture of the document of `--markdown` goes."""
-    return options.markdown.parent / "img" / name
+def draw(path: pathlib.Path, panels: Panels, across: str, xscale: str) -> None:
+    """Curves of NashConv, a panel beside the other.
 
-
-def draw_band(
-    axis: Any,
-    across: Sequence[float],
-    found: Sequence[Sequence[float]],
-    middle: Callable[[Sequence[float]], float],
-    label: str,
-) -> None:
-    """A line through the middle of what was found at each place, and its range."""
-    (line,) = axis.plot(across, list(map(middle, found)), marker=".", label=label)
-    least, most = list(map(min, found)), list(map(max, found))
-    axis.fill_between(across, least, most, alpha=0.2, color=line.get_color())
+    Args:
+      path: of the picture.
+      panels: points of curves, by titles and labels.
+      across: what the horizontal axes show.
+      xscale: "log" or "linear".
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with picture(path, size=(1 + 5 * len(panels), 4), columns=len(panels)) as axes:
+        for axis, (title, curves) in zip(axes, panels.items(), strict=True):
+            for label, points in curves.items():
+                axis.plot(*zip(*points, strict=True), marker=".", label=label)
+            axis.set(title=title, xlabel=across, xscale=xscale, yscale="log")
+        axes[0].set_ylabel("NashConv (game's units)")
+        axes[-1].legend(fontsize="small")

@@ -1,23 +1,27 @@
-"""The frame of every benchmark: its command, its JSON lines, its tables in a document.
+"""The frame of every benchmark: rows of data, measured one by one, and tables of them.
 
-A benchmark measures rows of facts, one after the other. Each row is written as a line
-of JSON as soon as it is there, together with the conditions of the run. The tables are
-made from these rows and from nothing else.
+A benchmark has parts. A part has a plan: rows that say what is measured, such as game,
+algorithm, seed and budget. Each row is measured in a process of its own and is on the
+disk, with the conditions of the run, before the next one begins. Tables and pictures
+are made from these lines and from nothing else.
 """
 
 import argparse
 import concurrent.futures
 import dataclasses
+import itertools
 import json
 import multiprocessing
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias
 
 import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
+from benchmarks.document import Column
+from spiel_cr.common.json_log import JsonLog
 from spiel_cr.eval.common import conditions
 
 Row: TypeAlias = dict[str, Any]
@@ -26,213 +30,279 @@ Row: TypeAlias = dict[str, Any]
 _OPTIONAL = ("jaxlib", "flax", "LiteEFG")
 
 
+class Option(NamedTuple):
+    """An option of a command.
+
+    Attributes:
+      default: its value; a tuple: it takes one value or more.
+      words: what it is.
+      choices: the only values there are; empty: any.
+      least: the smallest number allowed; None: any above 0.
+      kind: of its values, where the default does not say.
+    """
+
+    default: Any
+    words: str
+    choices: Sequence[Any] = ()
+    least: float | None = None
+    kind: type | None = None
+
+    def add(self, parser: argparse.ArgumentParser, name: str) -> None:
+        """Declares it.
+
+        Args:
+          parser: of the command.
+          name: without dashes before it.
+        """
+        several = isinstance(self.default, tuple)
+        first = self.default[0] if several and self.default else self.default
+        kind = self.kind or type(first)
+
+        def convert(text: str) -> Any:
+            value = kind(text)
+            low = self.least
+            if kind is not str and not (value > 0 if low is None else value >= low):
+                bound = "above 0" if low is None else f"{low} or more"
+                raise argparse.ArgumentTypeError(f"{text} must be {bound}")
+            return value
+
+        said = "; ".join(map(str, self.default)) if several else self.default
+        parser.add_argument(
+            f"--{name.replace('_', '-')}",
+            nargs="+" if several else None,
+            type=convert,
+            default=self.default,
+            choices=self.choices or None,
+            metavar=None if self.choices else name.upper().rstrip("S"),
+            help=self.words if said in (None, "") else f"{self.words} (default {said})",
+        )
+
+
+class Table(NamedTuple):
+    """A table of a part's rows.
+
+    Attributes:
+      title: what stands before it.
+      columns: by their titles, or made from the lines.
+      labels: columns of words, the first ones.
+      lines: from the rows to the facts of its lines.
+      per: a fact of lines; each of its values gets a table, and is its heading.
+    """
+
+    title: str
+    columns: Mapping[str, Column] | Callable[[Sequence[Row]], Mapping[str, Column]]
+    labels: int = 1
+    lines: Callable[[Sequence[Row]], Sequence[Row]] = list
+    per: str = ""
+
+    def markdown(self, rows: Sequence[Row]) -> str:
+        """The table of these rows."""
+        lines, text = self.lines(rows), f"{self.title}\n"
+        groups = group_by(lines, self.per) if self.per else {"": lines}
+        columns = self.columns(lines) if callable(self.columns) else self.columns
+        for name, its in groups.items():
+            heading = f"\n### {name}\n" if name else ""
+            body = document.table(its, columns, labels=self.labels)
+            text += f"{heading}\n{body}"
+        return text
+
+
+class Picture(NamedTuple):
+    """Curves of a part's rows.
+
+    Attributes:
+      file: its name, in the folder img beside the page.
+      across: what the horizontal axis shows.
+      curves: from rows to points, by titles of panels and labels.
+      xscale: "log" or "linear".
+    """
+
+    file: str
+    across: str
+    curves: Callable[[Sequence[Row]], document.Panels]
+    xscale: str = "log"
+
+
+class Part(NamedTuple):
+    """One kind of measurement.
+
+    Attributes:
+      measure: from the values of a row of the plan, by name, to what was found.
+      plan: from options to the rows to measure.
+      tables: made of all rows of the part.
+      pictures: likewise.
+      budget: values of rows that are not part of what is measured: a row with other
+        ones takes the place of the one before.
+    """
+
+    measure: Callable[..., Row]
+    plan: Callable[[argparse.Namespace], Iterable[Row]]
+    tables: Sequence[Table]
+    pictures: Sequence[Picture] = ()
+    budget: Sequence[str] = ("seconds",)
+
+
 @dataclasses.dataclass(frozen=True)
 class Benchmark:
     """What one benchmark has of its own.
 
     Attributes:
-      name: of its module, and of its file of JSON lines.
-      description: one sentence for `--help`.
-      add_options: declares its options.
-      measure: from the options to rows, which are written as they come.
-      markdown: from rows to tables.
-      tables: in the marks around its tables, which are one document's; empty: its name;
-        None: no document has tables of it.
-      page: the document that says what is measured; empty: that of its name.
+      name: of the command, and of the folder of its rows.
+      words: one sentence for `--help`.
+      page: of docs/, which says what is measured and has the tables.
+      options: by name.
+      parts: by name.
       check: after parsing; raises ValueError for options that do not fit together.
-      finish: from rows and options, at the end; draws pictures.
       failures: from rows to what went wrong; the command then exits with 1.
-      group: from a row to what it is one measurement of. Its newest run counts; the
-        lines of earlier runs stay in the file. None: a run replaces the file.
     """
 
     name: str
-    description: str
-    add_options: Callable[["Parser"], object]
-    measure: Callable[[argparse.Namespace], Iterable[Row]]
-    markdown: Callable[[Sequence[Row]], str]
-    tables: str | None = ""
-    page: str = ""
+    words: str
+    page: str
+    options: Mapping[str, Option]
+    parts: Mapping[str, Part]
     check: Callable[[argparse.Namespace], object] = lambda options: None
-    finish: Callable[[Sequence[Row], argparse.Namespace], object] = (
-        lambda rows, options: None
-    )
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
-    group: Callable[[Row], Hashable] | None = None
 
     @property
     def marks(self) -> document.Marks:
         """The lines around its tables."""
-        return document.marks(self.tables or self.name)
+        return document.marks(self.name)
 
     def main(self, arguments: Sequence[str] | None = None) -> int:
         """The command; 1 if a measurement failed."""
-        options = self._parse(arguments)
-        path = pathlib.Path(options.out)
-        rows = self.read(path) if options.no_measuring else self._record(options, path)
+        options = self.parse(arguments)
+        about = {"benchmark": self.name}
+        with JsonLog(options.out, "rows", about, key=("key",)) as log:
+            if not options.no_measuring:
+                self._measure(options, log)
+            rows = list(log.records.values())
         text = self.markdown(rows) if rows else "Nothing was measured.\n"
         print(text)
-        if self.tables is not None and options.markdown:
+        if options.markdown:
             document.write(options.markdown, text, self.marks)
-        self.finish(rows, options)
+            self._draw(rows, options.markdown)
         failures = list(self.failures(rows))
         for failure in failures:
             say(f"FAILED {failure}")
         return 1 if failures else 0
 
-    def read(self, path: pathlib.Path) -> list[Row]:
-        """The rows of a file that are of the newest run of what they measure."""
-        rows = [json.loads(line) for line in path.read_text("utf-8").splitlines()]
-        return rows if self.group is None else latest(rows, self.group)
-
-    def _record(self, options: argparse.Namespace, path: pathlib.Path) -> list[Row]:
-        """Measures; each row is on the disk before the next one is measured."""
-        path.parent.mkdir(parents=True, exist_ok=True)
-        shared, rows = facts(), []
-        with path.open("w" if self.group is None else "a", encoding="utf-8") as file:
-            for row in self.measure(options):
-                rows.append({**shared, **row})
-                print(json.dumps(rows[-1]), file=file, flush=True)
-        return rows
-
-    def _parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
-        where = f"docs/{self.page or f'{self.name}.md'}"
-        parser = Parser(
-            prog=f"python -m benchmarks.{self.name}",
-            description=self.description,
-            epilog=f"What is measured, and how, is written in {where}.",
+    def parse(self, arguments: Sequence[str] | None) -> argparse.Namespace:
+        """The options of a command; ends the process where they are wrong."""
+        parser = argparse.ArgumentParser(
+            prog=f"python -m benchmarks {self.name}",
+            description=self.words,
+            epilog=f"What is measured, and how, is written in docs/{self.page}.",
         )
-        self.add_options(parser)
-        how = "replace this file" if self.group is None else "are appended to this file"
-        out = f"out/benchmarks/{self.name}.jsonl"
+        names = tuple(self.parts)
+        shared = {"parts": Option(names, "what is measured", choices=names)}
+        for name, option in {**shared, **self.options}.items():
+            option.add(parser, name)
+        out = f"out/benchmarks/{self.name}"
         parser.add_argument(
-            "--out", default=out, help=f"JSON lines {how} (default {out})"
+            "--out", default=out, help=f"a folder, to which rows are added ({out})"
         )
-        parser.add_argument(
-            "--no-measuring",
-            "--draw-only",
-            action="store_true",
-            help="only make tables and pictures from the lines that are there",
-        )
-        if self.tables is not None:
-            parser.add_argument(
-                "--markdown",
-                type=pathlib.Path,
-                metavar="PATH",
-                help="put the tables between this file's marks",
-            )
+        words = "measure no row again that this program and budget have measured"
+        parser.add_argument("--resume", action="store_true", help=words)
+        words = "only make tables and pictures from the rows that are there"
+        parser.add_argument("--no-measuring", action="store_true", help=words)
+        words = "put the tables between this file's marks"
+        parser.add_argument("--markdown", type=pathlib.Path, metavar="PATH", help=words)
         options = parser.parse_args(arguments)
         if options.no_measuring and not pathlib.Path(options.out).exists():
-            parser.error(f"there is no file {options.out}")
+            parser.error(f"there is no folder {options.out}")
         try:
-            if self.tables is not None and options.markdown:
+            if options.markdown:
                 document.check(options.markdown, self.marks)
             self.check(options)
         except ValueError as error:
             parser.error(str(error))
         return options
 
+    def markdown(self, rows: Sequence[Row]) -> str:
+        """The conditions of all rows, and the tables."""
+        runs = group_by(rows, "date").values()
+        text = [sentence(mine) for mine in runs]
+        for name, mine in self._of_parts(rows):
+            text += [table.markdown(mine) for table in self.parts[name].tables]
+        return "\n".join(text)
 
-class Parser(argparse.ArgumentParser):
-    """A parser with the kinds of options that benchmarks have."""
+    def _of_parts(self, rows: Sequence[Row]) -> Iterator[tuple[str, list[Row]]]:
+        groups = group_by(rows, "part")
+        return ((name, groups[name]) for name in self.parts if name in groups)
 
-    def number(
-        self,
-        name: str,
-        default: float | None,
-        words: str,
-        *,
-        least: float | None = None,
-        kind: type[int] | type[float] = float,
-    ) -> None:
-        """A number, above 0 or at least `least`.
+    def _draw(self, rows: Sequence[Row], page: pathlib.Path) -> None:
+        for name, mine in self._of_parts(rows):
+            for picture in self.parts[name].pictures:
+                panels = picture.curves(mine)
+                if any(panels.values()):
+                    path = page.parent / "img" / picture.file
+                    document.draw(path, panels, picture.across, picture.xscale)
 
-        Args:
-          name: of the option.
-          default: if it is left out.
-          words: what it is.
-          least: the smallest number allowed.
-          kind: of number; that of the default, if there is one.
-        """
-        make = kind if default is None else type(default)
-
-        def convert(text: str) -> float:
-            value = make(text)
-            if not (value > 0 if least is None else value >= least):
-                bound = "above 0" if least is None else f"{least} or more"
-                raise argparse.ArgumentTypeError(f"{text} must be {bound}")
-            return value
-
-        help_text = words if default is None else f"{words} (default {default})"
-        self.add_argument(name, type=convert, default=default, help=help_text)
-
-    def several(
-        self,
-        name: str,
-        choices: Iterable[str],
-        words: str,
-        default: Iterable[str] | None = None,
-    ) -> None:
-        """One or more of some names; by default all of them."""
-        known = list(choices)
-        self.strings(name, known if default is None else default, words, choices=known)
-
-    def strings(
-        self, name: str, default: Iterable[str], words: str, **settings: Any
-    ) -> None:
-        """One or more strings."""
-        values = list(default)
-        words = f"{words} (default: {'; '.join(values)})"
-        self.add_argument(name, nargs="+", default=values, help=words, **settings)
-
-    def choice(
-        self, name: str, choices: Iterable[str], default: str, words: str
-    ) -> None:
-        """One of some names."""
-        words = f"{words} (default {default})"
-        self.add_argument(name, choices=list(choices), default=default, help=words)
-
-    def games(self, names: Iterable[str], words: str = "short names") -> None:
-        """`--games`, OpenSpiel strings or short names."""
-        self.strings("--games", names, f"OpenSpiel strings, or {words}", metavar="GAME")
+    def _measure(self, options: argparse.Namespace, log: JsonLog) -> None:
+        """Each row is on the disk before the next one is measured."""
+        shared = facts()
+        for name in options.parts:
+            part = self.parts[name]
+            for row in part.plan(options):
+                planned = json.loads(json.dumps(row))
+                same = {k: v for k, v in planned.items() if k not in part.budget}
+                key = json.dumps([name, same])
+                before = log.records.get((key,), {})
+                if options.resume and before.get("source") == shared["source"]:
+                    if planned.items() <= before.items():
+                        continue
+                say(f"{self.name}, {name}: {' '.join(map(str, row.values()))}")
+                found = in_a_process(part.measure, **row)
+                log.add({"key": key, "part": name, **shared, **row, **found})
 
 
-def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:
-    """The string of OpenSpiel's own goofspiel, with hidden bids and sequential moves.
+def plan(**axes: str | Sequence[Any]) -> Callable[[argparse.Namespace], list[Row]]:
+    """A part's plan: all combinations of the values of options.
 
     Args:
-      num_cards: of each player.
-      settings: what else goofspiel takes.
+      **axes: for each name in a row an option, or values; options of one value are the
+        same in all rows.
     """
-    return (
-        f"turn_based_simultaneous_game(game=goofspiel(imp_info=true,"
-        f"num_cards={num_cards},players=2,{settings}))"
-    )
+
+    def rows(options: argparse.Namespace) -> list[Row]:
+        values = {}
+        for name, axis in axes.items():
+            value = getattr(options, axis) if isinstance(axis, str) else axis
+            values[name] = value if isinstance(value, tuple | list) else [value]
+        return product(**values)
+
+    return rows
+
+
+def product(**axes: Iterable[Any]) -> list[Row]:
+    """All combinations of some values, as rows; the last name changes fastest."""
+    return [
+        dict(zip(axes, values, strict=True))
+        for values in itertools.product(*axes.values())
+    ]
 
 
 def facts() -> Row:
-    """The conditions of a run: date, versions, machine and its load."""
+    """The conditions of a run: date, versions, source code, machine and its load."""
     return {
         "date": conditions.now(),
         "versions": {**conditions.versions(), **conditions.versions_of(_OPTIONAL)},
+        "source": conditions.source(),
         "cpu": conditions.cpu_model(),
         "cpu_count": os.cpu_count(),
         "load": os.getloadavg()[0],
     }
 
 
-def sentence(run: Mapping[str, Any], devices: Iterable[str]) -> str:
-    """The conditions in words.
-
-    Args:
-      run: as `facts` gives them, or a row that has them.
-      devices: where the rows of the run iterated, as JAX names it.
-    """
+def sentence(rows: Sequence[Mapping[str, Any]]) -> str:
+    """The conditions of a run's rows in words."""
+    run = rows[0]
     versions = ", ".join(f"{k} {v}" for k, v in run["versions"].items())
+    parts = ", ".join(dict.fromkeys(row["part"] for row in rows))
     return (
-        f"Measured {run['date'][:10]} on {run['cpu']}, {run['cpu_count']} cores, "
-        f"device {', '.join(sorted(set(devices))) or 'none'}, load {run['load']:.1f} "
-        f"at the start; {versions}."
+        f"Measured {run['date'][:10]} on {run['cpu']}, {run['cpu_count']} cores, load "
+        f"{run['load']:.1f} at the start; {versions}. Parts: {parts}.\n"
     )
 
 
@@ -245,20 +315,11 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
     return groups
 
 
-def latest(rows: Iterable[Row], group: Callable[[Row], Hashable]) -> list[Row]:
-    """The rows of each group's newest run; ratios are only taken within one run."""
-    rows = list(rows)
-    newest: dict[Hashable, str] = {}
-    for row in rows:
-        newest[group(row)] = max(row.get("date", ""), newest.get(group(row), ""))
-    return [row for row in rows if row.get("date", "") == newest[group(row)]]
-
-
-def in_a_process(function: Callable[..., Row], *arguments: object) -> Row:
+def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
     """Calls a function of a module in a new process, so that its memory is its own."""
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function, *arguments).result()
+        return pool.submit(function, **values).result()
 
 
 def one_thread() -> None:

@@ -15,8 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.c_reference import CReference
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import PRESETS, parse_algorithm
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import (
@@ -26,6 +24,8 @@ from spiel_cr.eval.contestants.protocol import (
     SolverAdapter,
     SteppingAdapter,
 )
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 
 class Solver(NamedTuple):
@@ -52,8 +52,13 @@ class Solver(NamedTuple):
 
     def facts(self) -> dict[str, str | bool]:
         """What its rows say about it."""
-        about = {"title": self.entry.title, "family": self.family, "dtype": self.dtype}
-        return {**about, "iterative": self.iterative}
+        return {
+            "title": self.entry.title,
+            "family": self.family,
+            "dtype": self.dtype,
+            "iterative": self.iterative,
+            "samples": self.entry.samples,
+        }
 
 
 def _lite_efg(instance: GameInstance, seed: int) -> SolverAdapter:
@@ -120,31 +125,31 @@ _PEERS = {
         "peer",
         imports=("LiteEFG", "LiteEFG.baselines.CFRplus"),
     ),
-    "lp": Solver(registry.find("lp"), "spiel_cr"),
 }
-
-
-def default_solvers() -> list[str]:
-    """All solvers, the yardstick beside the one that is held to it."""
-    others = [name for name in PRESETS if name != "cfr+"]
-    peers = [name for name in _PEERS if name not in ("c", "lp")]
-    return ["cfr+", "c", "cfr+/float32", *others, "lp", *peers]
 
 
 def find(name: str) -> Solver:
     """The solver of a name.
 
     Args:
-      name: a peer's, or a full-width algorithm of spiel_cr, with "/float32" behind it
-        for single precision.
+      name: a peer's, one that `spiel-cr compare` knows, or a full-width algorithm of
+        spiel_cr with "/float32" behind it for single precision.
 
     Raises:
-      ValueError: spiel_cr does not know the algorithm.
+      ValueError: nobody knows the algorithm, or it cannot be stopped at any time.
     """
     if name in _PEERS:
         return _PEERS[name]
     algorithm, _, dtype = name.partition("/")
-    config, dtype = parse_algorithm(algorithm), dtype or "float64"
+    entry = registry.find(algorithm)
+    if entry.way == "restarts":
+        raise ValueError(f"{name} begins anew for each budget; choose another solver")
+    if not entry.ours:
+        return Solver(entry, "openspiel")
+    if not dtype:
+        sampled = entry.samples
+        return Solver(entry, "spiel_cr", "float32" if sampled else "float64", jax=True)
+    config = parse_algorithm(algorithm)
 
     def make(instance: GameInstance, seed: int) -> SolverAdapter:
         form = instance.tree.form
@@ -152,5 +157,4 @@ def find(name: str) -> Solver:
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )
 
-    entry = Entry(name, f"spiel_cr {algorithm}", True, "", make)
-    return Solver(entry, "spiel_cr", dtype, jax=True)
+    return Solver(entry._replace(name=name, make=make), "spiel_cr", dtype, jax=True)

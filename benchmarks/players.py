@@ -1,24 +1,21 @@
-"""Players: exploitability, punctuality, gadgets and matches, as tables for the docs.
-
-Run `python -m benchmarks.players --help`. See docs/playing.md for what is measured.
-"""
+"""Players: exploitability, punctuality, gadgets and matches. See docs/playing.md."""
 
 import argparse
 import statistics
-import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import spiel_cr
-from benchmarks.document import Column, grid, image_path, interval, table
-from benchmarks.frame import Benchmark, Parser, Row, group_by, say, sentence
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.eval.players import match as matches
-from spiel_cr.eval.players import tournament, traversing
-from spiel_cr.eval.reporting.plots import picture
+from benchmarks.document import Column, interval, over, pivot
+from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.games import string_of
+from spiel_cr.eval.tournaments import tournament
+from spiel_cr.judging import one_match as matches
+from spiel_cr.judging import traversing
+from spiel_cr.players.bots import ResolvingBot
 
 
 class Plan(NamedTuple):
@@ -31,272 +28,263 @@ class Plan(NamedTuple):
       batch: trajectories in an iteration of the sampling bots, whose iterations also
         pass over all infosets.
       everywhere: small enough to ask a player at every infoset; if not, it only plays.
-      repeats: of clocked evaluations.
-      moves: in matches, for late answers.
     """
 
-    matches: int
+    matches: int = 40
     move_ms: float = 50.0
     batch: int = 256
     everywhere: bool = True
-    repeats: int = 3
-    moves: float = 100
-
-    @property
-    def budget(self) -> str:
-        """Parameters of bots with a clock."""
-        return f"move_ms={self.move_ms:g},init_ms={10 * self.move_ms:g}"
 
 
 PLANS = {
     "python_leduc_poker": Plan(120),
-    "python_ii_goofspiel(num_cards=4)": Plan(40),
-    "python_princess_and_monster(horizon=4)": Plan(50),
-    "python_rock_paper_scissors(num_actions=5)": Plan(100),
-    "python_latent_tic_tac_toe(conflict=keep)": Plan(
-        16, move_ms=500.0, batch=4096, everywhere=False
-    ),
-    "kuhn_poker": Plan(120),
-    "liars_dice(numdice=1,dice_sides=4)": Plan(60),
+    "ii_goofspiel4": Plan(40),
+    "princess4": Plan(50),
+    "rps5": Plan(100),
+    "latent_ttt": Plan(16, move_ms=500.0, batch=4096, everywhere=False),
+    "kuhn": Plan(120),
+    "liars_dice4": Plan(60),
 }
 _GADGETS = ("cfrd", "maxmargin", "unsafe")
-_DEPTHS = (1, 2, 4, 6, None)
-# The same outcome sampling with and without aim; "MCCFR" is the one without.
-_OOS = "oos(solver=os-mccfr(epsilon=0.4,exploration=0.01,batch={},delta={}),{})"
+# Of lookaheads; 0: to the end of the game.
+_DEPTHS = (1, 2, 4, 6, 0)
+_COUNTED = ("moves", "solves", "late_moves", "programs_compiled")
+OPTIONS = {
+    "games": Option(tuple(PLANS), "short names, or OpenSpiel strings"),
+    "move_ms": Option(None, "of a move (default: 50, and 500 if large)", kind=float),
+    "moves": Option(1000, "in matches over all games, for late answers"),
+    "matches": Option(None, "of each pair (default: 16 to 120, by game)", kind=int),
+    "repeats": Option(3, "of clocked evaluations"),
+}
 
 
-def _add_options(parser: Parser) -> None:
-    parser.games(PLANS)
-    parser.number("--move-ms", None, "of a move; default: 50, and 500 on large games")
-    parser.number("--moves", 1000, "in matches over all games, for late answers")
-    words = "of each pair of bots; default: a number for each game, 16 to 120"
-    parser.number("--matches", None, words, kind=int)
-    parser.number("--repeats", 3, "of clocked evaluations")
-    parser.several("--parts", _PARTS, "what to measure")
+def _budget(move_ms: float) -> str:
+    """Parameters of bots with a clock."""
+    return f"move_ms={move_ms:g},init_ms={10 * move_ms:g}"
 
 
-def _measure(options: argparse.Namespace) -> Iterator[Row]:
-    for game in options.games:
-        plan = PLANS.get(game, Plan(40))
-        plan = plan._replace(
-            move_ms=options.move_ms or plan.move_ms,
-            matches=options.matches or plan.matches,
-            repeats=options.repeats,
-            moves=options.moves / len(options.games),
-        )
-        tree = spiel_cr.compile_game(game, observations=True)
-        for name, part in _PARTS.items():
-            if name in options.parts and (plan.everywhere or not part.everywhere):
-                say(f"{game}: {name}")
-                shared = {"part": name, "game": game, "move_ms": plan.move_ms}
-                yield {**shared, **part.measure(tree, plan)}
-
-
-def _exploitability(tree: CompiledGame, plan: Plan) -> Row:
-    """NashConv of a clocked resolving player, asked everywhere."""
-    bot = f"resolving(solver=cfr+,{plan.budget})"
-    found = [traversing.evaluate_bot(tree, bot) for _ in range(plan.repeats)]
-    values = [evaluation.nash_conv for evaluation in found]
+def measure_clocked(game: str, move_ms: float, repeats: int) -> Row:
+    """NashConv of a clocked resolving player, asked everywhere, some times."""
+    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    bot = f"resolving(solver=cfr+,{_budget(move_ms)})"
+    each = [traversing.evaluate_bot(tree, bot) for _ in range(repeats)]
     return {
         "bot": bot,
-        "nash_conv": statistics.median(values),
-        "all": values,
-        "late_moves": sum(evaluation.late_moves for evaluation in found),
-        "programs_compiled": sum(e.programs_compiled for e in found),
+        "nash_conv": statistics.median(one.nash_conv for one in each),
+        "all": [one.nash_conv for one in each],
+        "late_moves": sum(one.late_moves for one in each),
+        "programs_compiled": sum(one.programs_compiled for one in each),
     }
 
 
-def _fixed(tree: CompiledGame, settings: str) -> float:
-    """NashConv with 300 iterations per solve."""
-    bot = f"resolving(iterations=300{settings})"
-    return traversing.evaluate_bot(tree, bot).nash_conv
+def measure_fixed(game: str, gadget: str, depth: int) -> Row:
+    """NashConv with 300 iterations per solve.
+
+    Args:
+      game: OpenSpiel string or short name.
+      gadget: of all solves.
+      depth: of the lookahead, uniform play's values at its end; 0: no end.
+    """
+    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    limit = f",depth={depth}" if depth else ""
+    bot = f"resolving(iterations=300,gadget={gadget}{limit})"
+    return {"bot": bot, "nash_conv": traversing.evaluate_bot(tree, bot).nash_conv}
 
 
-def _gadgets(tree: CompiledGame, plan: Plan) -> Row:
-    """NashConv with each gadget."""
-    return {gadget: _fixed(tree, f",gadget={gadget}") for gadget in _GADGETS}
-
-
-def _depths(tree: CompiledGame, plan: Plan) -> Row:
-    """NashConv by depth of the lookahead, exact values of uniform play at its end."""
-    limits = {depth: f",depth={depth}" if depth else "" for depth in _DEPTHS}
-    return {"nash_conv": {str(d): _fixed(tree, limits[d]) for d in _DEPTHS}}
-
-
-def _lateness(tree: CompiledGame, plan: Plan) -> Row:
+def measure_lateness(game: str, move_ms: float, moves: float) -> Row:
     """Moves in matches between two resolving players, by their own clocks."""
-    config = spiel_cr.ResolvingConfig(move_ms=plan.move_ms, init_ms=10 * plan.move_ms)
-    bots = [spiel_cr.ResolvingBot(tree, seat, config, seed=seat) for seat in range(2)]
-    random = np.random.default_rng(0)
+    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    config = spiel_cr.ResolvingConfig(move_ms=move_ms, init_ms=10 * move_ms)
+    bots = [ResolvingBot(tree, seat, config, seed=seat) for seat in range(2)]
+    random, number = np.random.default_rng(0), 0
     played = [bot.resolver.statistics for bot in bots]
-    # Where moves take longer, fewer of them: as long as it takes elsewhere.
-    moves, number = plan.moves * min(1.0, 150 / plan.move_ms), 0
     while sum(s.moves for s in played) < moves:
         matches.play_match(tree.game, bots, random)
         number += 1
-    counted = "moves", "solves", "late_moves", "programs_compiled"
     return {
         "matches": number,
-        **{name: sum(getattr(s, name) for s in played) for name in counted},
+        **{name: sum(getattr(s, name) for s in played) for name in _COUNTED},
         "max_ms": max(s.max_ms for s in played),
     }
 
 
-def _matches(tree: CompiledGame, plan: Plan) -> Row:
-    """A round robin at equal time per move."""
-    budget = plan.budget
+def measure_matches(game: str, move_ms: float, count: int, batch: int) -> Row:
+    """A round robin at equal time per move.
+
+    Args:
+      game: OpenSpiel string or short name.
+      move_ms: milliseconds of a move.
+      count: matches of each pair.
+      batch: trajectories in an iteration of the sampling bots.
+    """
+    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    # The same outcome sampling with and without aim; "mccfr" is the one without.
+    solver = f"os-mccfr(epsilon=0.4,exploration=0.01,batch={batch},delta="
+    budget = _budget(move_ms)
     bots = {
         "resolving": f"resolving(solver=cfr+,{budget})",
-        "oos": _OOS.format(plan.batch, 0.9, budget),
-        "mccfr": _OOS.format(plan.batch, 0, budget),
+        "oos": f"oos(solver={solver}0.9),{budget})",
+        "mccfr": f"oos(solver={solver}0),{budget})",
         "uniform": "uniform",
     }
     with tempfile.TemporaryDirectory() as folder:
-        result = tournament.play_tournament(
-            tree, list(bots.values()), plan.matches, folder
-        )
+        result = tournament.play_tournament(tree, list(bots.values()), count, folder)
     return {
         "names": list(bots),
         "bots": list(bots.values()),
-        "matches": plan.matches,
         "mean": result.mean,
         "half_width": result.half_width,
-        **{
-            name: [getattr(effort, name) for effort in result.efforts]
-            for name in ("late_moves", "max_ms", "programs_compiled")
-        },
+        "late_moves": sum(effort.late_moves or 0 for effort in result.efforts),
+        "max_ms": [effort.max_ms for effort in result.efforts],
     }
 
 
-def _markdown(rows: Sequence[Row]) -> str:
-    """All tables; parts that were not measured are left out."""
-    parts = group_by(rows, "part")
-    text = [f"{sentence(rows[0], ['cpu'])}\n"]
-    for name, part in _PARTS.items():
-        if name in parts and part.tables is not None:
-            text += part.tables(parts[name], parts)
-    return "\n".join(text)
+def _plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
+    for game in options.games:
+        plan = PLANS.get(game, Plan())
+        yield (
+            game,
+            plan._replace(
+                move_ms=options.move_ms or plan.move_ms,
+                matches=options.matches or plan.matches,
+            ),
+        )
 
 
-def _nash_conv_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
-    fixed = {row["game"]: row for row in parts.get("gadgets", [])}
-    columns: dict[str, Column] = {
-        "game": "`{game}`",
-        f"{mine[0]['move_ms']:g} ms per move": "{nash_conv:.1e}",
-    }
-    if fixed:
-        columns |= {gadget: f"{{fixed[{gadget}]:.1e}}" for gadget in _GADGETS}
-    lines = [{**row, "fixed": fixed.get(row["game"])} for row in mine]
+def _plan_clocked(options: argparse.Namespace) -> Iterator[Row]:
+    for game, plan in _plans(options):
+        if plan.everywhere:
+            yield {"game": game, "move_ms": plan.move_ms, "repeats": options.repeats}
+
+
+def _plan_gadgets(options: argparse.Namespace) -> Iterator[Row]:
+    for game, plan in _plans(options):
+        for gadget in _GADGETS if plan.everywhere else ():
+            yield {"game": game, "gadget": gadget, "depth": 0}
+
+
+def _plan_depths(options: argparse.Namespace) -> Iterator[Row]:
+    for game, plan in _plans(options):
+        for depth in _DEPTHS if plan.everywhere else ():
+            yield {"game": game, "gadget": "cfrd", "depth": depth}
+
+
+def _plan_lateness(options: argparse.Namespace) -> Iterator[Row]:
+    for game, plan in _plans(options):
+        # Where moves take longer, fewer of them: as long as it takes elsewhere.
+        moves = options.moves / len(options.games) * min(1.0, 150 / plan.move_ms)
+        yield {"game": game, "move_ms": plan.move_ms, "moves": moves}
+
+
+def _plan_matches(options: argparse.Namespace) -> Iterator[Row]:
+    for game, plan in _plans(options):
+        values = {"move_ms": plan.move_ms, "count": plan.matches, "batch": plan.batch}
+        yield {"game": game, **values}
+
+
+def _pairs(rows: Sequence[Row]) -> list[Row]:
+    """A line for each bot of each round robin."""
+    title = "`{game}`, {move_ms:g} ms per move, {count} matches per pair, {late_moves} "
     return [
-        f"NashConv by OpenSpiel of `resolving(solver=cfr+)`, {mine[0]['move_ms']:g} ms "
-        f"per move and ten times that at the start, asked everywhere (median of "
-        f"{len(mine[0]['all'])} runs); and with 300 iterations per solve, by gadget:\n",
-        table(lines, columns),
-        "![NashConv by gadget](img/gadgets.png)\n",
+        {"of": f"{title.format_map(row)}late answers", "bot": name, "row": values}
+        for row in rows
+        for name, *values in zip(
+            row["names"], row["mean"], row["half_width"], strict=True
+        )
     ]
 
 
-def _depth_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
-    # A field of a template cannot be a number.
-    lines = [
-        {**row, **{f"at {depth}": x for depth, x in row["nash_conv"].items()}}
-        for row in mine
-    ]
-    columns = {"none" if d is None else str(d): f"{{at {d}:.1e}}" for d in _DEPTHS}
-    return [
-        "NashConv by depth of the lookahead, exact values of uniform play at its end, "
-        "300 iterations per solve:\n",
-        table(lines, {"game": "`{game}`", **columns}),
-    ]
+def _against(lines: Sequence[Row]) -> dict[str, Column]:
+    def column(number: int) -> Callable[[Mapping[str, Any]], str]:
+        def entry(line: Mapping[str, Any]) -> str:
+            mean, half_width = (values[number] for values in line["row"])
+            return "–" if mean is None else interval(mean, half_width)
+
+        return entry
+
+    names = dict.fromkeys(line["bot"] for line in lines)
+    return {"": "{bot}", **{name: column(i) for i, name in enumerate(names)}}
 
 
-def _lateness_table(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
-    columns = {
-        "game": "`{game}`",
-        "ms per move": "{move_ms:g}",
-        "moves": "{moves}",
-        "solves": "{solves}",
-        "late": "{late_moves}",
-        "longest, ms": "{max_ms:.1f}",
-        "compiled": "{programs_compiled}",
-    }
-    return ["Two such players in matches:\n", table(mine, columns)]
+def _over(across: str, title: str) -> Table:
+    """NashConv with 300 iterations, a column for each value."""
+    return Table(
+        title,
+        lambda lines: {"game": "{game}", **over(lines, ".1e")},
+        lines=lambda rows: pivot(rows, ("game",), across, "nash_conv"),
+    )
 
 
-def _match_tables(mine: Sequence[Row], parts: Mapping[str, list[Row]]) -> list[str]:
-    text = [
-        "Matches, the same time per move for all bots, ten times that at the start: "
-        "mean return of row against column, ± half of a 95 % interval. `mccfr` is "
-        "`oos` without aim.\n"
-    ]
-    title = "`{game}`, {move_ms:g} ms per move, {matches} matches per pair, "
-    for row in mine:
-        late = sum(count or 0 for count in row["late_moves"])
-        text += [f"{title.format_map(row)}{late} late answers:\n", _round_robin(row)]
-    return text
-
-
-def _draw(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """NashConv of each gadget on each game, as bars; needs matplotlib."""
-    mine = [row for row in rows if row["part"] == "gadgets"]
-    if not mine or not options.markdown:
-        return
-    with picture(image_path(options, "gadgets.png"), size=(9, 4)) as (axis,):
-        for k, gadget in enumerate(_GADGETS):
-            places = np.arange(len(mine)) + 0.27 * (k - 1)
-            axis.bar(places, [row[gadget] for row in mine], 0.25, label=gadget)
-        axis.set_yscale("log")
-        names = [row["game"].removeprefix("python_") for row in mine]
-        names = [name.replace("(", "\n(") for name in names]
-        axis.set_xticks(range(len(mine)), names, fontsize=7)
-        axis.set_ylabel("NashConv (game's units)")
-        axis.set_title("resolving, CFR+, 300 iterations per solve", fontsize=10)
-        axis.legend()
-
-
-def _round_robin(row: Row) -> str:
-    entries = [
-        ["–" if m is None else interval(m, h) for m, h in zip(*line, strict=True)]
-        for line in zip(row["mean"], row["half_width"], strict=True)
-    ]
-    body = [[name, *line] for name, line in zip(row["names"], entries, strict=True)]
-    return grid(["", *row["names"]], body)
-
-
-class _Part(NamedTuple):
-    """How a part is measured and written.
-
-    Attributes:
-      measure: one game.
-      tables: of its rows, beside those of the other parts.
-      everywhere: whether it asks a player at every infoset.
-    """
-
-    measure: Callable[[CompiledGame, Plan], Row]
-    tables: Callable[[Sequence[Row], Mapping[str, list[Row]]], list[str]] | None
-    everywhere: bool = False
-
-
-# In this order.
-_PARTS = {
-    "exploitability": _Part(_exploitability, _nash_conv_table, everywhere=True),
-    "gadgets": _Part(_gadgets, None, everywhere=True),
-    "depths": _Part(_depths, _depth_table, everywhere=True),
-    "lateness": _Part(_lateness, _lateness_table),
-    "matches": _Part(_matches, _match_tables),
+_CLOCKED: dict[str, Column] = {
+    "game": "{game}",
+    "ms per move": "{move_ms:g}",
+    "NashConv": "{nash_conv:.1e}",
+    "late": "{late_moves}",
+    "compiled": "{programs_compiled}",
 }
-
+_LATENESS: dict[str, Column] = {
+    "game": "{game}",
+    "ms per move": "{move_ms:g}",
+    "moves": "{moves}",
+    "solves": "{solves}",
+    "late": "{late_moves}",
+    "longest, ms": "{max_ms:.1f}",
+    "compiled": "{programs_compiled}",
+}
 BENCHMARK = Benchmark(
     "players",
     "Measure spiel_cr's players: NashConv, late answers, matches.",
-    _add_options,
-    _measure,
-    _markdown,
-    tables="player",
-    page="playing.md",
-    finish=_draw,
-    group=lambda row: (row["part"], row["game"]),
+    "playing.md",
+    OPTIONS,
+    {
+        "exploitability": Part(
+            measure_clocked,
+            _plan_clocked,
+            (
+                Table(
+                    "NashConv by OpenSpiel of `resolving(solver=cfr+)`, asked "
+                    "everywhere, ten moves' time at the start (median of runs):",
+                    _CLOCKED,
+                ),
+            ),
+            budget=("move_ms", "repeats"),
+        ),
+        "gadgets": Part(
+            measure_fixed,
+            _plan_gadgets,
+            (_over("gadget", "With 300 iterations per solve, by gadget:"),),
+        ),
+        "depths": Part(
+            measure_fixed,
+            _plan_depths,
+            (
+                _over(
+                    "depth",
+                    "By depth of the lookahead (0: none), exact values of uniform play "
+                    "at its end, 300 iterations per solve:",
+                ),
+            ),
+        ),
+        "lateness": Part(
+            measure_lateness,
+            _plan_lateness,
+            (Table("Two such players in matches:", _LATENESS),),
+            budget=("move_ms", "moves"),
+        ),
+        "matches": Part(
+            measure_matches,
+            _plan_matches,
+            (
+                Table(
+                    "Matches, the same time per move for all bots, ten times that at "
+                    "the start: mean return of row against column, ± half of a 95 % "
+                    "interval. `mccfr` is `oos` without aim.",
+                    _against,
+                    lines=_pairs,
+                    per="of",
+                ),
+            ),
+            budget=("move_ms", "count"),
+        ),
+    },
 )
-
-if __name__ == "__main__":
-    sys.exit(BENCHMARK.main())

@@ -24,9 +24,9 @@ decomposition = decompose(tree, 0)
 # What the player knows when it comes here: solve the whole game first.
 config = spiel_cr.ResolvingConfig(iterations=1000)
 match = Resolver(tree, 0, config).match()
-values = match.opponent_values[subgame.augmented]
+values = match.memory.opponent_values[subgame.augmented]
 infosets = tree.infosets[0]
-reach = match.behaviour[infosets.decisions.parent[subgame.roots]]
+reach = match.memory.behaviour[infosets.decisions.parent[subgame.roots]]
 own_cards = [CARDS[int(infosets.keys[i][0])] for i in subgame.roots]
 # Chance's reach of the deals, by what i and the opponent hold: never the same card.
 mass = np.zeros((len(subgame.roots), len(subgame.augmented)))

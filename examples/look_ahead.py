@@ -16,14 +16,15 @@ tree = spiel_cr.compile_game("python_leduc_poker", observations=True)
 with tempfile.TemporaryDirectory() as folder:
     # What the opponent chooses among is made of a rough solution of the whole game.
     blueprint = Path(folder) / "blueprint.npz"
-    spiel_cr.solve(tree, "cfr+", iterations=100).save(blueprint)
+    spiel_cr.solve(tree, "cfr+", 100).save(blueprint)
     leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
-    leaves += ["constant(iterations=200)", f"policy(path={blueprint})", "uniform"]
+    leaves += [f"policy(path={blueprint})", "uniform"]
     leaves += [f"network(path={path})" for path in sys.argv[1:2]]
     whole = spiel_cr.resolve(tree, "pcfr+", ITERATIONS)
     print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")
     for leaf in leaves:
-        result = spiel_cr.resolve(
-            tree, "pcfr+", ITERATIONS, depth=1, depth_unit="rounds", leaf=leaf
+        settings = spiel_cr.ResolvingConfig(
+            "pcfr+", ITERATIONS, depth=1, depth_unit="rounds", leaf=leaf
         )
+        result = spiel_cr.resolve(tree, settings)
         print(f"{leaf.partition('(')[0]:14} NashConv {result.nash_conv():.4f}")

@@ -7,12 +7,15 @@ import sys
 import tempfile
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.eval.players import tournament
+from spiel_cr.eval.tournaments import tournament
+from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 
 game = sys.argv[1] if len(sys.argv) > 1 else "python_leduc_poker"
 bots = ["resolving(iterations=50)", "solved(solver=cfr+,iterations=500)", "uniform"]
 with tempfile.TemporaryDirectory() as folder:
-    result = tournament.play_tournament(game, bots, 100, folder, progress=True)
+    result = tournament.play_tournament(
+        game, bots, 100, folder, RoundRobinConfig(progress=True)
+    )
 
 for i, row in enumerate(bots):
     for j, column in enumerate(bots):

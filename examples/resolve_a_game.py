@@ -16,7 +16,7 @@ tree = spiel_cr.compile_game(game, observations=True)
 print(f"{game}: {len(tree.histories)} histories")
 
 for result in (
-    spiel_cr.solve(tree, "cfr+", iterations=500),
+    spiel_cr.solve(tree, "cfr+", 500),
     spiel_cr.resolve(tree, iterations=500),
     spiel_cr.solve(tree, "lp"),
 ):

@@ -22,7 +22,7 @@ import pytest
 from absl import flags, logging
 
 from spiel_cr.common import jax_utils, memory
-from spiel_cr.compilation import numbering
+from spiel_cr.games.tree import numbering
 from tests.support import games
 
 # OpenSpiel's test helpers read absl flags, which only an absl program parses.

@@ -50,9 +50,19 @@ def _modules_of(package: str) -> list[str]:
     return sorted(name for name in behind if _path_of(name).name != "__init__.py")
 
 
+def _public_names() -> list[str]:
+    """The names at the top of the package, which `__init__.pyi` has."""
+    stub = ast.parse((_ROOT / "spiel_cr" / "__init__.pyi").read_text("utf-8"))
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    return sorted(alias.name for node in imports for alias in node.names)
+
+
 def _document(package: str) -> str:
     """The page of one package, empty where it has nothing public."""
     tree = ast.parse(_path_of(package).read_text("utf-8"))
+    if package == "spiel_cr":
+        entries = [f"::: spiel_cr.{name}\n" for name in _public_names()]
+        return "\n".join([f"# {package}\n", f"{ast.get_docstring(tree)}\n", *entries])
     names = {
         target.id
         for node in ast.walk(tree)

@@ -12,8 +12,6 @@ methods (default: exact where it can be had, else ismcts):
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
           pip install 'spiel_cr[deep]', and a game with information state tensors
-  flat    rollouts side by side on a game's rules on arrays, from particles, each of
-          which counts for all own actions in it; against uniform play, on states
 
 The game is compiled if it fits into --memory-limit; then the response is a fixed
 strategy (searched from each information state that it comes to, with --simulations),
@@ -42,49 +40,21 @@ examples:
 """
 
 import argparse
-import dataclasses
 import sys
 from typing import Any
 
-import numpy as np
-import pyspiel
-from open_spiel.python import policy as openspiel_policy
-
-from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.compilation import vectorised
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.players import opponent_strings
-from spiel_cr.policies import conversions
-from spiel_cr.responses import opponents
-from spiel_cr.responses.ismcts_config import HISTORIES, POSTERIORS, SearchConfig
-from spiel_cr.responses.local_best_response import LEAVES
-from spiel_cr.responses.state_responder import BeliefRecord
-from spiel_cr.signals import footprint
-from spiel_cr.signals.policy import SignalPolicy
-from spiel_cr.solving.policy_files import load_policy
-from spiel_cr.uncompiled.policy import TablePolicy
+from spiel_cr.judging.responding import Given, respond
+from spiel_cr.judging.response_config import METHODS, ResponseConfig
+from spiel_cr.judging.response_seats import Seat, summary
+from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
+from spiel_cr.judging.responses.local_best_response import LEAVES
+from spiel_cr.judging.responses.state_responder import BeliefRecord
+from spiel_cr.players import opponents
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 from ..common.plurals import counted
-from ..players.approximate_nash_conv import (
-    METHODS,
-    Known,
-    ResponseConfig,
-    on_signals,
-    on_states,
-    on_tree,
-    opponent_behaviour,
-)
-from ..players.response_seats import Seat, summary
 from .command import Commands, add_command, given, option
-
-# Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
-# what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
-_VECTORS = 6
 
 # In each seat.
 _MATCHES = 1000
@@ -116,8 +86,6 @@ def add(commands: Commands) -> None:
     )
     text = "of PUCT, in half ranges of the utilities"
     option(parser, "--exploration", text, default.exploration, metavar="C")
-    text = "uniform: all consistent histories alike, to show why not"
-    option(parser, "--posterior", text, default.posterior, choices=POSTERIORS)
     text = (
         "of ismcts on states: follow whole beliefs where these are small, or histories "
         "drawn one by one"
@@ -150,41 +118,30 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.states and arguments.method == "exact":
         raise ValueError(
             "--method exact needs the compiled game; leave --states out, or choose "
-            "ismcts, lbr, learned or flat"
+            "ismcts, lbr or learned"
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
-    opponent_strings.check_opponent(arguments.policy, arguments.game)
-    if config.method == "flat":
-        _check_flat(arguments)
-    announce(f"looking at {arguments.game}")
-    path = None
-    if config.method == "exact" and not arguments.states:
-        path = opponent_strings.signal_file(arguments.policy)
-    flat = config.method == "flat"
-    tree = None if path or flat else _compile(arguments)
-    opponent: openspiel_policy.Policy | None = None
-    if path:
-        form, seats = "signals", _on_signals(arguments, path, players, config)
-    elif tree is None or arguments.states:
-        form = "states"
-        if arguments.method is None:
-            config = dataclasses.replace(config, method="ismcts")
-        opponent, seats = _on_states(arguments, players, config, tree)
-    else:
-        form = "compiled"
-        opponent, seats = _on_tree(arguments, players, config, tree)
+    found = respond(
+        Given(**given(arguments, "game", "policy", "seed", "memory_limit")),
+        players,
+        config,
+        states=arguments.states,
+        otherwise="ismcts" if arguments.method is None else None,
+        tell=lambda why: print(why, file=sys.stderr),
+    )
     report = {
         **given(arguments, "game", "policy"),
-        "method": config.method,
-        "form": form,
-        "compiled": form == "compiled",
-        **summary(seats),
+        "method": found.method,
+        "form": found.form,
+        "compiled": found.form == "compiled",
+        **summary(found.seats),
         "unmet_share": None,
     }
-    _print(report, seats)
+    _print(report, found.seats)
+    opponent = found.opponent
     if isinstance(opponent, TablePolicy) and opponent.asked:
         report["unmet_share"] = share = opponent.unmet / opponent.asked
-        of = "infosets" if form == "compiled" else "times that it was asked"
+        of = "infosets" if found.form == "compiled" else "times that it was asked"
         print(
             f"  the policy is uniform at infosets that it never met: {share:.1%} of "
             f"{opponent.asked:,} {of}"
@@ -192,28 +149,11 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
-def _check_flat(arguments: argparse.Namespace) -> None:
-    """Raises ValueError where rollouts on arrays cannot play."""
-    if arguments.policy.strip() != "uniform":
-        raise ValueError(
-            f"--method flat plays against --policy uniform only, not "
-            f"{arguments.policy}; choose ismcts"
-        )
-    game = load_game(arguments.game)
-    if vectorised.of_game(game) is None:
-        raise ValueError(
-            f"--method flat needs rules on arrays, and {game} has none (see "
-            f"docs/vectorised-games.md); choose ismcts"
-        )
-
-
 def _config(arguments: argparse.Namespace) -> ResponseConfig:
     """How the response is found; exactly where no method is chosen."""
     check_seed(arguments.seed)
     search = SearchConfig(
-        **given(
-            arguments, "simulations", "learn", "exploration", "posterior", "histories"
-        )
+        **given(arguments, "simulations", "learn", "exploration", "histories")
     )
     method = "exact" if arguments.method is None else arguments.method
     if arguments.learn and method != "ismcts":
@@ -229,90 +169,6 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
         always_play=arguments.matches is not None,
         **given(arguments, *names, "luck_rollouts", "seed"),
     )
-
-
-def _on_tree(
-    arguments: argparse.Namespace,
-    players: list[int],
-    config: ResponseConfig,
-    tree: CompiledGame,
-) -> tuple[openspiel_policy.Policy | None, list[Seat]]:
-    """Responses on the compiled game; the policy of a file, asked at each infoset."""
-    opponent = None
-    announce(f"taking the policy {arguments.policy}")
-    if arguments.policy.strip().endswith(".npz"):
-        opponent = opponent_strings.load_opponent(arguments.policy, tree)
-        behaviour = conversions.behaviour_from_policy(tree, opponent)
-    else:
-        behaviour = opponent_behaviour(tree, arguments.policy, seed=arguments.seed)
-    rivals = [_rival(arguments, tree, player) for player in players]
-    return opponent, [
-        on_tree(tree, player, behaviour, config, rival=rival)
-        for player, rival in zip(players, rivals, strict=True)
-    ]
-
-
-def _rival(
-    arguments: argparse.Namespace, game: Game, player: int
-) -> pyspiel.Bot | None:
-    """The bot itself where its policy is estimated, with a seed of its own."""
-    # Another one than the estimate's: what that happened to draw is not its style.
-    # Each seat has its own, so that no match draws as another match of the other seat.
-    mixed = np.random.SeedSequence([arguments.seed, 2, player]).generate_state(1)
-    seed = int(mixed[0] >> 1)
-    return opponent_strings.load_rival(arguments.policy, game, 1 - player, seed=seed)
-
-
-def _compile(arguments: argparse.Namespace) -> CompiledGame | None:
-    """The compiled game, or None where it does not fit."""
-    game, limit = load_game(arguments.game), arguments.memory_limit
-    try:
-        return as_compiled(game, observations=True, memory_limit=limit, progress=True)
-    except GameTooLargeError as error:
-        print(f"searching on states: {error}", file=sys.stderr)
-        return None
-
-
-def _on_signals(
-    arguments: argparse.Namespace,
-    path: str,
-    players: list[int],
-    config: ResponseConfig,
-) -> list[Seat]:
-    """Best responses to a policy of a signal game, by its file."""
-    announce(f"taking the policy {path}")
-    policy = load_policy(path, arguments.game)
-    assert isinstance(policy, SignalPolicy)
-    need = footprint.peak_bytes(policy.signals, np.float32)
-    sizes = [footprint.size_of(policy.signals, player) for player in range(2)]
-    need += 8 * _VECTORS * sum(size.sequences for size in sizes)
-    what = f"a best response on {policy.game} in the form of signals"
-    remedy = "choose ismcts, lbr or learned"
-    memory.check_need(what, need, arguments.memory_limit, remedy)
-    return on_signals(policy, players, config)
-
-
-def _on_states(
-    arguments: argparse.Namespace,
-    players: list[int],
-    config: ResponseConfig,
-    tree: CompiledGame | None,
-) -> tuple[openspiel_policy.Policy, list[Seat]]:
-    """Searches in matches; where the game fits, best responses are known."""
-    game = load_game(arguments.game)
-    known = game if tree is None else tree
-    announce(f"taking the policy {arguments.policy}")
-    opponent = opponent_strings.load_opponent(
-        arguments.policy, known, **given(arguments, "seed", "memory_limit")
-    )
-    rivals = {player: _rival(arguments, known, player) for player in players}
-    judged = None
-    if tree is not None and not any(rivals.values()):
-        judged = Known(tree, conversions.behaviour_from_policy(tree, opponent))
-    return opponent, [
-        on_states(game, p, opponent, config, rival=rivals[p], known=judged)
-        for p in players
-    ]
 
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:

@@ -13,8 +13,8 @@ from typing import Any, NoReturn, get_args
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_number
-from spiel_cr.lookahead.leaf_strings import DepthUnit
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 
 Commands = argparse._SubParsersAction
 

@@ -104,10 +104,12 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         registry.expand(arguments.algorithms),
         Budget(seconds, arguments.iterations),
         arguments.out,
+        comparisons.CompareConfig(
+            **given(arguments, "seeds", "workers", "ray", "patience"),
+            **given(arguments, "memory_limit", "retry"),
+        ),
         progress=True,
         unwritten=functools.partial(note_unwritten, arguments),
-        **given(arguments, "seeds", "workers", "ray", "patience"),
-        **given(arguments, "memory_limit", "retry"),
     )
     summaries = summarise(result.settings, result.records)
     for summary in summaries:

@@ -7,17 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.cfr.config import parse_any
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import TERMINAL
-from spiel_cr.gameshrink.merging import merged
-from spiel_cr.signals import footprint, kernels
-from spiel_cr.signals.finding import FORMS, find_signals, naming_signals
-from spiel_cr.signals.game import Kernel, SignalGame
-from spiel_cr.solving import forms
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.signals import kernels
+from spiel_cr.games.signals import signal_footprint as footprint
+from spiel_cr.games.signals.game import Kernel, SignalGame
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.laying_out import LAID_OUT, STEPPED, Layout, Need, lay_out
 
 from ..common.plurals import counted
 from .command import Commands, add_command, given, option
@@ -34,23 +33,22 @@ def add(commands: Commands) -> None:
         "whose size: compiled, history by history; signals, by public nodes and what "
         "cards tell; auto: that which solve would take",
         "auto",
-        choices=FORMS,
+        choices=LAID_OUT,
     )
 
 
 def _info(arguments: argparse.Namespace) -> dict[str, object]:
-    game = load_game(arguments.game)
-    limits = given(arguments, "memory_limit", "cache")
-    chosen = forms.choose(
-        game, arguments.form, parse_any("cfr+"), memory_limit=arguments.memory_limit
-    )
-    announce(f"estimating how many histories {game} has")
-    estimate = memory.describe_histories(memory.estimate_histories(game, rollouts=20))
-    print(f"{game} has {estimate}, by an estimate", file=sys.stderr)
-    if chosen.form == "signals":
-        return _signals(merged(find_signals(game, progress=True, **limits)))
-    with naming_signals(game):
-        tree = as_compiled(game, progress=True, **limits)
+    layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+    opened = open_game(arguments.game)
+    announce(f"estimating how many histories {opened.game} has")
+    histories = estimate.estimate_histories(opened.game, rollouts=20)
+    said = estimate.describe_histories(histories)
+    print(f"{opened.game} has {said}, by an estimate", file=sys.stderr)
+    laid = lay_out(opened, Need({STEPPED: ""}), layout, progress=True)
+    if isinstance(laid.game, SignalGame):
+        return _signals(laid.game)
+    tree = laid.game
+    assert isinstance(tree, CompiledGame)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,

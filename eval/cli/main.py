@@ -33,12 +33,8 @@ from jax.errors import JaxRuntimeError
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common import announcing, atomic, plugins, program_cache
-from spiel_cr.common.errors import (
-    SolverFailedError,
-    UnsavedWarning,
-    WorkerFailedError,
-)
-from spiel_cr.compilation import game_strings
+from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFailedError
+from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
 from . import (

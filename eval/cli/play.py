@@ -26,10 +26,10 @@ import pyspiel
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.memory import Limit
-from spiel_cr.compilation.compiler import Game
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
 
-from ..players.match import Observer
 from ..table import knowledge, server, table
 from ..table.series import HUMAN, Played, Series, check_bots
 from .command import Commands, add_command, bot_options, option, split_bots, whole_value

@@ -6,16 +6,17 @@ import time
 from typing import Any, get_args
 
 import spiel_cr
-from spiel_cr.cfr.config import parse_algorithm
-from spiel_cr.common.checks import check_iterations
-from spiel_cr.lookahead.leaf_strings import DEFAULT, LEAVES, check_lookahead
+from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.gadget import Gadget
-from spiel_cr.solving import forms
+from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
+from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.laying_out import Layout, lay_out
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
 from .command import Commands, add_command, add_depth_options, given, option
-from .solve import add_solver_options, choose_form, game_to_judge, report_result
+from .solve import add_solver_options, report_result, say_form
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
 # A run by time needs some.
@@ -63,45 +64,25 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
     config = parse_algorithm(arguments.algorithm)
-    check_iterations(iterations)
     ahead = given(arguments, "depth", "depth_unit", "leaf")
-    check_lookahead(arguments.depth, arguments.depth_unit, arguments.leaf)
-    needs_tree = arguments.depth is not None or arguments.gadget != "cfrd"
-    if arguments.gadget != "cfrd" and arguments.form == "signals":
-        raise ValueError(
-            f"--gadget {arguments.gadget}: in the form of signals there is cfrd only; "
-            f"leave --gadget out, or give --form compiled"
-        )
-    if arguments.depth is not None and arguments.form == "signals":
-        raise ValueError(
-            f"--depth {arguments.depth}: in the form of signals games are resolved to "
-            f"their end; leave --depth out, or give --form compiled"
-        )
+    settings = ResolvingConfig(config, iterations, gadget=arguments.gadget, **ahead)
+    if arguments.form == "signals":
+        check_signals(settings)
     started = time.perf_counter()
-    chosen = choose_form(
-        game,
-        "compiled" if needs_tree else arguments.form,
-        config,
-        judge=arguments.judge,
-        memory_limit=arguments.memory_limit,
-    )
-    loaded: forms.AnyGame = chosen.game
-    if chosen.form == "compiled":
-        loaded = game_to_judge(game, arguments, observations=True)
+    layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+    laid = lay_out(game, need_of(settings), layout, progress=True)
+    say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
-        loaded,
-        arguments.algorithm,
-        iterations,
-        form=chosen.form,
+        laid,
+        settings,
         dtype=arguments.dtype or "float64",
         progress=True,
-        **ahead,
-        **given(arguments, "gadget", "memory_limit", "cache"),
+        **given(arguments, "memory_limit"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)
-    report |= {"form": chosen.form, "gadget": arguments.gadget}
+    report |= {"form": laid.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
         report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
     if arguments.baselines or (arguments.baselines is None and not arguments.game):

@@ -29,11 +29,12 @@ import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings
+from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.policies import conversions
-from spiel_cr.solving.policy_files import check_policy_file, is_of_signals
+from spiel_cr.solvers.policy_files import check_policy_file, is_of_signals
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, tree_page, tree_subgames
@@ -97,8 +98,11 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     check_policy_file(arguments.policy)
     signals = is_of_signals(arguments.policy)
     show_grid.check(arguments, signals)
-    if signals:
-        return show_grid.show(arguments)
+    return show_grid.show(arguments) if signals else _show_infosets(arguments)
+
+
+def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
+    """A policy of a compiled game, as lines or as a page."""
     if arguments.gadgets:
         _check_gadgets(arguments.gadgets)
     tree = as_compiled(
@@ -133,8 +137,7 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         "left_off": left_off,
     }
     if arguments.html:
-        target = pathlib.Path(arguments.html)
-        announce(f"making the page {target}")
+        announce(f"making the page {arguments.html}")
         page = tree_page.tree_page(
             tree,
             strategy,
@@ -146,31 +149,29 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
             playing=arguments.gadgets or "",
         )
         with writing(arguments):
-            atomic.write_text(target, page)
-            print(f"page: {target}", file=sys.stderr)
-            report["html"] = str(target)
+            atomic.write_text(arguments.html, page)
+            print(f"page: {arguments.html}", file=sys.stderr)
+            report["html"] = arguments.html
     return report
 
 
 def _check_gadgets(text: str) -> None:
     """Refuses another bot than a resolving player of the whole game."""
-    bot_strings.check_bot(text)
-    if bot_strings.bot_name(text) != "resolving" or not bot_strings.needs_whole(text):
+    bot = bot_strings.read_bot(text)
+    if bot_strings.bot_name(text) != "resolving" or not bot.whole:
         raise ValueError(
             f"gadgets={text!r}: only a resolving player has gadgets; write "
             f"'resolving(solver=cfr+,iterations=100)'"
         )
 
 
-def _players(
-    tree: CompiledGame, text: str
-) -> tuple[spiel_cr.ResolvingBot, spiel_cr.ResolvingBot]:
+def _players(tree: CompiledGame, text: str) -> tuple[ResolvingBot, ResolvingBot]:
     """A resolving player in each seat."""
     first, second = (
         spiel_cr.load_bot(text, tree, seat, seed=seat) for seat in range(2)
     )
-    assert isinstance(first, spiel_cr.ResolvingBot)
-    assert isinstance(second, spiel_cr.ResolvingBot)
+    assert isinstance(first, ResolvingBot)
+    assert isinstance(second, ResolvingBot)
     tree_subgames.check_gadgets(first)
     return first, second
 

@@ -3,8 +3,8 @@
 import argparse
 
 from spiel_cr.common.announcing import announce
-from spiel_cr.signals.policy import SignalPolicy
-from spiel_cr.solving.policy_files import load_policy
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.solvers.policy_files import load_policy
 
 from ..common.plurals import counted
 from ..inspection import hand_grid
@@ -81,7 +81,10 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot:
         with writing(arguments):
             plots.plot_hands(
-                *(grid.cells, grid.rows, grid.columns, grid.actions),
+                grid.cells,
+                grid.rows,
+                grid.columns,
+                grid.actions,
                 arguments.plot,
                 title=f"{policy.game}\n{title}",
             )

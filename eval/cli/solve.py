@@ -6,28 +6,20 @@ import sys
 import time
 from typing import Any
 
-import pyspiel
-
 import spiel_cr
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_whole
-from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.first_order.config import PRESETS as FIRST_ORDER
+from spiel_cr.common.checks import check_number
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
-from spiel_cr.signals.finding import FORMS, naming_signals
-from spiel_cr.signals.result import SignalResult
-from spiel_cr.solving import deep_game, footprint, forms, whole_game
-from spiel_cr.solving.algorithms import parse_whole
-from spiel_cr.uncompiled.workers import MOST_WORKERS
+from spiel_cr.solvers import algorithms, footprint
+from spiel_cr.solvers.laying_out import COMPILED, LAID_OUT, SIGNALS, STEPPED, Laid
+from spiel_cr.solvers.solve import lay_out, task_of
 
 from ..common.plurals import counted
-from ..judging import python_judge
 from ..reporting import plots
 from .command import Commands, add_command, given, option, path_value, writing
-from .solving import deep as solve_deep
-from .solving import uncompiled as solve_uncompiled
 
 COMPILE = ("auto", "always", "never")
 
@@ -76,19 +68,25 @@ def add(commands: Commands) -> None:
     )
 
 
+def _names(family: algorithms.Family) -> str:
+    return ", ".join(family.presets)
+
+
 def add_solver_options(parser: argparse.ArgumentParser) -> None:
     """Adds the options of `solve` and `resolve`."""
     option(
         parser,
         "--algorithm",
-        f"one of {', '.join(spiel_cr.PRESETS)}, with parameters if you like: "
+        f"one of {_names(algorithms.CFR)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
-        f"{', '.join(spiel_cr.SAMPLED_PRESETS)}, which sample, as in "
+        f"{_names(algorithms.MCCFR)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
-        f"{', '.join(FIRST_ORDER)}, first-order methods on the whole game, "
-        f"{', '.join(deep_game.ALGORITHMS)}, which train networks, as in "
-        f"'sd-cfr(hidden=64,traversals=1000)', and lp, linear programming, exact up to "
-        f"rounding",
+        f"{_names(algorithms.PUBLIC)}, which sample public actions and cards of games "
+        f"that declare signals, "
+        f"{_names(algorithms.FIRST_ORDER)}, first-order methods on the whole game, "
+        f"{_names(algorithms.DEEP)}, {_names(algorithms.SELF_PLAY)}, which train "
+        f"networks, as in 'sd-cfr(hidden=64,traversals=1000)', and lp, linear "
+        f"programming, exact up to rounding",
         "cfr+",
     )
     option(
@@ -109,11 +107,11 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--form",
         "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games whose actions are public; auto: signals where the game declares "
+        "for games that declare them; auto: signals where the game declares "
         "them and has more than a million histories, or too many for --memory-limit, "
         "or lists deals of probability zero",
         "auto",
-        choices=FORMS,
+        choices=LAID_OUT,
     )
     option(parser, "--memory-limit")
     option(parser, "--cache")
@@ -137,115 +135,32 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
-    check_whole(arguments.workers, "workers", 1, MOST_WORKERS)
-    if arguments.compile == "always" and arguments.workers > 1:
-        raise ValueError(
-            f"--workers {arguments.workers} are for games that are not compiled; leave "
-            f"them out, or give --compile never"
-        )
-    if arguments.form != "auto" and arguments.compile == "never":
-        raise ValueError(
-            f"--form {arguments.form} solves the whole game, and --compile never "
-            f"samples it without; leave one of them out"
-        )
-    if arguments.form == "signals" and arguments.compile == "always":
-        raise ValueError(
-            "--form signals does not compile the game; leave --compile always out"
-        )
-    if deep_game.is_deep(arguments.algorithm):
-        return solve_deep.solve(arguments, report_result)
-    kept = solve_uncompiled.is_sampled(arguments.checkpoint)
-    _check_checkpoint(arguments, kept)
-    if arguments.compile == "never" or kept:
-        return solve_uncompiled.solve(arguments)
-    try:
-        return _solve_whole(arguments)
-    except GameTooLargeError as error:
-        if arguments.compile == "always":
-            raise
-        why_not = solve_uncompiled.why_not(arguments)
-        if kept is False:
-            why_not = f"the checkpoint {arguments.checkpoint} is of the compiled game"
-        if why_not is not None:
-            raise GameTooLargeError(
-                f"{error}; here it cannot be sampled without compiling: {why_not}"
-            ) from error
-        why = str(error).partition(";")[0]
-        print(f"sampled without compiling: {why}", file=sys.stderr)
-    return solve_uncompiled.solve(arguments)
-
-
-def _check_checkpoint(arguments: argparse.Namespace, kept: bool | None) -> None:
-    """Refuses a checkpoint that cannot be gone on with in the way that is asked for.
-
-    Args:
-      arguments: of the command.
-      kept: whether the checkpoint is of sampling without compiling; None: there is
-        none.
-
-    Raises:
-      ValueError: the game is to be compiled, and was not; or the other way round.
-    """
-    began = f"the checkpoint {arguments.checkpoint} was begun"
-    for flag in ("--compile always", "--form compiled", "--form signals"):
-        name, value = flag.removeprefix("--").split()
-        if kept and getattr(arguments, name) == value:
-            raise ValueError(
-                f"{began} without compiling the game; leave {flag} out, or give "
-                f"another path"
-            )
-    if kept is False and arguments.compile == "never":
-        raise ValueError(
-            f"{began} on the compiled game; leave --compile never out, or give another "
-            f"path"
-        )
-    if kept:
-        why_not = solve_uncompiled.why_not(arguments)
-        if why_not is not None:
-            raise ValueError(
-                f"{began} without compiling the game, and so it goes on: {why_not}"
-            )
-
-
-def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
-    """Solves the game in the form that it is best solved in, and judges the result."""
+    """Lays the game out, solves it, and judges what comes out where that is known."""
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
         plots.check(arguments.plot)
     how: dict[str, Any] = {
-        **given(arguments, "algorithm", "iterations", "seconds", "until", "eval_every"),
-        **given(arguments, "seed", "dtype", "imperfect_recall", "checkpoint_every"),
-        "checkpoint_path": arguments.checkpoint,
+        "goal": spiel_cr.Goal(
+            **given(arguments, "iterations", "seconds", "until", "eval_every")
+        ),
+        "layout": _layout(arguments),
+        "checkpoint": _checkpoint(arguments),
+        **given(arguments, "algorithm", "seed", "dtype"),
     }
-    # Both before the game is walked for the judge; `solve` checks and reserves, too.
-    whole_game.check_arguments(**how)
+    task = task_of(**how)
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
-        pass
-    how["vectorised"] = not arguments.no_vectorised
+        pass  # before the game is walked; `solve` reserves it, too
     started = time.perf_counter()
-    always = arguments.form == "auto" and arguments.compile == "always"
-    chosen = choose_form(
-        arguments.game,
-        "compiled" if always else arguments.form,
-        "lp" if arguments.algorithm == "lp" else parse_whole(arguments.algorithm),
-        judge=arguments.judge,
-        imperfect_recall=arguments.imperfect_recall,
-        vectorised=not arguments.no_vectorised,
-        memory_limit=arguments.memory_limit,
-        checkpoint_path=arguments.checkpoint,
-    )
-    how["form"] = chosen.form
-    game: forms.AnyGame = chosen.game
-    if chosen.form == "compiled":
-        game = game_to_judge(arguments.game, arguments, vectorised=how["vectorised"])
+    laid = lay_out(arguments.game, task, progress=True)
+    say_form(laid, arguments)
     walking = time.perf_counter() - started
-    result = spiel_cr.solve(
-        game, progress=True, **how, **given(arguments, "cache", "memory_limit")
-    )
+    result = spiel_cr.solve(laid, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
+    if laid.form == STEPPED:
+        return _report_stepped(arguments, result)
     report = report_result(arguments.game, result, arguments)
-    report |= {"form": chosen.form, "compiled": chosen.form == "compiled"}
+    report |= {"form": laid.form, "compiled": laid.form == COMPILED}
     if result.curve:
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
@@ -257,60 +172,130 @@ def _solve_whole(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
-def choose_form(
-    game: str, form: str, algorithm: forms.Algorithm, *, judge: str, **how: Any
-) -> forms.Choice:
-    """Chooses a form, and says so where there was a choice.
+def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
+    """What is asked of the form, by --form and --compile."""
+    form = arguments.form
+    if arguments.compile == "never":
+        if form != "auto":
+            raise ValueError(
+                f"--form {form} solves the whole game, and --compile never samples it "
+                f"without; leave one of them out"
+            )
+        form = STEPPED
+    if arguments.compile == "always":
+        if form == SIGNALS:
+            raise ValueError(
+                "--form signals does not compile the game; leave --compile always out"
+            )
+        form = COMPILED
+    if form == STEPPED and arguments.judge != "auto":
+        raise ValueError(
+            f"--judge {arguments.judge} needs the compiled game; leave it out, or "
+            f"leave --compile never out"
+        )
+    return spiel_cr.Layout(
+        form,
+        vectorised=not arguments.no_vectorised,
+        imperfect_recall=arguments.imperfect_recall,
+        **given(arguments, "workers", "memory_limit", "cache"),
+    )
+
+
+def _checkpoint(arguments: argparse.Namespace) -> spiel_cr.Checkpoint | None:
+    check_number(arguments.checkpoint_every, "checkpoint_every", "(0, inf)")
+    if arguments.checkpoint is None:
+        return None
+    return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
+
+
+def say_form(laid: Laid, arguments: argparse.Namespace) -> None:
+    """Says which form a game has where there was a choice, and who cannot judge it.
 
     Args:
-      game: as the user wrote it.
-      form: as of `forms.choose`, and so are all others.
-      judge: who judges what comes out.
-
-    Raises:
-      ValueError: OpenSpiel is to judge what it cannot; and as `forms.choose`.
-    """
-    chosen = forms.choose(game, form, algorithm, **how)
-    if chosen.why:
-        print(f"--form {chosen.form}: {chosen.why}", file=sys.stderr)
-    if chosen.form == "signals" and judge == "openspiel":
-        assert isinstance(chosen.game, pyspiel.Game)
-        python_judge.check_signals(chosen.game)
-    return chosen
-
-
-def game_to_judge(
-    game: str,
-    arguments: argparse.Namespace,
-    *,
-    observations: bool = False,
-    vectorised: bool = True,
-) -> Game:
-    """The game; compiled where OpenSpiel is to judge it and may take too much memory.
-
-    Args:
-      game: as the user wrote it.
+      laid: the game.
       arguments: those of `add_solver_options`.
-      observations: as for `spiel_cr.compile_game`, and so is the other.
 
     Raises:
       GameTooLargeError: OpenSpiel's judge takes more than the limit.
+      ValueError: OpenSpiel is to judge what it cannot.
     """
+    if laid.form == STEPPED and laid.why:
+        print(f"sampled without compiling: {laid.why}", file=sys.stderr)
+    elif laid.why:
+        print(f"--form {laid.form}: {laid.why}", file=sys.stderr)
     if arguments.judge != "openspiel":
-        return game
-    with naming_signals(game):
-        tree = as_compiled(
-            game,
-            observations=observations,
-            vectorised=vectorised,
-            progress=True,
-            **given(arguments, "memory_limit", "cache"),
+        return
+    if laid.form == STEPPED:
+        raise ValueError(
+            "--judge openspiel needs the compiled game, and it is too large; leave it "
+            "out"
         )
-    algorithm = arguments.algorithm
-    config = algorithm if algorithm == "lp" else parse_whole(algorithm)
-    solving = footprint.peak_bytes(tree, config, arguments.dtype)
-    python_judge.check_memory(tree, arguments.memory_limit, before=solving)
-    return tree
+    if isinstance(laid.game, CompiledGame):
+        config = algorithms.find(arguments.algorithm).config
+        solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
+        limit = arguments.memory_limit
+        python_judge.check_memory(laid.game, limit, before=solving)
+    else:
+        python_judge.check_signals(laid.game.game)
+
+
+def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, object]:
+    """Saves the result of a game that was not laid out, and says what there is to say.
+
+    Nobody knows its NashConv.
+    """
+    if arguments.save:
+        with writing(arguments):
+            result.save(arguments.save)
+    print(
+        f"{arguments.game}, {result.algorithm}, "
+        f"{counted(result.iterations, 'iteration')}, "
+        f"{counted(result.trajectories, 'trajectory', 'trajectories')}, not compiled"
+    )
+    report: dict[str, object] = {
+        "game": arguments.game,
+        "form": STEPPED,
+        "compiled": False,
+        "algorithm": result.algorithm,
+        "iterations": result.iterations,
+        "trajectories": result.trajectories,
+        "seconds": result.seconds,
+        "build_seconds": result.build_seconds,
+        "trajectories_per_second": result.trajectories_per_second,
+        "peak_memory_bytes": memory.peak_bytes(),
+    }
+    speed = f"{result.trajectories_per_second:,.0f} trajectories/s"
+    if result.table is not None:
+        table = result.table
+        share = table.known / table.met if table.met else None  # JSON has no NaN
+        full = "; full, so some were left out" if table.full else ""
+        print(
+            f"  infosets    {table.infosets:,} met, by {table.keys}; {share or 0:.1%} "
+            f"of decisions were at known ones\n"
+            f"  table       {table.bytes / 1e6:,.0f} of {table.limit / 1e6:,.0f} MB"
+            f"{full}"
+        )
+        report |= {
+            "workers": arguments.workers,
+            "infosets": table.infosets,
+            "keys": table.keys,
+            "table_bytes": table.bytes,
+            "table_limit": table.limit,
+            "full": table.full,
+            "known_share": share,
+        }
+    if result.nodes is not None:
+        rate = result.nodes / result.seconds if result.seconds else 0.0
+        speed = f"{result.nodes:,} nodes, {rate:,.0f} nodes/s with all fits"
+        report["nodes"] = result.nodes
+    what = "sampling" if result.nodes is None else "training"
+    print(
+        f"  {what}    {result.seconds:.2f} s, {speed}; building "
+        f"{result.build_seconds:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
+    )
+    if arguments.save:
+        print(f"  policy      {arguments.save}")
+    return report
 
 
 def report_result(
@@ -366,7 +351,7 @@ def report_result(
         print(f", {counted(result.trajectories, 'trajectory', 'trajectories')}", end="")
     print(f" in each of {result.solves} solves" if result.solves > 1 else "")
     tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
-    if verdict.by == "spiel_cr" and isinstance(result, SignalResult):
+    if verdict.by == "spiel_cr" and result.signals is not None:
         tool += ", by a best response on the signal form"
     print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")

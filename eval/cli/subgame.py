@@ -17,14 +17,18 @@ from typing import Any, get_args
 
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.compilation.compiler import as_compiled
+from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.judging import python_judge
+from spiel_cr.judging.one_step import (
+    OneStep,
+    OneStepConfig,
+    OpponentValues,
+    resolve_after,
+)
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget import Gadget
 
 from ..common.plurals import counted
-from ..judging import python_judge
-from ..players import one_step
 from ..reporting import plots
 from .command import Commands, add_command, given, option, write_csv, writing
 
@@ -46,7 +50,7 @@ def add(commands: Commands) -> None:
         "the opponent's values at the subgame's root: its means over the trunk's "
         "iterates, or exact ones, of a best response to the trunk",
         "iterates",
-        choices=get_args(one_step.OpponentValues),
+        choices=get_args(OpponentValues),
     )
     option(
         parser,
@@ -67,10 +71,9 @@ def add(commands: Commands) -> None:
 def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot:
         plots.check(arguments.plot)
-    check_seed(arguments.seed)
-    check_iterations(arguments.trunk_iterations, name="trunk_iterations")
-    one_step.check_arguments(
-        **given(arguments, "iterations", "algorithm", "values", "noise")
+    config = OneStepConfig(
+        **given(arguments, "iterations", "trunk_iterations", "algorithm"),
+        **given(arguments, "values", "noise", "seed", "gadget"),
     )
     compiled = as_compiled(
         arguments.game,
@@ -80,18 +83,8 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     )
     python_judge.check_memory(compiled, arguments.memory_limit)
     announce("cutting the game into subgames")
-    place = one_step.find(compiled, arguments.actions.split(","))
-    trunk = one_step.solve_trunk(
-        place, arguments.trunk_iterations, arguments.algorithm, progress=True
-    )
-    found = one_step.one_step(
-        place,
-        trunk,
-        arguments.iterations,
-        arguments.algorithm,
-        progress=True,
-        **given(arguments, "values", "noise", "seed", "gadget"),
-    )
+    actions = arguments.actions.split(",")
+    found = resolve_after(compiled, actions, config, progress=True)
     announce("judging")
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
@@ -101,25 +94,32 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         "infosets": found.infosets,
         "augmented_infosets": found.augmented_infosets,
         **given(arguments, "algorithm", "gadget", "values", "noise", "seed"),
-        "trunk_iterations": trunk.iterations,
+        **given(arguments, "trunk_iterations"),
         "trunk_nash_conv": found.trunk_nash_conv,
     }
-    curve = [point._asdict() for point in found.curve]
+    report = {
+        **facts,
+        "iterations": arguments.iterations,
+        "nash_conv": python_judge.judge(compiled.game, table).nash_conv,
+        "curve": [point._asdict() for point in found.curve],
+    }
+    _print(report)
+    _write(arguments, facts, found)
+    return report
+
+
+def _write(
+    arguments: argparse.Namespace, facts: dict[str, Any], found: OneStep
+) -> None:
+    """The curve in a folder, and drawn."""
     if arguments.out:
         folder = pathlib.Path(arguments.out)
-        rows = [{**facts, **point} for point in curve]
+        rows = [{**facts, **point._asdict()} for point in found.curve]
         text = "".join(json.dumps(row) + "\n" for row in rows)
         with writing(arguments):
             atomic.write_text(folder / "subgame.jsonl", text)
         with writing(arguments):
             write_csv(folder / "subgame.csv", rows)
-    report = {
-        **facts,
-        "iterations": arguments.iterations,
-        "nash_conv": python_judge.judge(compiled.game, table).nash_conv,
-        "curve": curve,
-    }
-    _print(report)
     if arguments.plot:
         label = arguments.values
         if arguments.noise:
@@ -128,7 +128,6 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
         with writing(arguments):
             plots.plot_curves({label: found.curve}, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
-    return report
 
 
 def _print(report: dict[str, Any]) -> None:

@@ -36,26 +36,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from spiel_cr.common import atomic
+from spiel_cr.common.json_log import Record, read_lines
+from spiel_cr.judging.many_matches import Slot
 from spiel_cr.players import bot_strings
 
-from ..common.json_log import Record, read_lines
 from ..common.plurals import counted
-from ..players.round_robin import Slot
-from ..players.sessions import (
+from ..tournaments.round_robin import RoundRobinConfig
+from ..tournaments.sessions import (
     SessionConfig,
     check_chips,
     parse_session,
     play_sessions,
     read_hands,
 )
-from ..players.styles import (
+from ..tournaments.styles import (
     Hand,
     lines_of_styles,
     read_matches,
     styles_of,
     table_of_styles,
 )
-from ..players.tournament import Tournament, play_tournament
+from ..tournaments.tournament import Tournament, play_tournament
 from .command import (
     Commands,
     add_command,
@@ -104,11 +105,11 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             f"played, each deal in both seats",
             file=sys.stderr,
         )
-    settings = {
-        "progress": True,
-        "unwritten": functools.partial(note_unwritten, arguments),
+    settings = RoundRobinConfig(
         **given(arguments, "seed", "memory_limit"),
-    }
+        progress=True,
+        unwritten=functools.partial(note_unwritten, arguments),
+    )
     if arguments.session is not None:
         session = parse_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
@@ -122,13 +123,13 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _matches(
-    arguments: argparse.Namespace, bots: list[str], settings: Mapping[str, Any]
+    arguments: argparse.Namespace, bots: list[str], settings: RoundRobinConfig
 ) -> dict[str, object]:
     """Matches, printed and reported."""
     if arguments.styles:
         check_chips(arguments.game, "--styles")
     result = play_tournament(
-        arguments.game, bots, arguments.matches, arguments.out, **settings
+        arguments.game, bots, arguments.matches, arguments.out, settings
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
@@ -144,11 +145,11 @@ def _sessions(
     arguments: argparse.Namespace,
     bots: list[str],
     config: SessionConfig,
-    settings: Mapping[str, Any],
+    settings: RoundRobinConfig,
 ) -> dict[str, object]:
     """Sessions with stacks, printed and reported."""
     result = play_sessions(
-        arguments.game, bots, arguments.matches, config, arguments.out, **settings
+        arguments.game, bots, arguments.matches, config, arguments.out, settings
     )
     print(
         f"{arguments.game}, seed {arguments.seed}, {result.sessions[0][1]} sessions "

@@ -6,8 +6,8 @@ import os
 import pathlib
 
 from spiel_cr.common import atomic
-from spiel_cr.value_training.config import PRESETS, parse_training
-from spiel_cr.value_training.training import COMPILE, train_values
+from spiel_cr.resolving.leaves.training.training import TrainingResult, train_values
+from spiel_cr.resolving.leaves.training.training_config import PRESETS, parse_training
 
 from ..reporting import plots
 from .command import (
@@ -35,15 +35,6 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "train-values", _train, text, resumes=True)
     option(parser, "--game")
     add_depth_options(parser, "the lookaheads' depth: N moves or rounds", required=True)
-    option(
-        parser,
-        "--compile",
-        "always: the game is compiled, for `resolve` and its bots; never: it is laid "
-        "out as far as the lookahead ends, after every N moves or once, and below some "
-        "public states there, for resolving(max_histories=N,leaf=network(path=FILE))",
-        "always",
-        choices=COMPILE,
-    )
     option(
         parser,
         "--out",
@@ -105,22 +96,30 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         checkpoint=arguments.checkpoint,
         curve=curve,
         progress=True,
-        compile=arguments.compile,
     )
     report: dict[str, object] = {
         "game": arguments.game,
         "depth": arguments.depth,
         "depth_unit": arguments.depth_unit,
-        "compiled": arguments.compile == "always",
         "network": arguments.network,
         "curve": curve,
         "finished": result.finished,
         "config": dataclasses.asdict(config),
         "points": [point._asdict() for point in result.curve],
     }
+    _print(arguments, result, config.steps)
+    if arguments.plot:
+        with writing(arguments):
+            title = f"{arguments.game}, depth {arguments.depth}"
+            plots.plot_training(result.curve, arguments.plot, title=title)
+            print(f"  plot        {arguments.plot}")
+    return report
+
+
+def _print(arguments: argparse.Namespace, result: TrainingResult, steps: int) -> None:
     print(f"{arguments.game}, depth {arguments.depth} {arguments.depth_unit}")
     for point in result.curve:
-        if point.nash_conv is not None or point.step % config.steps == 0:
+        if point.nash_conv is not None or point.step % steps == 0:
             losses = f"{point.validation_loss:.2e} at random ranges"
             if point.met_loss is not None:
                 losses += f", {point.met_loss:.2e} at met ones"
@@ -132,9 +131,3 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         how = "the same command goes on" if arguments.checkpoint else "not kept"
         print(f"  time is up before all steps were done ({how})")
     print(f"  network     {arguments.network}")
-    if arguments.plot:
-        with writing(arguments):
-            title = f"{arguments.game}, depth {arguments.depth}"
-            plots.plot_training(result.curve, arguments.plot, title=title)
-            print(f"  plot        {arguments.plot}")
-    return report

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from spiel_cr.common.arrays import round_numbers
 from spiel_cr.common.checks import check_iterations, check_number
 
 from .plurals import counted
@@ -34,11 +35,7 @@ class Budget(NamedTuple):
         if self.seconds is not None:
             return [share * self.seconds for share in _SHARES]
         assert self.iterations is not None
-        points, step = [], 1
-        while step < self.iterations:
-            points += [float(n * step) for n in (1, 2, 5) if n * step < self.iterations]
-            step *= 10
-        return [*points, float(self.iterations)]
+        return [float(number) for number in round_numbers(self.iterations)]
 
     def text(self) -> str:
         """For people."""

@@ -3,17 +3,13 @@
 import functools
 import time
 
-import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CompiledGame
-
-# For each player float64 [S], action probabilities by logical sequence.
-Strategy = tuple[np.ndarray, np.ndarray]
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
 
 
 class MissingError(Exception):

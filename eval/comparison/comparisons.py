@@ -4,6 +4,7 @@
 writes the report. Algorithms that do not sample run with one seed only.
 """
 
+import dataclasses
 import pathlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
@@ -12,12 +13,13 @@ from tqdm import tqdm
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
-from spiel_cr.compilation.loading import load_game
+from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common import conditions
 from ..common.budget import Budget
-from ..common.json_log import JsonLog, Record
 from ..contestants import registry
 from ..reporting import report
 from . import workers as pool
@@ -42,18 +44,51 @@ class Comparison(NamedTuple):
     asked: list[Record]
 
 
+@dataclasses.dataclass(frozen=True)
+class CompareConfig:
+    """How runs are done.
+
+    Attributes:
+      seeds: algorithms that sample run with seeds 0 .. seeds - 1.
+      workers: processes at a time; 0: in this process.
+      ray: as tasks on Ray instead.
+      patience: seconds of wall-clock time after which a run in a worker process is
+        given up; None: ten minutes and thirty times the budget's seconds. Without
+        workers, and on Ray, nothing is given up.
+      memory_limit: bytes, or a size like "3GB", for each process; larger games are
+        refused, or named as missing where only walking them shows it. "none": no
+        limit; None: 70 % of what the process may have, at least 1 GB.
+      retry: do runs again that failed.
+    """
+
+    seeds: int = 1
+    workers: int = 1
+    ray: bool = False
+    patience: float | None = None
+    memory_limit: memory.Limit = MEMORY_LIMIT
+    retry: bool = False
+
+    def __post_init__(self) -> None:
+        memory.parse_limit(self.memory_limit)
+        check_iterations(self.seeds, name="seeds")
+        check_whole(self.workers, "workers", 0, 1024)
+        if self.patience is not None:
+            if self.ray or not self.workers:
+                where = "on Ray" if self.ray else "without worker processes"
+                raise ValueError(
+                    f"patience={self.patience:g}: runs {where} cannot be given up; "
+                    f"leave it out, or use --workers 1 or more"
+                )
+            check_number(self.patience, "patience", "(0, inf)")
+
+
 def compare(
     games: Sequence[str],
     algorithms: Sequence[str],
     budget: Budget,
     out: atomic.Path,
+    config: CompareConfig = CompareConfig(),
     *,
-    seeds: int = 1,
-    workers: int = 1,
-    ray: bool = False,
-    patience: float | None = None,
-    memory_limit: memory.Limit = MEMORY_LIMIT,
-    retry: bool = False,
     progress: bool = False,
     unwritten: Callable[[OSError], object] | None = None,
 ) -> Comparison:
@@ -65,16 +100,7 @@ def compare(
       budget: of each run; what works "once" takes what it takes.
       out: folder: `settings.json`, `results.jsonl`, `report.html`, `report.md`, and the
         Markdown's pictures.
-      seeds: algorithms that sample run with seeds 0 .. seeds - 1.
-      workers: processes at a time; 0: in this process.
-      ray: as tasks on Ray instead.
-      patience: seconds of wall-clock time after which a run in a worker process is
-        given up; None: ten minutes and thirty times the budget's seconds. Without
-        workers, and on Ray, nothing is given up.
-      memory_limit: bytes, or a size like "3GB", for each process; larger games are
-        refused, or named as missing where only walking them shows it. "none": no
-        limit; None: 70 % of what the process may have, at least 1 GB.
-      retry: do runs again that failed.
+      config: how runs are done.
       progress: show a bar on stderr.
       unwritten: called for each file of the report that cannot be written; None: the
         first such error is raised.
@@ -84,23 +110,20 @@ def compare(
       pyspiel.SpielError: OpenSpiel does not know a game.
       ValueError: a bad argument, a game that does not fit, or another run's folder.
     """
-    limit = memory.parse_limit(memory_limit)
+    limit = memory.parse_limit(config.memory_limit)
     _check_algorithms(algorithms)
     budget.check()
-    check_iterations(seeds, name="seeds")
-    check_whole(workers, "workers", 0, 1024)
     _check_games(games, limit)
-    _check_patience(patience, workers, ray)
-    if ray:
+    if config.ray:
         pool.check_ray()
     settings = {
         "games": list(distinct_games(games).values()),
         "algorithms": list(dict.fromkeys(algorithms)),
         "budget": budget._asdict(),
-        "seeds": seeds,
-        "workers": "ray" if ray else workers,
+        "seeds": config.seeds,
+        "workers": "ray" if config.ray else config.workers,
         "versions": conditions.versions(),
-        "memory_limit": memory_limit,
+        "memory_limit": config.memory_limit,
     }
     folder = pathlib.Path(out)
     with open_folder(folder, settings) as log:
@@ -108,19 +131,23 @@ def compare(
         # The folder's words for a game tell its runs apart.
         known = distinct_games(log.settings["games"])
         runs = plan(
-            [known[key] for key in distinct_games(games)], algorithms, budget, seeds
+            [known[key] for key in distinct_games(games)],
+            algorithms,
+            budget,
+            config.seeds,
         )
         left = [
             run._replace(memory_limit=limit)
             for run in runs
-            if not _finished(log.records.get(run.key), retry)
+            if not _finished(log.records.get(run.key), config.retry)
         ]
-        if ray:
+        if config.ray:
             records = pool.run_on_ray(left)
-        elif workers:
+        elif config.workers:
+            patience = config.patience
             if patience is None:
                 patience = 600.0 + 30.0 * (budget.seconds or 0.0)
-            records = pool.run_in_processes(left, workers, patience)
+            records = pool.run_in_processes(left, config.workers, patience)
         else:
             records = pool.run_here(left)
         try:
@@ -163,19 +190,7 @@ def _check_games(games: Sequence[str], limit: float) -> None:
     if not games:
         raise ValueError("games=[]: give one game string or more")
     for game in games:
-        memory.check_limit(load_game(game), limit)
-
-
-def _check_patience(patience: float | None, workers: int, ray: bool) -> None:
-    if patience is None:
-        return
-    if ray or not workers:
-        where = "on Ray" if ray else "without worker processes"
-        raise ValueError(
-            f"patience={patience:g}: runs {where} cannot be given up; leave it out, "
-            f"or use --workers 1 or more"
-        )
-    check_number(patience, "patience", "(0, inf)")
+        estimate.check_limit(load_game(game), limit)
 
 
 def _finished(record: Record | None, retry: bool) -> bool:

@@ -10,14 +10,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.json_log import Record
+from spiel_cr.judging.cpp_judge import ExactJudge
 
 from ..common import conditions
 from ..common.budget import Budget
 from ..common.game_instance import GameInstance, MissingError
-from ..common.json_log import Record
 from ..contestants import registry
 from ..contestants.protocol import Entry, SolverAdapter
-from ..judging.cpp_judge import ExactJudge
 
 # Seconds of work between two readings of the clock, about.
 _CHUNK_SECONDS = 0.5

@@ -10,10 +10,8 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.compilation.loading import load_game
-
-from ..common.json_log import JsonLog, OtherRunError, Record, same_settings
-from ..common.record_checks import (
+from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
+from spiel_cr.common.record_checks import (
     Test,
     check_fields,
     is_duration,
@@ -24,6 +22,8 @@ from ..common.record_checks import (
     is_whole,
     optional,
 )
+from spiel_cr.games.opening.loading import load_game
+
 from ..contestants import registry
 from .measure import KEY
 

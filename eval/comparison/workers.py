@@ -19,9 +19,9 @@ from typing import Any
 
 from spiel_cr.common import processes
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.json_log import Record
 from spiel_cr.common.processes import Worker
 
-from ..common.json_log import Record
 from .measure import Run, failed, measure_run
 
 # An idle worker that is no longer needed ends by itself within this time.

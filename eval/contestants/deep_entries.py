@@ -2,10 +2,11 @@
 
 from typing import Any
 
-from spiel_cr.deep.config import DeepConfig
-from spiel_cr.solving import deep_game
+from spiel_cr.judging.cpp_judge import Strategy
+from spiel_cr.solvers import algorithms, making
+from spiel_cr.solvers.deep.deep_config import DeepConfig
 
-from ..common.game_instance import GameInstance, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError
 from .protocol import Entry, SolverAdapter, seconds_of_compiling
 
 _SAMPLES = {
@@ -22,21 +23,18 @@ class DeepAdapter(SolverAdapter):
     each time that it is asked. Programs are compiled by another solver before.
     """
 
-    def __init__(
-        self, instance: GameInstance, config: deep_game.AnyConfig, seed: int
-    ) -> None:
+    def __init__(self, instance: GameInstance, task: algorithms.Task) -> None:
         """Compiles all programs.
 
         Args:
           instance: the game.
-          config: the algorithm.
-          seed: of everything random.
+          task: the algorithm.
 
         Raises:
           MissingError: the game has no tensors for networks.
         """
         try:
-            other = deep_game.make_deep(instance.tree, config, seed=seed)
+            other = making.networks(task, instance.tree)
         except ValueError as error:
             raise MissingError(str(error)) from error
 
@@ -45,7 +43,7 @@ class DeepAdapter(SolverAdapter):
             other.average_behaviours()
 
         self.compile_seconds = seconds_of_compiling(work)
-        self._solver = deep_game.make_deep(instance.tree, config, seed=seed)
+        self._solver = making.networks(task, instance.tree)
 
     def run(self, iterations: int) -> None:
         self._solver.run(iterations)
@@ -69,12 +67,14 @@ def find(text: str) -> Entry | None:
     Raises:
       ValueError: one of this family, but with bad parameters.
     """
-    if not deep_game.is_deep(text):
+    plain = text.partition("(")[0].strip()
+    if algorithms.ALGORITHMS.get(plain) not in (algorithms.DEEP, algorithms.SELF_PLAY):
         return None
-    config = deep_game.parse_any(text)
+    algorithm = algorithms.find(text)
+    config = algorithm.config
 
     def make(instance: GameInstance, seed: int) -> DeepAdapter:
-        return DeepAdapter(instance, config, seed)
+        return DeepAdapter(instance, algorithms.Task(algorithm, seed=seed))
 
     if isinstance(config, DeepConfig):
         how = (
@@ -87,5 +87,5 @@ def find(text: str) -> Entry | None:
             f"Last iterate; one iteration is {config.episodes} matches of self-play, "
             f"and the steps of the optimiser after them."
         )
-    options: dict[str, Any] = {"modules": ("flax", "optax"), "extra": "deep"}
+    options: dict[str, Any] = {"modules": ("optax",), "extra": "deep"}
     return Entry(text, f"spiel_cr {text}", True, how, make, samples=True, **options)

@@ -13,11 +13,12 @@ import pyspiel
 from open_spiel.python import rl_environment
 from open_spiel.python.algorithms import ismcts, mcts, tabular_qlearner
 
-from spiel_cr.compilation import game_checks
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.opening import game_checks
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.policies import best_responses, conversions
 
-from ..common.game_instance import GameInstance, MissingError, Strategy
+from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from .protocol import (
     Computed,

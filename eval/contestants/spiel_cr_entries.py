@@ -4,27 +4,31 @@ from collections.abc import Callable
 from typing import Any
 
 import spiel_cr
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import (
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.parameters import parse
+from spiel_cr.judging import traversing
+from spiel_cr.players import bot_strings, own_players
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers import footprint
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import (
     ALGORITHMS,
     CFRConfig,
     MCCFRConfig,
     parse_algorithm,
     parse_any,
 )
-from spiel_cr.common.checks import check_iterations
-from spiel_cr.common.parameters import parse
-from spiel_cr.first_order import solvers as first_order
-from spiel_cr.first_order.config import is_first_order, parse_first_order
-from spiel_cr.lookahead.leaf_strings import check_lookahead, leaf_files
-from spiel_cr.mccfr import mccfr
-from spiel_cr.players import bot_strings, own_players
-from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.solving import footprint
+from spiel_cr.solvers.first_order import solvers as first_order
+from spiel_cr.solvers.first_order.first_order_config import (
+    is_first_order,
+    parse_first_order,
+)
+from spiel_cr.solvers.mccfr import mccfr
 
 from ..common.game_instance import GameInstance
 from ..common.plurals import counted
-from ..players import traversing
 from . import deep_entries
 from .protocol import (
     Computed,
@@ -148,7 +152,11 @@ def _lp(text: str, given: dict[str, Any]) -> Entry:
         "player; iterations are those of the simplex method.",
         lambda instance, seed: ComputingAdapter(
             lambda _: _computed(
-                spiel_cr.solve(instance.tree, "lp", memory_limit=instance.memory_limit)
+                spiel_cr.solve(
+                    instance.tree,
+                    "lp",
+                    layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
+                )
             )
         ),
         way="once",
@@ -187,10 +195,8 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
         def compute(iterations: int) -> Computed:
             result = spiel_cr.resolve(
                 instance.tree,
-                config,
-                fixed or iterations,
+                ResolvingConfig(config, fixed or iterations, **ahead),
                 memory_limit=instance.memory_limit,
-                **ahead,
             )
             return _computed(result, note=counted(result.solves, "solve"))
 
@@ -204,6 +210,7 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
     """A player that plays what a solver found: the solves are the work."""
     settings = {"solver": "cfr+", **given}
     solver = settings.pop("solver")
+    goal = spiel_cr.Goal(**settings)
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         def compute(_: int) -> Computed:
@@ -212,9 +219,9 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
                 spiel_cr.solve(
                     instance.tree,
                     solver,
+                    goal,
                     seed=(2 * seed + seat) % 2**32,
-                    memory_limit=instance.memory_limit,
-                    **settings,
+                    layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
                 )
                 for seat in range(2)
             )
@@ -235,7 +242,7 @@ def _solved(text: str, given: dict[str, Any]) -> Entry:
 def _computed(*results: spiel_cr.Result, note: str = "") -> Computed:
     """What one solve gave, or one a seat."""
     return Computed(
-        (results[0].average[0], results[-1].average[1]),
+        (results[0].laid_out()[1][0], results[-1].laid_out()[1][1]),
         sum(result.seconds + result.build_seconds for result in results),
         sum(result.compile_seconds for result in results),
         results[-1].iterations,

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.policies.signal_policy import SignalPolicy
 
 # More boards than these are not laid out beside each other.
 MOST_BOARDS = 30

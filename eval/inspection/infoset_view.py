@@ -4,9 +4,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import variance
-from spiel_cr.policies import best_responses
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
 
 # For each player float64 [S], action probabilities by logical sequence.
@@ -71,7 +70,7 @@ def view_infosets(
     """
     form = tree.form
     reach = reach_of(form, strategy)
-    of_actions, _ = variance.action_values(tree, strategy)
+    of_actions, _ = conversions.action_values(tree, strategy)
     views: tuple[list[InfosetView], list[InfosetView]] = ([], [])
     for player, infosets in enumerate(tree.infosets):
         own, other, count = strategy[player], reach[1 - player], len(infosets)

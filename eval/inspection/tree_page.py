@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.tree import CHANCE, CompiledGame
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bots
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of

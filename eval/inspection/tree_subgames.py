@@ -5,10 +5,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bots
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response, reach_of
+from spiel_cr.resolving.compiled_subgames import CompiledMemory
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 
 from .infoset_view import Strategy, action_names
@@ -120,7 +121,9 @@ def gadget_values(bot: bots.ResolvingBot) -> np.ndarray:
     opening = np.flatnonzero(cut.opens)
     for infoset in opening[np.argsort(cut.own_layer[opening], kind="stable")]:
         resolver.strategy(match, int(infoset))
-    return match.opponent_values
+    memory = match.memory
+    assert isinstance(memory, CompiledMemory)  # as the bot's decomposition is
+    return memory.opponent_values
 
 
 def _opponent_values(cut: Decomposition, strategy: Strategy) -> np.ndarray:

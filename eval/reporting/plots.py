@@ -11,7 +11,7 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.value_training.training import TrainingPoint
+from spiel_cr.resolving.leaves.training.training import TrainingPoint
 
 _FORMATS = (".png", ".svg", ".pdf")
 # As poker players draw them: to fold is blue, to call green, to raise red.

@@ -6,9 +6,8 @@ import warnings
 from collections.abc import Callable, Sequence
 
 from spiel_cr.common import atomic
-
-from ..common.json_log import Record, unsealed
-from ..common.record_checks import (
+from spiel_cr.common.json_log import Record, unsealed
+from spiel_cr.common.record_checks import (
     Test,
     check_fields,
     is_list,
@@ -16,6 +15,7 @@ from ..common.record_checks import (
     is_text,
     optional,
 )
+
 from .report_html import report_html
 from .report_markdown import report_markdown
 from .report_text import document_of

@@ -10,8 +10,8 @@ from .summary import GameSummary
 
 # One picture for desks, one for phones: how `svg.chart` draws it.
 _SIZES = {
-    "large": {"width": 1160, "height": 440, "side": 290},
-    "small": {"width": 372, "height": 420, "side": 152, "font": 10},
+    "large": svg.Size(width=1160, height=440, side=290),
+    "small": svg.Size(width=372, height=420, side=152, font=10),
 }
 # Of columns, by their heads.
 _CLASSES = {"note": "words", "range over seeds": "range"}
@@ -113,7 +113,7 @@ def _figures(summary: GameSummary) -> str:
     figures = []
     for against in curves.AGAINST:
         pictures = "".join(
-            curves.chart(summary, against, **size).replace(
+            curves.chart(summary, against, size=size).replace(
                 'class="chart"', f'class="chart {name}"', 1
             )
             for name, size in _SIZES.items()

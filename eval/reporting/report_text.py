@@ -5,13 +5,13 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from spiel_cr.common.json_log import Record
+from spiel_cr.judging.cpp_judge import OPENSPIEL, OURS
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
-from ..common.json_log import Record
 from ..common.plurals import counted
 from ..contestants import registry
-from ..judging.cpp_judge import OPENSPIEL, OURS
 from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
 from .html_page import number, whole
 from .summary import GameSummary, Range, Row

@@ -4,7 +4,8 @@ import statistics
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..common.json_log import Record
+from spiel_cr.common.json_log import Record
+
 from ..contestants import registry
 from ..contestants.protocol import Entry
 

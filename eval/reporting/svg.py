@@ -58,6 +58,24 @@ class Series(NamedTuple):
     joined: bool
 
 
+class Size(NamedTuple):
+    """How large a picture is.
+
+    Attributes:
+      width, height: of its coordinates; it scales. It is as high as the names need.
+      side: of its width, what the names have, on the right.
+      font: size of the names.
+    """
+
+    width: int = 960
+    height: int = 420
+    side: int = 290
+    font: int = 12
+
+
+_ON_A_PAGE = Size()
+
+
 class _Frame(NamedTuple):
     """The plane of a picture: its box in pixels, its ends as powers of ten."""
 
@@ -90,10 +108,7 @@ def chart(
     title: str,
     x_label: str,
     y_label: str,
-    width: int = 960,
-    height: int = 420,
-    side: int = 290,
-    font: int = 12,
+    size: Size = _ON_A_PAGE,
     alone: bool = False,
 ) -> str:
     """An `<svg>` element, with the name of each curve where it ends.
@@ -102,11 +117,10 @@ def chart(
       series: curves; those without points are left out.
       title: read by screen readers.
       x_label, y_label: of the axes.
-      width, height: of its coordinates; it scales. It is as high as the names need.
-      side: of its width, what the names have, on the right.
-      font: size of the names.
+      size: of it.
       alone: a file of its own: with colours and background.
     """
+    width, height, side, font = size
     series = [one for one in series if one.points]
     names = {one.number: _wrapped(one.label, side - 36, font) for one in series}
     lines = sum(map(len, names.values()))

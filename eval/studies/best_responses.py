@@ -12,9 +12,11 @@ from collections.abc import Iterator
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
-from spiel_cr.responses.ismcts_config import SearchConfig
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.response_config import ResponseConfig
+from spiel_cr.judging.responses.ismcts_config import SearchConfig
+from spiel_cr.judging.tree_responses import both_on_tree, opponent_behaviour
 
-from ..players import approximate_nash_conv
 from .study import Line, Study
 
 _GOOFSPIEL = (
@@ -54,12 +56,12 @@ def _run(share: float) -> Iterator[Line]:
         _GAMES, _POLICIES.items(), _WAYS
     ):
         tree = _compiled(game)
-        config = approximate_nash_conv.ResponseConfig(
+        config = ResponseConfig(
             search=SearchConfig(simulations=simulations, learn=int(share * learn)),
             matches=matches,
         )
-        behaviour = approximate_nash_conv.opponent_behaviour(tree, policy)
-        found = approximate_nash_conv.both_on_tree(tree, behaviour, config)
+        behaviour = opponent_behaviour(tree, policy)
+        found = both_on_tree(tree, behaviour, config)
         comparable = policy == "uniform" and not reason
         yield Line(
             f"{title} against {policy}, share of the best response's reward{after}",
@@ -71,7 +73,7 @@ def _run(share: float) -> Iterator[Line]:
 
 
 @functools.lru_cache(1)
-def _compiled(game: str) -> spiel_cr.CompiledGame:
+def _compiled(game: str) -> CompiledGame:
     return spiel_cr.compile_game(game)
 
 

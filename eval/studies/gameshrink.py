@@ -5,14 +5,15 @@ import time
 from collections.abc import Iterator
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr import gameshrink
-from spiel_cr.cfr import cfr, config
-from spiel_cr.gameshrink.partition import Partition
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.abstraction.gameshrink.partition import Partition
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses
-from spiel_cr.sequence_form.layout import SequenceForm
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.game import SignalGame
-from spiel_cr.signals.loading import signal_game
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as config
 
 from .study import Line, Study
 

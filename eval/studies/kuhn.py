@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 import spiel_cr
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import conversions
 
 from .study import Line, Study
@@ -44,7 +45,7 @@ def _run(share: float) -> Iterator[Line]:
             f"alpha = {alpha:.4f}; farthest off: {worst}, by {off[worst]:.1e}",
             in_family and off[worst] < close,
         )
-        value = float(conversions.history_values(tree, result.average)[0])
+        value = float(conversions.history_values(tree, result.laid_out()[1])[0])
         yield Line(
             f"{algorithm}: the value",
             f"-1/18 = {_VALUE:.6f} (Kuhn 1950)",
@@ -53,10 +54,10 @@ def _run(share: float) -> Iterator[Line]:
         )
 
 
-def _bets(tree: spiel_cr.CompiledGame, result: spiel_cr.Result) -> dict[str, float]:
+def _bets(tree: CompiledGame, result: spiel_cr.Result) -> dict[str, float]:
     """Probability of betting (or calling) by information state."""
     found: dict[str, float] = {}
-    for infosets, own in zip(tree.infosets, result.average, strict=True):
+    for infosets, own in zip(tree.infosets, result.laid_out()[1], strict=True):
         second = itertools.count(2, 2)
         found |= {key: float(own[next(second)]) for key in infosets.keys}
     return found

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import spiel_cr
+from spiel_cr.judging import python_judge
 
-from ..judging import python_judge
 from .study import Line, Study
 
 _PUBLISHED = -0.0856

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.traversing import evaluate_bot
 
-from ..players import tournament
-from ..players.traversing import evaluate_bot
+from ..tournaments import tournament
 from .study import Line, Study
 
 
@@ -122,7 +123,7 @@ def _meeting(game: str, about: _Game, move_ms: float, matches: int) -> Line:
     )
 
 
-def _nash_conv(tree: spiel_cr.CompiledGame, bot: str) -> float:
+def _nash_conv(tree: CompiledGame, bot: str) -> float:
     """Of a player that is asked at every infoset, by OpenSpiel."""
     return evaluate_bot(tree, bot, seeds=(0, 1)).nash_conv
 

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 import spiel_cr
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
+from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS
 
 from .study import Line, Study
 
@@ -48,19 +50,21 @@ def _run(share: float) -> Iterator[Line]:
         yield from _untuned(game, share)
 
 
-def _by_iterations(tree: spiel_cr.CompiledGame, iterations: int) -> Iterator[Line]:
+def _by_iterations(tree: CompiledGame, iterations: int) -> Iterator[Line]:
     """When baselines get to where the run without one is early, and at its end."""
     early = int(_EARLY * iterations)
-    plain = spiel_cr.solve(tree, _PLAIN, iterations, eval_every=early, seed=1)
+    plain = spiel_cr.solve(
+        tree, _PLAIN, spiel_cr.Goal(iterations, eval_every=early), seed=1
+    )
     goals = {early: plain.curve[0].nash_conv, iterations: plain.curve[-1].nash_conv}
     worth = {}
     for baseline, claim in _BASELINES.items():
         curve = spiel_cr.solve(
             tree,
             _WITH.format(baseline),
-            iterations,
-            until=goals[iterations],
-            eval_every=iterations // _LOOKS,
+            spiel_cr.Goal(
+                iterations, until=goals[iterations], eval_every=iterations // _LOOKS
+            ),
             seed=1,
         ).curve
         first, last = (_worth(curve, *goal) for goal in goals.items())
@@ -89,14 +93,14 @@ def _said(worth: float) -> str:
     return f"{worth:.3g}" if worth else "less than 1"
 
 
-def _by_seconds(tree: spiel_cr.CompiledGame, seconds: float) -> list[Line]:
+def _by_seconds(tree: CompiledGame, seconds: float) -> list[Line]:
     """NashConv on the way, batches as the presets have them."""
     curves = {
         algorithm: _curve(tree, algorithm, seconds) for algorithm in _CLAIMS_BY_SECONDS
     }
     last = {algorithm: curve[-1].nash_conv for algorithm, curve in curves.items()}
     per_iteration = {
-        algorithm: 2 * spiel_cr.SAMPLED_PRESETS[algorithm].batch for algorithm in curves
+        algorithm: 2 * SAMPLED_PRESETS[algorithm].batch for algorithm in curves
     }
     return [
         Line(
@@ -117,10 +121,12 @@ def _untuned(game: str, share: float) -> Iterator[Line]:
     """Each algorithm for as many trajectories, and for as many seconds."""
     tree = spiel_cr.compile_game(game)
     for algorithm in _COMPARED:
-        each = 2 * spiel_cr.SAMPLED_PRESETS[algorithm].batch
+        each = 2 * SAMPLED_PRESETS[algorithm].batch
         counted = max(1, int(share * _TRAJECTORIES) // each)
         equal = spiel_cr.solve(tree, algorithm, counted, seed=1)
-        timed = spiel_cr.solve(tree, algorithm, seconds=share * _SECONDS, seed=1)
+        timed = spiel_cr.solve(
+            tree, algorithm, spiel_cr.Goal(seconds=share * _SECONDS), seed=1
+        )
         yield Line(
             f"{algorithm} on {game}, on which nothing was tuned",
             "none",
@@ -131,12 +137,13 @@ def _untuned(game: str, share: float) -> Iterator[Line]:
         )
 
 
-def _curve(
-    tree: spiel_cr.CompiledGame, algorithm: str, seconds: float
-) -> list[CurvePoint]:
+def _curve(tree: CompiledGame, algorithm: str, seconds: float) -> list[CurvePoint]:
     """Points near an eighth, a quarter, half and all of the time."""
     curve = spiel_cr.solve(
-        tree, algorithm, seconds=seconds, eval_every=_EVALUATE_EVERY, seed=1
+        tree,
+        algorithm,
+        spiel_cr.Goal(seconds=seconds, eval_every=_EVALUATE_EVERY),
+        seed=1,
     ).curve
     # Each point once, though a short run may have few.
     near = {

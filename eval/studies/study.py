@@ -3,8 +3,6 @@
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from spiel_cr.common import atomic
-
 
 class Line(NamedTuple):
     """A published figure beside ours.
@@ -32,12 +30,9 @@ class Study(NamedTuple):
       text: one line of help.
       source: of the published figures.
       run: computes the lines; takes the share of the default size, 1 for all of it.
-      run_in: the same, and keeps in a folder what it computes, to go on from there;
-        None: it keeps nothing.
     """
 
     name: str
     text: str
     source: str
     run: Callable[[float], Iterable[Line]]
-    run_in: Callable[[float, atomic.Path], Iterable[Line]] | None = None

@@ -27,9 +27,7 @@ def latent_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
         if not here or (keep and letter not in here):
             owners[int(number)] = here + letter
     own = _LETTERS[look.player]
-    rows = _rows(
-        owners, 3, own, {action: action for action in look.legal}, _square_name
-    )
+    rows = _rows(owners, 3, look, _square_name)
     hidden = "?" in moves
     parts: list[Part] = [
         facts(
@@ -54,7 +52,7 @@ def phantom_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
     """OpenSpiel's phantom tic-tac-toe: three lines of what was seen, then the moves."""
     marks = _seen(look, other, 3)
     own = _LETTERS[look.player]
-    rows = _rows(marks, 3, own, {a: a for a in look.legal}, _square_name)
+    rows = _rows(marks, 3, look, _square_name)
     return Drawing(
         [
             facts(("You are", own), ("Your marks", marks.count(own))),
@@ -77,7 +75,7 @@ def dark_hex(look: Look, other: Look | None) -> Drawing:
     def name(number: int) -> str:
         return f"{chr(ord('a') + number % columns)}{number // columns + 1}"
 
-    rows = _rows(marks, columns, own, {a: a for a in look.legal}, name)
+    rows = _rows(marks, columns, look, name)
     goal = "top and bottom" if look.player == 0 else "left and right"
     return Drawing(
         [
@@ -113,21 +111,24 @@ def _cells(
 
 
 def _square_name(number: int) -> str:
-    return f"row {number // 3 + 1}, column {number % 3 + 1}"
+    return _place(number, 3)
 
 
 def _rows(
-    marks: list[str],
-    columns: int,
-    own: str,
-    actions: dict[int, int],
-    name: Callable[[int], str],
+    marks: list[str], columns: int, look: Look, name: Callable[[int], str]
 ) -> list[list[Part]]:
-    """Cells in rows."""
+    """Cells in rows, each marked by the action of the same number."""
     cells = []
     for number, mark in enumerate(marks):
-        style = "" if not mark else "own" if own in mark else "other"
-        cells.append(cell(mark, actions.get(number), name(number), style))
+        style = "other" if mark else ""
+        if _LETTERS[look.player] in mark:
+            style = "own"
+        action = number if number in look.legal else None
+        cells.append(cell(mark, action, name(number), style))
+    return _in_rows(cells, columns)
+
+
+def _in_rows(cells: list[Part], columns: int) -> list[list[Part]]:
     return [cells[start : start + columns] for start in range(0, len(cells), columns)]
 
 
@@ -147,9 +148,7 @@ def princess_and_monster(look: Look, other: Look | None) -> Drawing:
     cells = []
     for number in range(rows * columns):
         mark, style = "", ""
-        if number in path[:-1]:
-            mark, style = "·", "soft"
-        if hers and number in hers[:-1]:
+        if number in path[:-1] + hers[:-1]:
             mark, style = "·", "soft"
         if hers and number == hers[-1]:
             mark, style = theirs[0].upper(), "other"
@@ -157,9 +156,9 @@ def princess_and_monster(look: Look, other: Look | None) -> Drawing:
             caught = bool(hers) and number == hers[-1]
             mark = "P M" if caught else mine[0].upper()
             style = "own"
-        place = f"row {number // columns + 1}, column {number % columns + 1}"
+        place = _place(number, columns)
         cells.append(cell(mark, targets.get(number), place, style))
-    board = [cells[start : start + columns] for start in range(0, len(cells), columns)]
+    board = _in_rows(cells, columns)
     moves = int(look.text.split()[4])
     horizon = look.parameters["horizon"]
     return Drawing(

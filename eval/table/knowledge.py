@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.tree import CompiledGame
 
 from . import families
 

@@ -22,16 +22,15 @@ from spiel_cr.common.errors import (
     InvalidGameError,
     TooManyHistoriesError,
 )
-from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import variance
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.one_match import Match
+from spiel_cr.judging.traversing import Interview
 from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.bot_base import Learns
-from spiel_cr.solving.whole_game import solve
+from spiel_cr.solvers.solve import solve
 
-from ..players.match import Match
-from ..players.traversing import Interview
 from . import families
 from .knowledge import Knowledge, moves_of
 
@@ -219,10 +218,9 @@ class Reviewer:
     def _solved(self, tree: CompiledGame, person: int) -> _Strategy:
         """The bot's part of a solution, and what moves are worth against it."""
         if self._solution is None:
-            result = solve(tree, _SOLVER, _ITERATIONS, form="compiled")
-            self._solution = result.average
-            reach = best_responses.reach_of(tree.form, result.average)
-            self._nash_conv = best_responses.nash_conv(tree.form, reach)
+            result = solve(tree, _SOLVER, _ITERATIONS)
+            _, self._solution = result.laid_out()
+            self._nash_conv = result.nash_conv()
         if person not in self._of_solution:
             behaviour = self._solution[1 - person]
             known = np.ones(len(tree.infosets[1 - person]), bool)
@@ -332,7 +330,7 @@ def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarra
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
     best = best_responses.best_response(tree.form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
-    counterfactual, _ = variance.action_values(tree, pair)
+    counterfactual, _ = conversions.action_values(tree, pair)
     histories = tree.histories
     own = np.flatnonzero(histories.player == other)
     weight = histories.chance[own] * reach[histories.sequence[player][own]]

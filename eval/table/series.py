@@ -9,11 +9,10 @@ import pyspiel
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
-from spiel_cr.compilation.compiler import Game
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.one_match import Match, Observer, play_match
 from spiel_cr.players import bot_strings
-
-from ..players.match import Match, Observer, play_match
 
 HUMAN = "human"
 
@@ -166,4 +165,4 @@ def check_bots(bots: Sequence[str]) -> None:
         )
     for bot in bots:
         if bot != HUMAN:
-            bot_strings.check_bot(bot)
+            bot_strings.read_bot(bot)

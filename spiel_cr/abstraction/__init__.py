@@ -7,7 +7,7 @@ from spiel_cr.abstraction.buckets import (
     read_budget,
 )
 from spiel_cr.abstraction.files import load_abstraction, save_abstraction
-from spiel_cr.abstraction.first_phase import check_down, early_rounds, first_rounds
+from spiel_cr.abstraction.first_phase import check_down, early_rounds
 from spiel_cr.abstraction.methods import METHODS, Method, parse_method
 
 __all__ = [
@@ -17,7 +17,6 @@ __all__ = [
     "abstract",
     "check_down",
     "early_rounds",
-    "first_rounds",
     "infoset_buckets",
     "load_abstraction",
     "parse_method",

@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.abstraction.clustering import cluster
+from spiel_cr.abstraction.gameshrink.partition import Labels, Partition
 from spiel_cr.abstraction.knapsack import share_out
 from spiel_cr.abstraction.methods import Features, Method, parse_method
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.arrays import Groups
 from spiel_cr.common.checks import check_seed
-from spiel_cr.gameshrink.partition import Labels, Partition
-from spiel_cr.signals import public_nodes
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.game import SignalGame
 
 
 class Abstraction(NamedTuple):
@@ -103,16 +103,8 @@ def abstract(
     settings = parse_method(method) if isinstance(method, str) else method
     budget = check_budget(game, budget)
     check_seed(seed)
-    opponent = None
-    if settings.opponents == "classes":
-        by_chance = Method("win-probability", histograms=False)
-        first_rounds = [
-            _buckets(game, player, budget, by_chance, None, seed, rounds=1)[0]
-            for player in range(2)
-        ]
-        opponent = Partition((tuple(first_rounds[0]), tuple(first_rounds[1])))
     first, second = (
-        _buckets(game, player, budget, settings, opponent, seed) for player in range(2)
+        _buckets(game, player, budget, settings, seed) for player in range(2)
     )
     partition = Partition((tuple(first[0]), tuple(second[0])))
     costs = tuple(first[1]), tuple(second[1])
@@ -124,26 +116,21 @@ def _buckets(
     player: int,
     budget: Sequence[int],
     method: Method,
-    opponent: Partition | None,
     seed: int,
-    *,
-    rounds: int | None = None,
 ) -> tuple[list[np.ndarray], list[float]]:
     """One player's buckets, int32 [H] by round, and what they cost by round."""
     # Players whose signals are alike get buckets that are.
     rng = np.random.default_rng(seed)
-    found = outcomes(game, player, opponent)
+    found = outcomes(game, player)
     features = Features(game.parents[player], found, method, rng)
-    passes = method.passes or game.num_rounds
     above = np.zeros(1, np.int32)
     labels, costs = [], []
-    for r, parent in enumerate(game.parents[player][:rounds]):
+    for r, parent in enumerate(game.parents[player]):
         groups = Groups(above[parent])
         ways = []
         for bucket in groups.numbers:
             members = groups.of(bucket)
-            if r < passes:
-                features.look_ahead(r, members)
+            features.look_ahead(r, members)
             ways.append(
                 cluster(
                     features.points(r, members),

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.abstraction.buckets import Abstraction
+from spiel_cr.abstraction.gameshrink.partition import Partition
 from spiel_cr.abstraction.methods import Method
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.gameshrink.partition import Partition
-from spiel_cr.signals.files import fingerprint
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.policies.signal_files import fingerprint
 
 # What files say that they hold.
 _KIND = "abstraction"

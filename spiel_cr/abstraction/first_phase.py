@@ -11,19 +11,14 @@ Legend for shapes: P public nodes, S sequences of a player.
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import pyspiel
 
-from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.signals import kernel_boards, public_nodes
-from spiel_cr.signals.finding import find_signals
-from spiel_cr.signals.game import (
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.game import (
     Betting,
-    BoardKernel,
     HandKernel,
     Kernel,
     SignalGame,
@@ -32,39 +27,6 @@ from spiel_cr.signals.game import (
     compares,
     sum_entries,
 )
-from spiel_cr.signals.loading import declared_rounds
-
-
-def first_rounds(
-    game: str | pyspiel.Game,
-    rounds: int,
-    *,
-    progress: bool = False,
-    memory_limit: memory.Limit = None,
-    cache: atomic.Path | None = None,
-) -> SignalGame:
-    """`early_rounds` of a game that may be too large for signals as a whole.
-
-    Limit hold'em has 169 signals before the flop, 1 286 792 after it, and too many on
-    the turn; its first one or two rounds are a signal game of their own. Hands are
-    compared on all cards to come, exactly.
-
-    Args:
-      game: OpenSpiel game string or game.
-      rounds: how many stay, at least 1 and less than the game has.
-      progress: show on stderr what takes long.
-      memory_limit: as for `solve`.
-      cache: as for `solve`, of games whose signals are found by compiling them.
-
-    Raises:
-      GameTooLargeError: comparing hands takes too much memory; says how much.
-      InvalidGameError, ValueError: as `early_rounds` and `signals.find_signals`.
-    """
-    found = declared_rounds(game, rounds, progress=progress, memory_limit=memory_limit)
-    if found is not None:
-        return found
-    limits: dict[str, Any] = {"memory_limit": memory_limit, "cache": cache}
-    return early_rounds(find_signals(game, progress=progress, **limits), rounds)
 
 
 def early_rounds(game: SignalGame, rounds: int) -> SignalGame:
@@ -226,8 +188,6 @@ def _summed(game: SignalGame, kernel: Kernel, last: int) -> Kernel:
             for own, behind in zip(kernel.hands, (first, second), strict=True)
         )
         return HandKernel(last, shape, (hands[0], hands[1]), kernel.showdown)
-    if isinstance(kernel, BoardKernel):
-        return kernel_boards.summed(kernel, (first, second))
     rows, columns, values = kernel.coordinates()
     entries = sum_entries(first[rows], second[columns], values, shape)
     return SparseKernel(last, shape, entries)

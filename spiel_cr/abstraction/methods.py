@@ -15,7 +15,6 @@ from spiel_cr.common import parameters
 from spiel_cr.common.checks import check_choice, check_whole
 
 DISTANCES = ("l2", "cumulative", "earth-movers")
-OPPONENTS = ("all", "classes")
 _MOST_BINS = 2000
 
 
@@ -33,12 +32,6 @@ class Method:
         the least mass times way that turns one into the other, the way between two
         clusters being the difference of their average strengths; centres are medians.
       bins: the most clusters of a later round that a histogram counts.
-      passes: in pass p, from 1, clusters of later rounds are made anew below each
-        bucket of round p - 2, of its own signals only; round p - 1 and later ones are
-        clustered by them. 1: once, of all signals; 0: as many as there are rounds.
-      opponents: by what strength is told in the last round. "all": the average over all
-        that the opponent may have; "classes": one number for each bucket of the
-        opponent's first round.
       restarts: random starts of each clustering by several numbers.
     """
 
@@ -46,8 +39,6 @@ class Method:
     histograms: bool
     distance: str = "cumulative"
     bins: int = 50
-    passes: int = 0
-    opponents: str = "all"
     restarts: int = 8
 
 
@@ -55,7 +46,7 @@ METHODS = {
     "win-probability": Method("win-probability", histograms=False),
     "potential-aware": Method("potential-aware", histograms=True),
 }
-_OF_HISTOGRAMS = ("distance", "bins", "passes")
+_OF_HISTOGRAMS = ("distance", "bins")
 
 
 def parse_method(text: str) -> Method:
@@ -71,9 +62,7 @@ def parse_method(text: str) -> Method:
     method = dataclasses.replace(preset, **given.convert(table))
     prefix = f"method={text!r}: "
     check_choice(method.distance, f"{prefix}distance", DISTANCES)
-    check_choice(method.opponents, f"{prefix}opponents", OPPONENTS)
     check_whole(method.bins, f"{prefix}bins", 2, _MOST_BINS)
-    check_whole(method.passes, f"{prefix}passes", 0, 100)
     check_whole(method.restarts, f"{prefix}restarts", 0, 1000)
     return method
 

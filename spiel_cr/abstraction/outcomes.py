@@ -1,6 +1,6 @@
 """How signals do at the end: weights of signals, and what they win in the last round.
 
-Legend for shapes: H signals of one player in one round, C classes of the opponent.
+Legend for shapes: H signals of one player in one round.
 """
 
 import dataclasses
@@ -11,16 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.gameshrink.partition import Partition
-from spiel_cr.signals import kernel_boards
-from spiel_cr.signals.game import (
-    BoardKernel,
-    HandKernel,
-    Kernel,
-    SignalGame,
-    compares,
-)
-from spiel_cr.signals.kernels import lay_out
+from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame, compares
+from spiel_cr.games.signals.kernels import lay_out
 
 
 class Outcomes(NamedTuple):
@@ -28,12 +20,10 @@ class Outcomes(NamedTuple):
 
     Attributes:
       weights: for each round float64 [H], how likely each signal is; they sum to 1.
-      strengths: float64 [H of the last round, n], columns that clusters are made by.
-        Without classes of the opponent a single one per kernel of the last round in
-        which somebody compares hands: the player's own utility per unit of stake,
-        averaged over the opponent's signals. Where there is one such kernel this is
-        twice the win probability (ties count half), minus 1. With classes a column for
-        each of them, times the chance of the class given the signal.
+      strengths: float64 [H of the last round, n], columns that clusters are made by,
+        one per kernel of the last round in which somebody compares hands: the player's
+        own utility per unit of stake, averaged over the opponent's signals. Where there
+        is one such kernel this is twice the win probability (ties count half), minus 1.
     """
 
     weights: tuple[np.ndarray, ...]
@@ -68,17 +58,12 @@ def averages(
     return found
 
 
-def outcomes(
-    game: SignalGame, player: int, opponent: Partition | None = None
-) -> Outcomes:
+def outcomes(game: SignalGame, player: int) -> Outcomes:
     """What a player's signals win in the last round.
 
     Args:
       game: the game.
       player: whose signals.
-      opponent: a partition whose classes of the opponent's first round tell columns
-        apart (opponent clusters; Johanson, Burch, Valenzano & Bowling 2013, "Evaluating
-        state-space abstractions in extensive-form games"); None: all are one class.
 
     Raises:
       InvalidGameError: nothing is paid in the last round.
@@ -91,31 +76,23 @@ def outcomes(
             "cannot be told apart by what they win; partition them by "
             "gameshrink.lossless_partition"
         )
-    labels = np.zeros(game.num_signals(1 - player)[last], np.int32)
-    if opponent is not None:
-        first = game.ancestors(1 - player, last, 0)
-        labels = opponent.labels[1 - player][0][first]
-    classes = np.zeros((1 + int(labels.max(initial=0)), len(labels)))
-    classes[labels, np.arange(len(labels))] = 1.0
+    everything = np.ones(game.num_signals(1 - player)[last])
     dealt = max((_dealt(kernel, player) for kernel in kernels), key=np.sum)
     compared = [kernel for kernel in kernels if compares(kernel)] or kernels
     divisor = np.where(dealt != 0, dealt, 1.0)
-    columns = [_times(kernel, player, classes) / divisor for kernel in compared]
+    columns = [_times(kernel, player, everything) / divisor for kernel in compared]
     weights = [dealt / dealt.sum()]
     for r in range(last, 0, -1):
         count = game.num_signals(player)[r - 1]
         weights.insert(0, np.bincount(game.parents[player][r], weights[0], count))
-    return Outcomes(tuple(weights), np.concatenate(columns).T)
+    return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
 
 def _dealt(kernel: Kernel, player: int) -> np.ndarray:
     """float64 [H], sums of absolute entries, of hands that of who can have what."""
     if isinstance(kernel, HandKernel):
         folded = dataclasses.replace(kernel, showdown=False)
-        ones = np.ones((1, kernel.shape[1 - player]))
-        return np.abs(_times(folded, player, ones)[0])
-    if isinstance(kernel, BoardKernel):
-        return kernel_boards.dealt(kernel, player)
+        return np.abs(_times(folded, player, np.ones(kernel.shape[1 - player])))
     rows, columns, values = kernel.coordinates()
     own = rows if player == 0 else columns
     return np.bincount(own, np.abs(values), kernel.shape[player])
@@ -125,20 +102,18 @@ def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
     """The player's utility against weights of the opponent's signals.
 
     Args:
-      kernel: see `signals.game`.
+      kernel: see `games.signals.game`.
       player: whose.
-      other: float64 [C, H of the opponent].
+      other: float64 [H of the opponent].
 
     Returns:
-      float64 [C, H].
+      float64 [H].
     """
     if isinstance(kernel, HandKernel):
         with jax.enable_x64(True):
             laid = lay_out(kernel, player)
-            return np.asarray(laid.apply(jax.numpy.asarray(other)))
-    if isinstance(kernel, BoardKernel):
-        return kernel_boards.times(kernel, player, other)
+            return np.asarray(laid.apply(jax.numpy.asarray(other[None])))[0]
     rows, columns, values = kernel.coordinates()
     matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
-    found: np.ndarray = (matrix if player == 0 else -matrix.T) @ other.T
-    return found.T
+    found: np.ndarray = (matrix if player == 0 else -matrix.T) @ other
+    return found

@@ -36,6 +36,15 @@ def padded_size(count: int, least: int = 1) -> int:
     return max(least, 1 << max(count - 1, 0).bit_length())
 
 
+def round_numbers(last: int) -> list[int]:
+    """1, 2, 5, 10, 20, 50, ... up to a last number, which ends them."""
+    numbers, step = [], 1
+    while step < last:
+        numbers += [n * step for n in (1, 2, 5) if n * step < last]
+        step *= 10
+    return [*numbers, last]
+
+
 def groups(codes: np.ndarray) -> np.ndarray:
     """int64 [n], equal where codes are, numbered by when they are first met.
 

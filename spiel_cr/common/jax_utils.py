@@ -70,20 +70,3 @@ def spread(depths: int, batch: int) -> np.ndarray:
     power = max(0, int(np.ceil(np.log2(batch))))
     points = qmc.Sobol(depths, scramble=False).random_base2(power)
     return np.ascontiguousarray(points[:batch].T)
-
-
-def deep_packages() -> tuple[Any, Any]:
-    """flax nnx and optax.
-
-    Raises:
-      ImportError: one of them is missing.
-    """
-    try:
-        import optax
-        from flax import nnx
-    except ImportError as error:
-        raise ImportError(
-            f"networks need flax and optax ({error}); install them: "
-            f"pip install 'spiel_cr[deep]'"
-        ) from error
-    return nnx, optax

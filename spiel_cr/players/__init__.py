@@ -4,11 +4,10 @@ from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.opponent_strings import load_opponent
-from spiel_cr.players.partial_bots import PartialOOSBot, PartialResolvingBot
+from spiel_cr.players.partial_bots import PartialResolvingBot
 
 __all__ = [
     "HonestPolicy",
-    "PartialOOSBot",
     "PartialResolvingBot",
     "OOSBot",
     "PolicyBot",

@@ -1,22 +1,20 @@
 """Bots from strings, in OpenSpiel's parameter syntax."""
 
 import dataclasses
-import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import pyspiel
+from open_spiel.python.policy import Policy, UniformRandomPolicy
 
-from spiel_cr.cfr.config import parse_any, parse_sampled
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.parameters import parse, table_of
-from spiel_cr.compilation import loading
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.deep.policy import check_file, load_deep_policy
-from spiel_cr.partial.config import PartialConfig
+from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.honest import HonestPolicy
@@ -25,38 +23,57 @@ from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.partial_bots import (
     DEFAULT_GADGET,
     DEFAULT_SOLVER,
-    PartialOOSBot,
     PartialResolvingBot,
 )
-from spiel_cr.players.resolving_seats import suits_signals
-from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.signals import finding
-from spiel_cr.solving.policy_files import (
-    check_policy_file,
-    load_policy,
-    needs_compiled,
+from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.deep.network_policy import (
+    DeepPolicy,
+    check_file,
+    load_deep_policy,
 )
-from spiel_cr.solving.whole_game import check_arguments, solve
+from spiel_cr.solvers.laying_out import SIGNALS, prefer
+from spiel_cr.solvers.policy_files import check_policy_file, load_policy, needs_compiled
+from spiel_cr.solvers.run import Goal
+from spiel_cr.solvers.solve import solve, task_of
 
 # What a game that bots share may take by default, as text for people.
 MEMORY_LIMIT = "4GB"
 
 _RESOLVING = table_of(ResolvingConfig)
 _PARTIAL = table_of(PartialConfig)
-_OOS = {name: _RESOLVING[name] for name in ("solver", "iterations", "move_ms")}
-_OOS |= {"init_ms": float, "target": str, "iteration_weight": float}
-_OOS |= {"forget_matches": bool}
-# What a sampler on partial trees makes use of: it has no clock.
-_PARTIAL_OOS = {"solver", "iterations", "max_histories", "leaf"}
-_PARTIAL_OOS |= {"max_particles", "uniform_share", "opponent_share"}
 
 
-def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig | None:
+# Makes a bot of a game, a seat and a seed.
+_Make = Callable[[Game, int, int], pyspiel.Bot]
+
+
+class NamedBot(NamedTuple):
+    """A bot that a string names: checked, and not made yet.
+
+    Attributes:
+      make: the bot of a game, a seat and a seed.
+      whole: whether it plays on the compiled game.
+      signals: whether a game in the form of signals does as well.
+      exact: whether it plays one strategy, whatever the seed and the time it has.
+      policy: of a game and a seed: what it plays in both seats, where that is known
+        without asking it; else None.
+    """
+
+    make: _Make
+    whole: bool = True
+    signals: bool = False
+    exact: bool = False
+    policy: Callable[[Game, int], Policy | None] = lambda game, seed: None
+
+
+def _partial(given: dict[str, Any]) -> PartialConfig | None:
     """Takes the settings of partial trees out; None: the game is compiled whole."""
     if "max_histories" in given:
-        mine = [name for name in _PARTIAL if name in given]
-        return PartialConfig(**{name: given.pop(name) for name in mine})
-    if wrong := [name for name in given if name not in names]:
+        named = [name for name in _PARTIAL if name in given]
+        return PartialConfig(**{name: given.pop(name) for name in named})
+    if wrong := [name for name in given if name not in _RESOLVING]:
         raise ValueError(
             f"{', '.join(f'{name}={given[name]!r}' for name in wrong)}: only for "
             f"partial trees; give max_histories, too"
@@ -64,15 +81,8 @@ def _partial(given: dict[str, Any], names: Mapping[str, Any]) -> PartialConfig |
     return None
 
 
-# Bots that never ask for the compiled game.
-_NEED_NO_TREE = ("uniform", "honest", "deep")
-
-# Makes a bot of a game, a seat and a seed.
-_Make = Callable[[Game, int, int], pyspiel.Bot]
-
-
-def _resolving(given: dict[str, Any]) -> _Make:
-    partial = _partial(given, _RESOLVING)
+def _resolving(given: dict[str, Any]) -> NamedBot:
+    partial = _partial(given)
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if partial is None else 1000.0
     if partial is not None:
@@ -80,116 +90,139 @@ def _resolving(given: dict[str, Any]) -> _Make:
         given.setdefault("gadget", DEFAULT_GADGET)
     config = ResolvingConfig(**given)
     if partial is None:
-        return lambda game, player, seed: bots.ResolvingBot(
-            game, player, config, seed=seed
+        return NamedBot(
+            lambda game, player, seed: bots.ResolvingBot(
+                game, player, config, seed=seed
+            ),
+            signals=not config.compiled_only,
+            exact=config.is_exact,
         )
     partial.check(config)
-    return lambda game, player, seed: PartialResolvingBot(
-        bots.plain_game(game), player, config, partial=partial, seed=seed
+    return NamedBot(
+        lambda game, player, seed: PartialResolvingBot(
+            bots.plain_game(game), player, config, partial=partial, seed=seed
+        ),
+        whole=False,
     )
 
 
-def _oos(given: dict[str, Any]) -> _Make:
-    if "max_histories" in given and (wrong := sorted(set(given) - _PARTIAL_OOS)):
-        said = ", ".join(f"{name}={given[name]!r}" for name in wrong)
-        raise ValueError(
-            f"{said}: oos takes no such parameter together with max_histories; leave "
-            f"one of them out"
-        )
-    partial = _partial(given, _OOS)
-    if partial is not None:
-        if "solver" in given:
-            parse_sampled(given["solver"])
-        check_iterations(given.get("iterations", 1))
-        return lambda game, player, seed: PartialOOSBot(
-            bots.plain_game(game), player, partial=partial, seed=seed, **given
-        )
+def _oos(given: dict[str, Any]) -> NamedBot:
     if "iterations" in given:
         given.setdefault("move_ms", None)
-    bots.check_oos(**given)
-    return lambda game, player, seed: bots.OOSBot(game, player, seed=seed, **given)
+    config = bots.OOSConfig(**given)
+    return NamedBot(
+        lambda game, player, seed: bots.OOSBot(game, player, config, seed=seed)
+    )
 
 
-def _solved(given: dict[str, Any]) -> _Make:
+def plays(policy: Callable[[Game, int], Policy], *, whole: bool) -> NamedBot:
+    """A bot that plays a policy, made of a game and a seed."""
+    return NamedBot(
+        lambda game, player, seed: PolicyBot(player, policy(game, seed), seed=seed),
+        whole=whole,
+        exact=True,
+        policy=policy,
+    )
+
+
+def solved(given: dict[str, Any]) -> NamedBot:
+    """Plays what `solve` finds; given its algorithm as `solver`, and its budget."""
     algorithm = given.pop("solver", "cfr+")
     if algorithm != "lp":
         parse_any(algorithm, "solver")
-    check_arguments(algorithm, **given)
+    goal = Goal(**given)
+    task_of(algorithm, goal)
 
-    def make(game: Game, player: int, seed: int) -> PolicyBot:
-        solution = solve(bots.compile_whole(game), algorithm, seed=seed, **given)
-        return PolicyBot(player, solution.average_policy(), seed=seed)
+    def policy(game: Game, seed: int) -> Policy:
+        whole = bots.compile_whole(game)
+        return solve(whole, algorithm, goal, seed=seed).average_policy()
 
-    return make
+    return plays(policy, whole=True)
 
 
-def _saved(given: dict[str, Any]) -> _Make:
+def _path_of(given: dict[str, Any], name: str) -> str:
     if "path" not in given:
-        raise ValueError("bot='policy' needs a file; write policy(path=FILE.npz)")
-    path = given["path"]
+        raise ValueError(f"bot={name!r} needs a file; write {name}(path=FILE.npz)")
+    path: str = given["path"]
+    return path
+
+
+def saved(given: dict[str, Any]) -> NamedBot:
+    """Plays a policy from the file `path`."""
+    path = _path_of(given, "policy")
     check_policy_file(path)
     whole = needs_compiled(path)
 
-    def make(game: Game, player: int, seed: int) -> PolicyBot:
-        policy = load_policy(path, bots.compile_whole(game) if whole else game)
-        return PolicyBot(player, policy, seed=seed)
+    def policy(game: Game, seed: int) -> Policy:
+        return load_policy(path, bots.compile_whole(game) if whole else game)
 
-    return make
+    return plays(policy, whole=whole)
 
 
-def _honest(given: dict[str, Any]) -> _Make:
+def _honest(given: dict[str, Any]) -> NamedBot:
     check_iterations(given.get("rollouts", 1), name="rollouts")
 
-    def make(game: Game, player: int, seed: int) -> PolicyBot:
-        policy = HonestPolicy(bots.plain_game(game), seed=seed, **given)
-        return PolicyBot(player, policy, seed=seed)
+    def policy(game: Game, seed: int) -> Policy:
+        return HonestPolicy(bots.plain_game(game), seed=seed, **given)
 
-    return make
+    return plays(policy, whole=False)
 
 
-def _deep(given: dict[str, Any]) -> _Make:
-    if "path" not in given:
-        raise ValueError("bot='deep' needs a file; write deep(path=FILE.npz)")
-    path, draws = given["path"], given.get("draw", False)
+def _deep(given: dict[str, Any]) -> NamedBot:
+    path = _path_of(given, "deep")
     check_file(path)
 
-    def make(game: Game, player: int, seed: int) -> PolicyBot | IterateBot:
-        policy = load_deep_policy(path, bots.plain_game(game))
-        if draws:
-            return IterateBot(player, policy, seed=seed)
-        return PolicyBot(player, policy, seed=seed)
+    def policy(game: Game, seed: int) -> DeepPolicy:
+        return load_deep_policy(path, bots.plain_game(game))
 
-    return make
+    def draw(game: Game, player: int, seed: int) -> IterateBot:
+        return IterateBot(player, policy(game, seed), seed=seed)
+
+    bot = plays(policy, whole=False)
+    # A bot that draws plays the same policy over many matches.
+    return bot._replace(make=draw) if given.get("draw", False) else bot
 
 
-def _own(text: str, game: Game, player: int, seed: int) -> pyspiel.Bot:
+def _own(text: str) -> NamedBot:
     """A bot that a user wrote, or one that plays a policy of theirs."""
-    made = load_own(text, bots.plain_game(game), player, seed)
-    return made if isinstance(made, pyspiel.Bot) else PolicyBot(player, made, seed=seed)
+    check_own(text)
+
+    def make(game: Game, player: int, seed: int) -> pyspiel.Bot:
+        made = load_own(text, bots.plain_game(game), player, seed)
+        return PolicyBot(player, made, seed=seed) if isinstance(made, Policy) else made
+
+    def policy(game: Game, seed: int) -> Policy | None:
+        made = load_own(text, bots.plain_game(game), 0, seed)
+        return made if isinstance(made, Policy) else None
+
+    return NamedBot(make, whole=False, policy=policy)
 
 
-def _uniform(given: dict[str, Any]) -> _Make:
-    return lambda game, player, seed: bots.uniform_bot(game, player, seed=seed)
+def _uniform(given: dict[str, Any]) -> NamedBot:
+    def policy(game: Game, seed: int) -> Policy:
+        return UniformRandomPolicy(loading.load_game(bots.plain_game(game)))
+
+    return plays(policy, whole=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class _Kind:
     """A bot by name: its parameters with their types, and who checks them."""
 
-    read: Callable[[dict[str, Any]], _Make]
+    read: Callable[[dict[str, Any]], NamedBot]
     parameters: dict[str, Any]
     text: str
 
 
 BOTS: dict[str, _Kind] = {
     "resolving": _Kind(_resolving, {**_RESOLVING, **_PARTIAL}, "continual resolving"),
-    "oos": _Kind(_oos, {**_OOS, **_PARTIAL}, "online outcome sampling"),
+    "oos": _Kind(_oos, table_of(bots.OOSConfig), "online outcome sampling"),
     "solved": _Kind(
-        _solved,
+        solved,
         {"solver": str, "iterations": int, "seconds": float},
         "plays the solution that a solver finds beforehand",
     ),
-    "policy": _Kind(_saved, {"path": str}, "plays a policy from a file of --save"),
+    "policy": _Kind(saved, {"path": str}, "plays a policy from a file of --save"),
     "honest": _Kind(
         _honest,
         {"rollouts": int},
@@ -237,10 +270,11 @@ def prepare(
     loaded = loading.load_game(game)
     # A bad size is refused though nothing is compiled.
     parse_limit(memory_limit)
-    whole = [bot for bot in strings if needs_whole(bot)]
+    named = {text: read_bot(text) for text in strings if bot_name(text) in BOTS}
+    whole = [text for text, bot in named.items() if bot.whole]
     if not whole or (
-        all(_may_take_signals(bot) for bot in whole)
-        and finding.prefer(loaded, memory_limit).signals
+        all(named[text].signals for text in whole)
+        and prefer(open_game(loaded), memory_limit).form == SIGNALS
     ):
         return loaded
     try:
@@ -260,22 +294,9 @@ def bot_name(text: str) -> str:
     return text.partition("(")[0].strip()
 
 
-def needs_whole(bot: str) -> bool:
-    """Whether a bot plays on the compiled game; a misspelt one does not play."""
-    if bot_name(bot) not in BOTS or bot_name(bot) in _NEED_NO_TREE:
-        return False
-    given = parse(bot, "bot").given
-    if bot_name(bot) == "policy":
-        return "path" in given and needs_compiled(given["path"])
-    return "max_histories" not in given
-
-
-def _may_take_signals(bot: str) -> bool:
-    """Whether a bot that needs the whole game may play on its signal form instead."""
-    if bot_name(bot) != "resolving":
-        return False
-    given = parse(bot, "bot").convert(_RESOLVING)
-    return suits_signals(ResolvingConfig(**{"iterations": 1, **given}))
+def is_bot(text: str) -> bool:
+    """Whether a string names a bot, ours or one of a user's own."""
+    return bot_name(text) in BOTS or is_own(text)
 
 
 def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bot:
@@ -294,10 +315,10 @@ def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bo
       ValueError: unknown bot or parameter, a bad value, or a game compiled in part for
         a bot that needs all of it.
     """
-    return _read(text)(game, player, seed)
+    return read_bot(text).make(game, player, seed)
 
 
-def check_bot(text: str) -> None:
+def read_bot(text: str) -> NamedBot:
     """Refuses what `load_bot` refuses whatever the game; nothing is compiled.
 
     Args:
@@ -306,18 +327,13 @@ def check_bot(text: str) -> None:
     Raises:
       OSError, ValueError: as `load_bot`.
     """
-    _read(text)
-
-
-def _read(text: str) -> _Make:
     if isinstance(text, str) and is_own(text):
-        check_own(text)
-        return functools.partial(_own, text)
-    found = parse(text, "bot")
-    if found.name not in BOTS:
+        return _own(text)
+    parameters = parse(text, "bot")
+    if parameters.name not in BOTS:
         raise ValueError(
-            f"bot={text!r}: there is no bot {found.name!r}; choose one of "
+            f"bot={text!r}: there is no bot {parameters.name!r}; choose one of "
             f"{', '.join(BOTS)}, or one of your own, module:name"
         )
-    kind = BOTS[found.name]
-    return kind.read(found.convert(kind.parameters))
+    kind = BOTS[parameters.name]
+    return kind.read(parameters.convert(kind.parameters))

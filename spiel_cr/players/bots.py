@@ -5,37 +5,35 @@ own information state string only, or at the public actions and their own signal
 `PolicyBot` hands the state to its policy.
 """
 
+import dataclasses
+import functools
 import time
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.cfr.config import MCCFRConfig, parse_sampled
-from spiel_cr.cfr.solver import State
+from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice, check_number
 from spiel_cr.common.memory import Limit
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.mccfr import mccfr, sample_tree
-from spiel_cr.players.resolving_seats import (
-    CompiledSeat,
-    InfosetFinder,
-    SignalSeat,
-    signals_to_resolve,
-)
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import check_probabilities
 from spiel_cr.resolving.clock import Clock, Statistics
-from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.compiled_subgames import InfosetFinder
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
-from spiel_cr.signals.game import SignalGame
-from spiel_cr.solving import footprint
-
-_OOS_SOLVER = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
-_OOS_MOVE_MS = 100.0
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers import footprint
+from spiel_cr.solvers.cfr.cfr_config import parse_sampled
+from spiel_cr.solvers.cfr.solver import State
+from spiel_cr.solvers.laying_out import SIGNALS, prefer
+from spiel_cr.solvers.mccfr import choice, mccfr, sample_tree
 
 
 def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
@@ -64,10 +62,10 @@ def plain_game(game: Game | SignalGame) -> str | pyspiel.Game:
 
 
 class ResolvingBot(PolicyPlayer):
-    """Plays by general continual resolving, see `Resolver` and `PublicResolver`.
+    """Plays by general continual resolving, see `Resolver`.
 
     Attributes:
-      seat: where it sits: at a compiled game or at a signal game.
+      resolver: what it resolves with, on the compiled game or its signals.
     """
 
     def __init__(
@@ -83,7 +81,7 @@ class ResolvingBot(PolicyPlayer):
         Args:
           game: OpenSpiel game string, game, compiled game (with `observations=True`),
             or signal game. A large game that declares its signals is played in their
-            form.
+            form, if the settings allow that.
           player: the seat, 0 or 1.
           config: how it resolves; None: CFR+ for 100 ms per move.
           seed: of the actions that it draws.
@@ -93,71 +91,85 @@ class ResolvingBot(PolicyPlayer):
         """
         super().__init__(player, seed=seed)
         config = config or ResolvingConfig(move_ms=100)
-        signals = signals_to_resolve(game, config)
-        self.seat: CompiledSeat | SignalSeat
-        if signals is not None:
-            self.seat = SignalSeat(signals, player, config)
-        else:
-            assert not isinstance(game, SignalGame)
-            self.seat = CompiledSeat(compile_whole(game), player, config, seed=seed)
-
-    @property
-    def resolver(self) -> Resolver:
-        """What it resolves a compiled game with.
-
-        Raises:
-          ValueError: it plays a signal game.
-        """
-        if isinstance(self.seat, SignalSeat):
-            raise ValueError(
-                f"{self.seat.resolver.game.game} is played as a signal game, which has "
-                f"no compiled tree; see seat.resolver, or make the bot of a compiled "
-                f"game"
-            )
-        return self.seat.resolver
+        form = _to_resolve(game, config)
+        self.resolver = Resolver(form, player, config, seed=seed)
+        self.restart()
 
     @property
     def statistics(self) -> Statistics:
         """What it did since it was made."""
-        return self.seat.statistics
+        return self.resolver.statistics
 
     def restart(self) -> None:
         """A new match."""
-        self.seat.restart()
+        self._match = self.resolver.match()
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        return self.seat.policy(state)
+        decision, actions = self.resolver.subgames.decision(state)
+        odds = self.resolver.strategy(self._match, decision)
+        return list(zip(actions, odds.tolist(), strict=True))
 
 
-def check_oos(
-    *,
-    solver: str = _OOS_SOLVER,
-    move_ms: float | None = _OOS_MOVE_MS,
-    iterations: int | None = None,
-    init_ms: float | None = None,
-    target: str = "infoset",
-    iteration_weight: float = 1.0,
-    forget_matches: bool = False,
-) -> MCCFRConfig:
-    """Refuses settings of an `OOSBot` that no game makes right.
+def _to_resolve(
+    game: Game | SignalGame, config: ResolvingConfig
+) -> CompiledGame | SignalGame:
+    """The form of a game that a player resolves."""
+    if isinstance(game, SignalGame):
+        game.check()
+        return game
+    if not isinstance(game, CompiledGame) and not config.compiled_only:
+        opened = open_game(game)
+        if prefer(opened).form == SIGNALS:
+            return _shared_signals(str(opened.game))
+    return compile_whole(game)
 
-    Args: as of `OOSBot`.
 
-    Returns:
-      The solver's settings.
+@functools.lru_cache(maxsize=1)
+def _shared_signals(game: str) -> SignalGame:
+    """The signal game of both seats, and of all bots of a tournament."""
+    return merged(signal_game(game))
+
+
+@dataclasses.dataclass(frozen=True)
+class OOSConfig:
+    """How an `OOSBot` samples.
+
+    Attributes:
+      solver: sampled algorithm; its `delta` is the share of aimed trajectories.
+      iterations: batches per move; at most, where there is a clock.
+      move_ms: milliseconds per move; None: no clock.
+      init_ms: milliseconds before the first match; None: as long as a move.
+      target: "infoset": what the player knows, or "subgame": whatever the opponent
+        cannot tell from it, and so on.
+      iteration_weight: weight of each batch in a match, relative to those before the
+        first match.
+      forget_matches: `restart` drops what the last match taught. The random numbers of
+        sampling go on, so that matches differ.
 
     Raises:
-      ValueError: a full-width solver, no budget, or a bad value.
+      ValueError: a full-width solver, one that takes no targets, no budget, or a bad
+        value.
     """
-    config = parse_sampled(solver)
-    check_choice(target, "target", ("infoset", "subgame"))
-    check_number(iteration_weight, "iteration_weight", "(0, inf)")
-    if not isinstance(forget_matches, bool):
-        raise ValueError(f"forget_matches={forget_matches!r} must be True or False")
-    # The same checks as for a resolving player.
-    ResolvingConfig(iterations=iterations, move_ms=move_ms, init_ms=init_ms)
-    return config
+
+    solver: str = "os-mccfr(epsilon=0.4,exploration=0.01,batch=256)"
+    iterations: int | None = None
+    move_ms: float | None = 100.0
+    init_ms: float | None = None
+    target: str = "infoset"
+    iteration_weight: float = 1.0
+    forget_matches: bool = False
+
+    def __post_init__(self) -> None:
+        choice.visits_only(parse_sampled(self.solver), 0, targets=True)
+        check_choice(self.target, "target", ("infoset", "subgame"))
+        check_number(self.iteration_weight, "iteration_weight", "(0, inf)")
+        if not isinstance(self.forget_matches, bool):
+            raise ValueError(
+                f"forget_matches={self.forget_matches!r} must be True or False"
+            )
+        # The same checks as for a resolving player.
+        ResolvingConfig("cfr+", self.iterations, self.move_ms, self.init_ms)
 
 
 class OOSBot(PolicyPlayer):
@@ -172,14 +184,8 @@ class OOSBot(PolicyPlayer):
         self,
         game: Game,
         player: int,
+        config: OOSConfig | None = None,
         *,
-        solver: str = _OOS_SOLVER,
-        move_ms: float | None = _OOS_MOVE_MS,
-        iterations: int | None = None,
-        init_ms: float | None = None,
-        target: str = "infoset",
-        iteration_weight: float = 1.0,
-        forget_matches: bool = False,
         seed: int = 0,
         memory_limit: Limit = None,
     ) -> None:
@@ -188,48 +194,32 @@ class OOSBot(PolicyPlayer):
         Args:
           game: OpenSpiel game string, game, or compiled game.
           player: the seat, 0 or 1.
-          solver: sampled algorithm; its `delta` is the share of aimed trajectories.
-          move_ms: milliseconds per move; None: no clock.
-          iterations: batches per move; at most, where there is a clock.
-          init_ms: milliseconds before the first match; None: as long as a move.
-          target: "infoset": what the player knows, or "subgame": whatever the opponent
-            cannot tell from it, and so on.
-          iteration_weight: weight of each batch in a match, relative to those before
-            the first match.
-          forget_matches: `restart` drops what the last match taught. The random
-            numbers of sampling go on, so that matches differ.
+          config: how it samples; None: the defaults.
           seed: of sampling and of the actions that it draws.
           memory_limit: refuse what would take more, as in `solve`.
 
         Raises:
           GameTooLargeError: game and solver would take more than the limit.
-          ValueError: a full-width solver, no budget, or an unknown target.
+          ValueError: a bad seat or seed, or as of `compile_whole`.
         """
-        config = check_oos(
-            solver=solver,
-            move_ms=move_ms,
-            iterations=iterations,
-            init_ms=init_ms,
-            target=target,
-            iteration_weight=iteration_weight,
-            forget_matches=forget_matches,
-        )
+        config = config or OOSConfig()
+        solver = parse_sampled(config.solver)
         super().__init__(player, seed=seed)
         self._tree = compile_whole(game, memory_limit)
         self._finder = InfosetFinder(self._tree, player)
-        footprint.check(self._tree, config, None, memory_limit)
+        footprint.check(self._tree, solver, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
         layout = sample_tree.build(self._tree, target=everywhere)
-        announce(f"player {player}: warming up {config.name}")
+        announce(f"player {player}: warming up {solver.name}")
         self._solver = mccfr.make_solver(
-            self._tree, config=config, seed=seed, layout=layout
+            self._tree, config=solver, seed=seed, layout=layout
         )
-        self._iteration_weight = iteration_weight
+        self._iteration_weight = config.iteration_weight
         self._subgames = None
-        if target == "subgame":
+        if config.target == "subgame":
             self._subgames = decompose(self._tree, player).own_subgame
-        self._clock = Clock(move_ms, iterations)
-        begin = move_ms if init_ms is None else init_ms
+        self._clock = Clock(config.move_ms, config.iterations)
+        begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
         mccfr.aim(self._solver, self._tree, None)
         for until, most in ((None, 1), (deadline, None)):
@@ -238,7 +228,7 @@ class OOSBot(PolicyPlayer):
                 self._solver.average_behaviour(player)
         self._clock.restart_statistics()
         self._first = self.memory
-        self._forgets = forget_matches
+        self._forgets = config.forget_matches
         self._matches = np.random.default_rng((seed, player))
 
     @property
@@ -272,8 +262,9 @@ class OOSBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        infoset = self._finder.infoset(state)
-        return self._finder.named(infoset, self._strategy(infoset))
+        infoset, actions = self._finder.decision(state)
+        odds = self._strategy(infoset)
+        return list(zip(actions, odds.tolist(), strict=True))
 
     def _strategy(self, infoset: int) -> np.ndarray:
         programs = mccfr.programs()

@@ -17,11 +17,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.compilation.game_checks import chance_outcomes, player_return
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.responses.opponents import chump
-from spiel_cr.responses.poker_roles import NotPokerError, PokerRoles
-from spiel_cr.responses.rollouts import (
+from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.players.opponents import chump
+from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.policies.rollouts import (
     REMEMBERED,
     Answers,
     draw_outcome,

@@ -2,8 +2,8 @@
 
 import pyspiel
 
-from spiel_cr.deep.policy import DeepPolicy
 from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
 
 
 class IterateBot(PolicyPlayer):

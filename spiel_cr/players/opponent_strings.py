@@ -1,33 +1,25 @@
 """Opponents from strings."""
 
 import pyspiel
-from open_spiel.python.policy import Policy, UniformRandomPolicy
+from open_spiel.python.policy import Policy
 
-from spiel_cr.cfr.config import ALGORITHMS
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
-from spiel_cr.compilation import loading
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.deep.policy import load_deep_policy
+from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.players.bot_strings import (
     BOTS,
+    NamedBot,
     bot_name,
-    check_bot,
-    load_bot,
-    needs_whole,
+    is_bot,
+    plays,
+    read_bot,
+    saved,
+    solved,
 )
-from spiel_cr.players.bots import PolicyBot, ResolvingBot, plain_game
-from spiel_cr.players.iterate_bot import IterateBot
-from spiel_cr.players.own_players import is_own, load_own
-from spiel_cr.responses.opponents import CHUMPS, BotPolicy, chump
-from spiel_cr.solving.policy_files import (
-    check_policy_file,
-    is_of_signals,
-    load_policy,
-    needs_compiled,
-)
-from spiel_cr.solving.whole_game import check_arguments, solve
+from spiel_cr.players.bots import PolicyBot, plain_game
+from spiel_cr.players.opponents import CHUMPS, BotPolicy, chump
+from spiel_cr.solvers.cfr.cfr_config import ALGORITHMS
+from spiel_cr.solvers.policy_files import is_of_signals
 
 _ALGORITHMS = (*ALGORITHMS, "lp")
 
@@ -54,30 +46,18 @@ def load_opponent(
       FileNotFoundError: no such file.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    check_opponent(text, game)
-    text = text.strip()
-    plain = plain_game(game)
-    if text == "uniform":
-        return UniformRandomPolicy(loading.load_game(plain))
-    if text in CHUMPS:
-        return chump(plain, text)
-
-    def compiled() -> CompiledGame:
-        return as_compiled(game, observations=True, memory_limit=memory_limit)
-
-    if text.endswith(".npz"):
-        return load_policy(text, compiled() if needs_compiled(text) else game)
-    if bot_name(text) == "deep":
-        # Also where the bot draws an iterate per match: over matches it plays this.
-        return load_deep_policy(parse(text, "opponent").given["path"], plain)
-    if is_own(text):
-        own = load_own(text, plain, 0, seed)
-        if isinstance(own, Policy):
-            return own
-    if bot_name(text) in BOTS or is_own(text):
-        return _from_bot(text, compiled() if needs_whole(text) else plain, seed)
-    algorithm, iterations = _read_algorithm(text)
-    return solve(compiled(), algorithm, iterations, seed=seed).average_policy()
+    bot = _read(text, game)
+    if bot.whole:
+        game = as_compiled(game, observations=True, memory_limit=memory_limit)
+    policy = bot.policy(game, seed)
+    if policy is not None:
+        return policy
+    asked = BotPolicy(
+        plain_game(game), lambda player, seed: bot.make(game, player, seed), seed=seed
+    )
+    # What the game makes wrong is refused now.
+    asked.bot(0)
+    return asked
 
 
 def check_opponent(text: str, game: Game) -> None:
@@ -90,22 +70,28 @@ def check_opponent(text: str, game: Game) -> None:
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
     """
+    _read(text, game)
+
+
+def _read(text: str, game: Game) -> NamedBot:
+    """Reads a string; arguments and errors as of `check_opponent`."""
     text = text.strip()
     if text in CHUMPS:
-        chump(plain_game(game), text)
-    elif text.endswith(".npz"):
-        check_policy_file(text)
-    elif bot_name(text) in BOTS or is_own(text):
-        check_bot(text)
-    elif bot_name(text) in _ALGORITHMS:
-        check_arguments(*_read_algorithm(text))
-    else:
-        raise ValueError(
-            f"opponent={text!r}: there is no such opponent; choose uniform, one of "
-            f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
-            f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, "
-            f"or a bot: {', '.join(BOTS)}, or module:name of your own"
-        )
+        policy = chump(plain_game(game), text)
+        return plays(lambda game, seed: policy, whole=False)
+    if text.endswith(".npz"):
+        return saved({"path": text})
+    if is_bot(text):
+        return read_bot(text)
+    if bot_name(text) in _ALGORITHMS:
+        algorithm, iterations = _read_algorithm(text)
+        return solved({"solver": algorithm, "iterations": iterations})
+    raise ValueError(
+        f"opponent={text!r}: there is no such opponent; choose uniform, one of "
+        f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "
+        f"{', '.join(_ALGORITHMS)}), the path of a policy file that ends in .npz, "
+        f"or a bot: {', '.join(BOTS)}, or module:name of your own"
+    )
 
 
 def signal_file(text: str) -> str | None:
@@ -139,16 +125,6 @@ def _read_algorithm(text: str) -> tuple[str, int | None]:
     return found.without("iterations"), found.convert(types)["iterations"]
 
 
-def _from_bot(text: str, game: Game, seed: int) -> BotPolicy:
-    def make_bot(player: int, seed: int) -> pyspiel.Bot:
-        return load_bot(text, game, player, seed=seed)
-
-    opponent = BotPolicy(plain_game(game), make_bot, seed=seed)
-    # A misspelt bot is refused now.
-    opponent.bot(0)
-    return opponent
-
-
 def load_rival(
     text: str, game: Game, player: int, *, seed: int = 0
 ) -> pyspiel.Bot | None:
@@ -165,15 +141,9 @@ def load_rival(
       None where `load_opponent` gives a policy that is exact: no bot, a bot with a
       fixed strategy, or one whose resolving depends on the number of iterations only.
     """
-    text = text.strip()
-    known = bot_name(text) in BOTS or is_own(text)
-    if not known or text == "uniform":
+    named = _read(text, game)
+    if named.exact:
         return None
-    bot = load_bot(text, game, player, seed=seed)
-    if isinstance(bot, PolicyBot | IterateBot):
-        return None
-    if isinstance(bot, ResolvingBot):
-        config = bot.resolver.config
-        if config.move_ms is None and config.init_ms is None and not config.sampled:
-            return None
-    return bot
+    bot = named.make(game, player, seed)
+    # A user's policy.
+    return None if isinstance(bot, PolicyBot) else bot

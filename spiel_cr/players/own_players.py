@@ -10,7 +10,7 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
-from spiel_cr.compilation.loading import load_game
+from spiel_cr.games.opening.loading import load_game
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]

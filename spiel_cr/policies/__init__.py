@@ -13,11 +13,11 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.policies.result import CurvePoint, SolveResult, load_tabular_policy
+from spiel_cr.policies.result import CurvePoint, Result, load_tabular_policy
 
 __all__ = [
     "CurvePoint",
-    "SolveResult",
+    "Result",
     "behaviour_from_policy",
     "behaviour_from_reach",
     "best_response",

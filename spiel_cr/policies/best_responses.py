@@ -13,8 +13,8 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.jax_utils import quick_options
+from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.sequence_form import layout, treeplex
 
 # Positions of both players from which on a game is large.
 _LARGE = 2_000_000

@@ -11,9 +11,9 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.compilation.replay import states_along
-from spiel_cr.compilation.tree import CompiledGame, Infosets
-from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.replay import states_along
+from spiel_cr.games.tree.tree import CompiledGame, Infosets
 
 # How far from 1 the probabilities at one decision may sum up to, in policies that
 # others made: enough for float32.
@@ -260,3 +260,39 @@ def history_values(
         share = step[here.start - 1 : here.stop - 1] * value[here]
         np.add.at(value, histories.parent[here], share)
     return value
+
+
+def action_values(
+    tree: CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
+) -> tuple[tuple[np.ndarray, np.ndarray], float]:
+    """Exact counterfactual values of all actions, and the game's value.
+
+    Args:
+      tree: the compiled game.
+      behaviours: each player's action probabilities, float64 [S].
+
+    Returns:
+      For each player float64 [S], the value of each sequence's last action in the
+      player's own utility, weighted by the reach of the others (0 at the empty
+      sequence); and player 0's expected utility.
+    """
+    histories = tree.histories
+    value = history_values(tree, behaviours)
+    mover = histories.player[histories.parent[1:]]
+    reach = [
+        reach_from_behaviour(infosets.decisions, behaviour)
+        for infosets, behaviour in zip(tree.infosets, behaviours, strict=True)
+    ]
+    result = []
+    for p, infosets in enumerate(tree.infosets):
+        others = reach[1 - p][histories.sequence[1 - p]] * histories.chance
+        after = 1 + np.flatnonzero(mover == p)
+        weighted = (1 - 2 * p) * others[after] * value[after]
+        result.append(
+            np.bincount(
+                histories.sequence[p][after],
+                weighted,
+                minlength=infosets.decisions.num_sequences,
+            )
+        )
+    return (result[0], result[1]), float(value[0])

@@ -1,4 +1,4 @@
-"""Leaf values from a user's own function of states or of tensors."""
+"""Leaf values from a user's own function of states, tensors or histories."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
@@ -7,21 +7,24 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.compilation.vectorised import VectorisedGame
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 
-Sees = Literal["states", "tensors"]
+Sees = Literal["states", "tensors", "histories"]
 
 
-class LeafValue:
+class LeafValue(HistoryValues):
     """What the game is worth where a lookahead ends, by a function of one's own.
 
-    `resolve(game, depth=2, leaf=LeafValue(function))` calls it with all histories of a
-    layer at once. It gives one number for each, whatever the players' ranges are, so no
-    lookahead that ends in it is sound (docs/leaves.md).
+    `ResolvingConfig(depth=2, leaf=LeafValue(function), ...)` calls it with all
+    histories of a layer at once. It gives one number for each, whatever the players'
+    ranges are, so no lookahead that ends in it is sound (docs/leaves.md).
+
+    Attributes:
+      sees: what the function is given.
     """
 
-    def __init__(self, function: Callable[[Any], Any], sees: Sees = "states") -> None:
+    def __init__(self, function: Callable[..., Any], sees: Sees = "states") -> None:
         """Takes a function.
 
         Args:
@@ -30,6 +33,7 @@ class LeafValue:
           sees: what the function is given. "states": a list [L] of `pyspiel.State`s,
             copies. "tensors": float32 [L, 2, n], both players' information state
             tensors, or their observation tensors where the game has no others.
+            "histories": the game and the histories in any form, see `HistoryValues`.
 
         Raises:
           ValueError: no function, or it sees something else.
@@ -37,24 +41,23 @@ class LeafValue:
         if not callable(function):
             raise ValueError(f"function={function!r} cannot be called; give a function")
         self._function = function
-        self._sees: Sees = check_choice(sees, "sees", get_args(Sees))
+        self.sees: Sees = check_choice(sees, "sees", get_args(Sees))
 
     def __repr__(self) -> str:
         name = getattr(self._function, "__name__", type(self._function).__name__)
-        return f"LeafValue({name}, sees={self._sees!r})"
+        return f"LeafValue({name}, sees={self.sees!r})"
 
     def __call__(
-        self,
-        game: CompiledGame | VectorisedGame | pyspiel.Game,
-        histories: np.ndarray,
-        /,
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        """float64 [L]; see `leaf_values.HistoryValue`, which this is.
+        """float64 [L]; see `HistoryValues`.
 
         Raises:
           ValueError: rules on arrays, which have no states; or a game without tensors.
         """
         states: Sequence[pyspiel.State]
+        if self.sees == "histories":
+            return np.asarray(self._function(game, histories), np.float64)
         if isinstance(game, CompiledGame):
             states = [game.state_at(history) for history in histories.tolist()]
             plain = game.game
@@ -65,7 +68,7 @@ class LeafValue:
                 f"{self!r} needs OpenSpiel's states, and the game is played by its "
                 f"rules on arrays; give vectorised=False"
             )
-        seen = states if self._sees == "states" else _tensors(plain, states)
+        seen = states if self.sees == "states" else _tensors(plain, states)
         return np.asarray(self._function(seen), np.float64)
 
 

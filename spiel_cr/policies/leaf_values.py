@@ -1,35 +1,36 @@
 """What histories are worth at which a lookahead or a partial tree ends.
 
-A `HistoryValue` gives one fixed number for each history, whatever the players' ranges.
-So a lookahead that ends in them is not sound, not even with the values of an
-equilibrium: those are right only if both go on to play that equilibrium, whatever was
-played before, and the solver then plays as if nobody could do anything else
-(docs/partial.md has figures). `ChoiceValues` are several numbers for each history,
-among which the opponent chooses by what it knows. Counterfactual values that depend on
-ranges, as DeepStack's network gives them, fit neither interface.
+`HistoryValues` give one fixed number for each history, whatever the players' ranges, or
+k among which the opponent chooses by what it knows. A lookahead that ends in fixed ones
+is not sound, not even with the values of an equilibrium: those are right only if both
+go on to play that equilibrium, whatever was played before, and the solver then plays as
+if nobody could do anything else (docs/partial.md has figures). Counterfactual values
+that depend on ranges, as DeepStack's network gives them, are
+`resolving.leaves.values.ValueFunction`s.
 
 Histories come in any of the three forms in which a game can be held: as numbers of a
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
 """
 
+import abc
 from collections.abc import Callable, Mapping
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.common.parameters import parse
-from spiel_cr.compilation import game_checks
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame
-from spiel_cr.compilation.vectorised import VectorisedGame
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import game_checks
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
     check_behaviour,
     history_values,
 )
-from spiel_cr.policies.result import check_tabular_file, load_tabular_policy
+from spiel_cr.policies.result import load_tabular_policy
 
 Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
@@ -37,16 +38,26 @@ AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
 # Rollouts of arrays that are played at a time, about.
 _AT_ONCE = 1 << 16
 
-LEAVES = ("rollouts(n=10,seed=0)", "uniform", "policy(path=FILE)")
 
+class HistoryValues(abc.ABC):
+    """What histories are worth: k numbers each, whatever the players' ranges are.
 
-class HistoryValue(Protocol):
-    """What histories are worth: one number each, whatever the players' ranges are.
+    A solution above such values has no guarantee in the whole game.
 
-    So a solution above such values has no guarantee in the whole game.
+    Attributes:
+      k: among how many numbers the opponent of the resolving player chooses, by what it
+        knows; 1: each history has a fixed one.
+      spread: float64 [L], how uncertain the values of the last call were; None: that is
+        not known.
     """
 
-    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+    k: int = 1
+    spread: np.ndarray | None = None
+
+    @abc.abstractmethod
+    def __call__(
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
+    ) -> np.ndarray:
         """Values histories at which the game is cut off.
 
         Args:
@@ -56,86 +67,46 @@ class HistoryValue(Protocol):
             (`game.histories.actions_to(h)` leads to one); of a vectorised game its
             array of states, [L, ...]; of OpenSpiel's game an object array [L] of its
             states, which must not be changed.
+          player: i, the resolving player; of k > 1 numbers the other one chooses.
 
         Returns:
-          float64 [L], player 0's expected utility, in the game's units.
+          float64 [L, k], or [L] where k is 1, player 0's expected utility, in the
+          game's units.
         """
 
-
-@runtime_checkable
-class ChoiceValues(Protocol):
-    """What histories are worth by k continuations among which the opponent chooses.
-
-    Attributes:
-      k: how many.
-    """
-
-    k: int
-
-    def choice_values(
-        self, game: AnyGame, histories: np.ndarray, player: int, /
-    ) -> np.ndarray:
-        """Values histories at which a lookahead ends.
-
-        Args:
-          game: says in which form the histories are given, as of `HistoryValue`.
-          histories: none of them terminal, as of `HistoryValue`, [L].
-          player: i, the resolving player, who follows the blueprint. The other one
-            chooses among the continuations.
-
-        Returns:
-          float64 [L, k], player 0's expected utility, in the game's units.
-        """
-
-
-@runtime_checkable
-class Drawn(Protocol):
-    """Values that depend on random numbers."""
+    def check(self, tree: CompiledGame) -> None:
+        """Refuses no game; see `resolving.leaves.values.ValueFunction`."""
+        return
 
     def draw_from(self, number: int, /) -> None:
-        """Begins the stream of random numbers anew, from the seed and a number.
+        """Begins random numbers, where there are any, anew from the seed and a number.
 
         Args:
           number: from 0 up.
         """
+        return
 
 
 def leaf_utilities(
-    value: HistoryValue, game: AnyGame, histories: np.ndarray
+    value: HistoryValues, game: AnyGame, histories: np.ndarray, player: int = 0
 ) -> np.ndarray:
-    """float64 [L], what a leaf value says of some histories, see `HistoryValue`.
+    """float64 [L, k], what a leaf value says of some histories, see `HistoryValues`.
 
     Raises:
       ValueError: what it says has another shape, or is no finite numbers.
     """
-    values = np.asarray(value(game, histories), np.float64)
-    if values.shape != (len(histories),) or not np.isfinite(values).all():
+    values = np.asarray(value(game, histories, player), np.float64)
+    count = len(histories)
+    shapes = [(count, value.k)] + [(count,)] * (value.k == 1)
+    if values.shape not in shapes or not np.isfinite(values).all():
         raise ValueError(
-            f"the leaf value gave an array of shape {values.shape} for "
-            f"{len(histories)} histories, or something that is no finite number"
+            f"the leaf value gave an array of shape {values.shape} for {count} "
+            f"histories and k={value.k}, or something that is no finite number"
         )
-    return values
+    return values.reshape(count, value.k)
 
 
-def choice_utilities(
-    value: ChoiceValues, game: AnyGame, histories: np.ndarray, player: int
-) -> np.ndarray:
-    """float64 [L, k], what `value` says of some histories, see `ChoiceValues`.
-
-    Raises:
-      ValueError: what it says has another shape, or is no finite numbers.
-    """
-    values = np.asarray(value.choice_values(game, histories, player), np.float64)
-    if values.shape != (len(histories), value.k) or not np.isfinite(values).all():
-        raise ValueError(
-            f"the continuations gave an array of shape {values.shape} for "
-            f"{len(histories)} histories and k={value.k}, or something that is no "
-            f"finite number"
-        )
-    return values
-
-
-class PolicyValue:
+class PolicyValue(HistoryValues):
     """Exact values when both players follow given strategies from there on.
 
     Only for compiled games, which alone hold all that can follow.
@@ -146,12 +117,14 @@ class PolicyValue:
 
         Args:
           strategies: each player's action probabilities, float64 [S], an OpenSpiel
-            policy, or the path of a file that `SolveResult.save` wrote; None: uniform.
+            policy, or the path of a file that `Result.save` wrote; None: uniform.
         """
         self._strategies = strategies
         self._known: tuple[CompiledGame, np.ndarray] | None = None
 
-    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+    def __call__(
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
+    ) -> np.ndarray:
         if not isinstance(game, CompiledGame):
             raise ValueError(
                 "exact values of a policy need a compiled game; use RolloutValue, "
@@ -172,12 +145,12 @@ class PolicyValue:
         return self._known[1][histories]
 
 
-class RolloutValue:
+class RolloutValue(HistoryValues):
     """The mean of random rollouts: all legal actions alike, chance as it is.
 
     In a compiled game a history's rollouts are drawn once: asking again gives the same
     value. Rollouts of states are drawn anew each time, from one stream of numbers that
-    begins with the seed, or where it was told to begin (`Drawn`); those of one history
+    begins with the seed, or where it was told to begin; those of one history
     go different ways (`rollout_means`), but for games in C++ without rules on arrays.
     """
 
@@ -195,12 +168,14 @@ class RolloutValue:
         self._states: _StateRollouts | None = None
 
     def draw_from(self, number: int, /) -> None:
-        """See `Drawn`."""
+        """See `HistoryValues`."""
         self._random = np.random.default_rng([self._seed, number])
         self._search_seed = int(self._random.integers(2**31))
         self._states = None
 
-    def __call__(self, game: AnyGame, histories: np.ndarray, /) -> np.ndarray:
+    def __call__(
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
+    ) -> np.ndarray:
         if isinstance(game, CompiledGame):
             return self._compiled(game, histories)
         if isinstance(game, pyspiel.Game):
@@ -420,31 +395,3 @@ class _StateRollouts:
             total = self._search.mcts_search(state).total_reward
             return float(-total if player else total)
         return rollout_mean(state, self._n, self._random.random, uniform_odds)
-
-
-def parse_leaf(leaf: str | HistoryValue, *, compiled: bool = True) -> HistoryValue:
-    """Reads a leaf value.
-
-    Args:
-      leaf: "rollouts(n=10,seed=0)", means of random rollouts; "uniform" or
-        "policy(path=leduc.npz)", exact values of uniform play or of a saved policy; or
-        a leaf value itself, which is returned.
-      compiled: the game is compiled whole; otherwise exact values are refused.
-
-    Raises:
-      ValueError: none of these, or a bad parameter, or a file without a policy.
-      OSError, DamagedFileError: a file is not there, or damaged.
-    """
-    if callable(leaf):
-        return leaf
-    found = parse(leaf, "leaf")
-    if found.name == "rollouts":
-        return RolloutValue(**found.convert({"n": int, "seed": int}))
-    if compiled and found.name == "uniform":
-        return PolicyValue(**found.convert({}))
-    if compiled and found.name == "policy" and found.given:
-        path = found.convert({"path": str})["path"]
-        check_tabular_file(path)
-        return PolicyValue(path)
-    choices = ", ".join(LEAVES if compiled else LEAVES[:1])
-    raise ValueError(f"leaf={leaf!r} must be one of {choices}, or a LeafValue")

@@ -1,11 +1,10 @@
 """What solving or resolving gives: strategies, timings, files."""
 
-import abc
 import dataclasses
 import functools
 import os
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -13,14 +12,16 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.compilation.compiler import Game, as_compiled
-from spiel_cr.compilation.fingerprints import fingerprint
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import check_behaviour, tabular_policy
-from spiel_cr.sequence_form.layout import SequenceForm
 
+# For each player float64 [S], action probabilities by logical sequence.
+Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # What files say that they hold.
 KIND = "policy"
 
@@ -39,11 +40,78 @@ class CurvePoint(NamedTuple):
     nash_conv: float
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class Result(abc.ABC):
-    """What solving or resolving a game gave, whatever form the game was in.
+class Held(Protocol):
+    """What a solver held its strategies in: a form of the game, or a policy."""
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The (sequential) OpenSpiel game."""
+
+    @property
+    def form(self) -> SequenceForm | None:
+        """The game in sequence form, if it was laid out."""
+
+    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
+        """A strategy of both players as an OpenSpiel policy.
+
+        Args:
+          behaviour: for each player float64 [S], by logical sequence; None: the average
+            strategy of a game that was not laid out.
+
+        Raises:
+          ValueError: it does not cover the whole game.
+        """
+
+    def write(
+        self,
+        path: atomic.Path,
+        average: Behaviours | None,
+        metadata: Mapping[str, Any],
+    ) -> None:
+        """Writes the average strategy to an `.npz` file.
+
+        Args:
+          path: the file.
+          average: as of `policy`.
+          metadata: what the file says beside kind, game, fingerprint and versions.
+
+        Raises:
+          OSError: the file cannot be written; the old one is as it was.
+        """
+
+
+class TableFacts(NamedTuple):
+    """What sampling a game by a table that grows tells.
 
     Attributes:
+      infosets: how many the table has.
+      keys: what infosets are told apart by: "rules" on arrays, or "strings".
+      bytes: what the table took in the end.
+      limit: what it might have taken; a batch takes the rest of the memory.
+      full: whether infosets were left out because there was no more memory.
+      met: decisions of updating players on all trajectories.
+      known: those among them whose infoset was in the table before.
+    """
+
+    infosets: int
+    keys: str
+    bytes: int
+    limit: int
+    full: bool
+    met: int
+    known: int
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
+class Result:
+    """What solving or resolving a game gave, whatever form the game was in.
+
+    A game that was not laid out has no strategies in numbers: `average`, `current`,
+    `form`, `tree` and `signals` are None then, for nobody has listed its infosets, and
+    what needs them raises ValueError.
+
+    Attributes:
+      held: the game in its form, or the policy of a game that was not laid out.
       algorithm: as given.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
@@ -55,56 +123,54 @@ class Result(abc.ABC):
       build_seconds: time spent walking the game and laying out arrays.
       solves: how many solves that took.
       trajectories: how many were sampled; 0 for full-width algorithms.
+      nodes: decisions and ends that these visited, where networks are trained.
       curve: NashConv on the way, where it was asked for.
+      table: of a game that was sampled by a table that grows.
     """
 
+    held: Held
     algorithm: str
     iterations: int
-    average: tuple[np.ndarray, np.ndarray]
-    current: tuple[np.ndarray, np.ndarray] | None
+    average: Behaviours | None = None
+    current: Behaviours | None = None
     seconds: float
-    compile_seconds: float
+    compile_seconds: float = 0.0
     build_seconds: float
     solves: int = 1
     trajectories: int = 0
+    nodes: int | None = None
     curve: tuple[CurvePoint, ...] = ()
+    table: TableFacts | None = None
 
     @property
-    @abc.abstractmethod
     def game(self) -> pyspiel.Game:
         """The (sequential) OpenSpiel game."""
+        return self.held.game
 
     @property
-    @abc.abstractmethod
-    def form(self) -> SequenceForm:
-        """The game in sequence form."""
+    def form(self) -> SequenceForm | None:
+        """The game in sequence form, if it was laid out."""
+        return self.held.form
 
-    @abc.abstractmethod
-    def policy(
-        self, behaviour: tuple[np.ndarray, np.ndarray]
-    ) -> openspiel_policy.Policy:
-        """A strategy of both players as an OpenSpiel policy.
+    @property
+    def tree(self) -> CompiledGame | None:
+        """The compiled game, if the game was compiled."""
+        return self.held.tree if isinstance(self.held, HeldByTree) else None
 
-        Args:
-          behaviour: for each player float64 [S], by logical sequence.
-
-        Raises:
-          ValueError: it does not cover the whole game.
-        """
-
-    @abc.abstractmethod
-    def write(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
-        """Writes the average strategy to an `.npz` file; use `save`.
-
-        Args:
-          path: the file.
-          metadata: what the file says beside kind, game, fingerprint and versions.
-        """
+    @property
+    def signals(self) -> Any:
+        """The `SignalGame`, if the game was solved in that form."""
+        return getattr(self.held, "signals", None)
 
     @property
     def iterations_per_second(self) -> float:
         """Iterations per second, compile time apart; 0 if nothing was done."""
         return self.iterations * self.solves / self.seconds if self.seconds else 0.0
+
+    @property
+    def trajectories_per_second(self) -> float:
+        """Trajectories per second, compile time apart; 0 if nothing was done."""
+        return self.trajectories / self.seconds if self.seconds else 0.0
 
     def __repr__(self) -> str:
         said = f"{type(self).__name__}(game={self.game}, algorithm={self.algorithm!r}"
@@ -120,7 +186,7 @@ class Result(abc.ABC):
         Raises:
           ValueError: the game was compiled in part.
         """
-        return self.policy(self.average)
+        return self.held.policy(self.average)
 
     def current_policy(self) -> openspiel_policy.Policy:
         """The last iterate, for every infoset of the game.
@@ -132,7 +198,7 @@ class Result(abc.ABC):
             raise ValueError(
                 "this result has an average policy only; use average_policy()"
             )
-        return self.policy(self.current)
+        return self.held.policy(self.current)
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy by our own exact best response.
@@ -142,6 +208,9 @@ class Result(abc.ABC):
 
         Results that people see should come from OpenSpiel's tools; this is for loops
         and for games that are too large for those.
+
+        Raises:
+          ValueError: the game was not laid out.
         """
         low, high = self.value_bounds()
         return high - low
@@ -151,33 +220,56 @@ class Result(abc.ABC):
 
         Player 0's average strategy wins at least the first against anybody, and against
         player 1's nobody wins more than the second. NashConv is the difference.
+
+        Raises:
+          ValueError: the game was not laid out.
         """
         return self._bounds
 
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
-        return value_bounds(self.form, self.average)
+        return value_bounds(*self.laid_out())
+
+    def laid_out(self) -> tuple[SequenceForm, Behaviours]:
+        """The game in sequence form, and the average strategy in it.
+
+        Raises:
+          ValueError: the game was not laid out.
+        """
+        if self.form is None or self.average is None:
+            raise ValueError(
+                f"{self.game} was sampled without laying it out, so there is no exact "
+                f"best response; measure it by spiel_cr.best_response(...)"
+            )
+        return self.form, self.average
 
     def save(self, path: atomic.Path) -> None:
         """Writes the average strategy to an `.npz` file, atomically.
 
         The file's metadata (JSON) hold game string, versions, algorithm, iterations and
-        NashConv; `spiel_cr.load_policy` reads it.
+        NashConv, as far as it is known; `spiel_cr.load_policy` reads it.
 
         Raises:
+          OSError: it cannot be written; the old file is as it was.
           ValueError: the game was compiled in part.
         """
         metadata = {
             "algorithm": self.algorithm,
             "iterations": self.iterations,
-            "nash_conv": self.nash_conv(),
+            "trajectories": self.trajectories,
         }
-        self.write(path, metadata)
+        if self.form is not None:
+            metadata["nash_conv"] = self.nash_conv()
+        if self.nodes is not None:
+            metadata |= {"nodes": self.nodes, "seconds": self.seconds}
+        if self.table is not None:
+            metadata["infosets"] = self.table.infosets
+        self.held.write(path, self.average, metadata)
 
 
-@dataclasses.dataclass(frozen=True, kw_only=True, repr=False)
-class SolveResult(Result):
-    """What solving or resolving a compiled game gave; see `Result`.
+@dataclasses.dataclass(frozen=True)
+class HeldByTree:
+    """Strategies by the infosets of a compiled game; see `Held`.
 
     Attributes:
       tree: the compiled game.
@@ -187,25 +279,29 @@ class SolveResult(Result):
 
     @property
     def game(self) -> pyspiel.Game:
+        """The OpenSpiel game."""
         return self.tree.game
 
     @property
     def form(self) -> SequenceForm:
+        """The game in sequence form."""
         return self.tree.form
 
-    def policy(
-        self, behaviour: tuple[np.ndarray, np.ndarray]
-    ) -> openspiel_policy.TabularPolicy:
-        """A table over every infoset of the game.
-
-        Raises:
-          ValueError: the tree is partial.
-        """
+    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.TabularPolicy:
+        """A table over every infoset; raises ValueError where the tree is partial."""
         self._check_whole()
+        assert behaviour is not None
         return tabular_policy(self.tree, behaviour)
 
-    def write(self, path: atomic.Path, metadata: Mapping[str, Any]) -> None:
+    def write(
+        self,
+        path: atomic.Path,
+        average: Behaviours | None,
+        metadata: Mapping[str, Any],
+    ) -> None:
+        """See `Held`; raises ValueError where the tree is partial."""
         self._check_whole()
+        assert average is not None
         described = {
             "kind": KIND,
             "game": str(self.tree.game),
@@ -213,7 +309,7 @@ class SolveResult(Result):
             **metadata,
             "versions": storage.versions(),
         }
-        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(self.average)}
+        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(average)}
         storage.save(path, arrays, described)
 
     def _check_whole(self) -> None:
@@ -248,7 +344,7 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     if not os.path.isfile(path):
         raise FileNotFoundError(
             f"path={os.fspath(path)!r}: there is no such file; give one written by "
-            f"SolveResult.save or --save"
+            f"Result.save or --save"
         )
     return storage.load_metadata(path)
 
@@ -295,7 +391,7 @@ def _read(path: atomic.Path) -> tuple[dict[str, np.ndarray], str, str]:
     if metadata.get("kind") != KIND:
         raise ValueError(
             f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
-            f"policy of a compiled game; give a file that SolveResult.save or --save "
+            f"policy of a compiled game; give a file that Result.save or --save "
             f"wrote of a compiled game (solve without --compile never)"
         )
     arrays, metadata = storage.load(path)
@@ -306,7 +402,7 @@ def _read(path: atomic.Path) -> tuple[dict[str, np.ndarray], str, str]:
 def load_tabular_policy(
     path: atomic.Path, game: Game | None = None
 ) -> openspiel_policy.TabularPolicy:
-    """Reads a policy of a compiled game, which `SolveResult.save` wrote.
+    """Reads a policy of a compiled game, which `Result.save` wrote.
 
     Args:
       path: the file.

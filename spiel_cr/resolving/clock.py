@@ -9,7 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from spiel_cr.cfr.solver import Solver
+from spiel_cr.solvers.cfr.solver import Solver
 
 # Of a move's time, this share is never planned for: machines are not exact.
 _RESERVE = 0.15

@@ -21,31 +21,40 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.cfr import cfr, footprint
-from spiel_cr.cfr.config import CFRConfig
-from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.gameshrink.merging import merged
-from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
-from spiel_cr.lookahead.leaves import check_leaf, parse_leaf
+from spiel_cr.games.signals import signal_footprint as signal_footprint
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.result import Result, SolveResult
-from spiel_cr.resolving.config import ResolvingConfig, settings_of
+from spiel_cr.policies.result import HeldByTree, Result
+from spiel_cr.policies.signal_result import HeldBySignals
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.forest_gadgets import exchange_gadget, reach_of_next
 from spiel_cr.resolving.gadget import Forest, Gadget, build_forest
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf, parse_leaf
 from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
-from spiel_cr.signals import footprint as signal_footprint
-from spiel_cr.signals.finding import FORMS, find_signals, naming_signals, prefer
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.game import SignalGame
-from spiel_cr.signals.result import SignalResult
+from spiel_cr.resolving.resolving_config import (
+    ResolvingConfig,
+    check_signals,
+    whole_game_settings,
+)
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_footprint as footprint
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.laying_out import (
+    LAID_OUT,
+    SIGNALS,
+    STEPPED,
+    Laid,
+    Layout,
+    Need,
+    lay_out,
+)
 
 # Bytes that both roles' layers and gadget games take for each history, at the peak.
 _DECOMPOSING = 112
@@ -161,13 +170,9 @@ def resolve_layer(
 
 def resolve(
     game: str | pyspiel.Game | CompiledGame | SignalGame,
-    algorithm: str | CFRConfig | ResolvingConfig | None = None,
+    algorithm: str | CFRConfig | ResolvingConfig = "cfr+",
     iterations: int | None = None,
     *,
-    depth: int | None = None,
-    depth_unit: DepthUnit | None = None,
-    leaf: str | Leaf | None = None,
-    gadget: Gadget | None = None,
     form: str = "auto",
     dtype: np.typing.DTypeLike = np.float64,
     memory_limit: memory.Limit = None,
@@ -184,24 +189,13 @@ def resolve(
     Args:
       game: OpenSpiel game string, game, compiled game, or signal game. A compiled game
         should have been compiled with `observations=True`, for smaller subgames.
-      algorithm: solver of every solve, see `parse_algorithm`; None: "cfr+". Outside
-        poker "pdcfr+" is mostly far better (docs/resolving.md). Or the settings of a
-        resolving player: its solver, iterations, depth, leaf and gadget then count, and
-        none of them may be given besides.
-      iterations: iterations of every solve; None: 1000.
-      depth: look this many moves or rounds ahead of each decision, see `look_ahead`;
-        None: to the end of the game. Then the strategy is no longer sure to approach an
-        equilibrium (docs/leaves.md says how near it comes).
-      depth_unit: "moves", "moves_from_start" (one cut for all layers above it, none
-        below) or "rounds" (a round ends where chance moves after a player
-        did); None: "moves".
-      leaf: what the game is worth where the lookahead ends, one of
-        `spiel_cr.lookahead.leaf_strings.LEAVES`, or a leaf value, such as a
-        `HistoryValue`; None: "uniform".
-      gadget: what stands in front of the subgames: "cfrd", "maxmargin" or "unsafe", see
-        `subgame_games.py`; None: "cfrd". The others need the compiled form.
+      algorithm: solver of every solve, see `parse_algorithm`. Outside poker "pdcfr+" is
+        mostly far better (docs/resolving.md). Or all the settings: solver, iterations,
+        gadget, and depth, its unit and leaf. With a depth the strategy is no longer
+        sure to approach an equilibrium (docs/leaves.md says how near it comes).
+      iterations: of every solve; None: 1000, or as the settings say.
       form: "compiled", history by history; "signals", by public nodes and signals, for
-        games whose actions are public; "auto": signals where the game declares them and
+        games that declare them; "auto": signals where the game declares them and
         has more than a million histories, or too many for the limit.
       dtype: arithmetic, float64 or float32.
       memory_limit: refuse what would take more, as in `solve`.
@@ -209,42 +203,30 @@ def resolve(
       progress: show a progress bar on stderr.
 
     Returns:
-      A `SolveResult` or, in the form of signals, a `SignalResult`. Its
-      `average_policy()` is the resolved strategy; `current` is None.
+      A result whose `average_policy()` is the resolved strategy; `current` is None.
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
-        `find_signals`), or a bad argument.
+        `signal_game`), or a bad argument.
     """
-    config, wanted = settings_of(
-        algorithm,
-        iterations=iterations,
-        depth=depth,
-        depth_unit=depth_unit,
-        leaf=leaf,
-        gadget=gadget,
-    )
+    config, wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    check_choice(form, "form", FORMS)
+    check_choice(form, "form", LAID_OUT)
     limit = None
     if form == "signals" or isinstance(game, SignalGame):
-        _check_signal_settings(wanted)
+        check_signals(wanted)
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    if isinstance(game, str):
-        game = load_game(game)
-    plain = limit is None and wanted.gadget == "cfrd"
-    if plain and _takes_signals(game, form, memory_limit):
-        roles, finish = _signal_roles(
-            game, dtype, memory_limit, cache=cache, progress=progress
-        )
+    if not isinstance(game, Laid):
+        layout = Layout(form, memory_limit=memory_limit, cache=cache)
+        game = lay_out(game, need_of(wanted), layout, progress=progress)
+    if isinstance(game.game, SignalGame):
+        roles, finish = _signal_roles(game.game, dtype, memory_limit)
     else:
-        assert not isinstance(game, SignalGame)
-        roles, finish = _compiled_roles(
-            game, limit, dtype, memory_limit, cache=cache, progress=progress
-        )
+        assert isinstance(game.game, CompiledGame)
+        roles, finish = _compiled_roles(game.game, limit, dtype, memory_limit)
     assert wanted.iterations is not None
     work = _Work(config, wanted.iterations, dtype, limit, wanted.gadget)
     average, timings = _resolve_roles(roles, work, progress)
@@ -263,38 +245,38 @@ def resolve(
     )
 
 
+def need_of(wanted: ResolvingConfig) -> Need:
+    """What resolving needs of the form of a game.
+
+    Args:
+      wanted: settings; with some of them (a depth, say) no signal game is resolved.
+    """
+    refused = {STEPPED: ""}
+    if wanted.compiled_only:
+        refused[SIGNALS] = "a depth, or another gadget than cfrd, needs form='compiled'"
+    return Need(refused, observations=True)
+
+
 def _signal_roles(
-    game: pyspiel.Game | CompiledGame | SignalGame,
-    dtype: np.dtype[Any],
-    memory_limit: memory.Limit,
-    **finding: Any,
+    game: SignalGame, dtype: np.dtype[Any], memory_limit: memory.Limit
 ) -> _Roles:
     """Both players' layers in public terms; arguments as of `resolve`."""
-    if not isinstance(game, SignalGame):
-        game = merged(find_signals(game, memory_limit=memory_limit, **finding))
     need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
     _check_need(game.game, need, dtype, memory_limit)
-    laid_out = form_of(game)
+    held = HeldBySignals(game, form_of(game), dtype)
     roles = [decompose_public(game, player) for player in range(2)]
-    return roles, functools.partial(
-        SignalResult, signals=game, laid_out=laid_out, dtype=dtype
-    )
+    return roles, functools.partial(Result, held=held)
 
 
 def _compiled_roles(
-    game: pyspiel.Game | CompiledGame,
+    tree: CompiledGame,
     limit: DepthLimit | None,
     dtype: np.dtype[Any],
     memory_limit: memory.Limit,
-    **compiling: Any,
 ) -> _Roles:
     """Both players' layers of a compiled game; arguments as of `resolve`."""
-    with naming_signals(game):
-        tree = as_compiled(
-            game, observations=True, memory_limit=memory_limit, **compiling
-        )
     if limit is not None:
-        check_leaf(limit.value, tree)
+        limit.value.check(tree)
     need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
     held = footprint.held_besides(tree)
     _check_need(tree.game, need, dtype, memory_limit, held=held)
@@ -304,39 +286,7 @@ def _compiled_roles(
         need += leaf_bytes(roles, *limit)
         remedy = "take a smaller depth, or a leaf that needs less"
         _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
-    return roles, functools.partial(SolveResult, tree=tree)
-
-
-def _check_signal_settings(wanted: ResolvingConfig) -> None:
-    """Refuses what resolving in public terms does not do."""
-    remedy = "or give the OpenSpiel game and form='compiled'"
-    if wanted.depth is not None:
-        raise ValueError(
-            f"depth={wanted.depth}: in the form of signals games are resolved to their "
-            f"end; leave depth out, {remedy}"
-        )
-    if wanted.gadget != "cfrd":
-        raise ValueError(
-            f"gadget={wanted.gadget!r}: in the form of signals there is 'cfrd' only; "
-            f"leave gadget out, {remedy}"
-        )
-
-
-def _takes_signals(
-    game: pyspiel.Game | CompiledGame | SignalGame, form: str, limit: memory.Limit
-) -> bool:
-    """Whether a game is resolved in the form of signals."""
-    if isinstance(game, SignalGame):
-        game.check()
-        if form == "compiled":
-            raise ValueError(
-                f"form='compiled': {game.game} was given as a signal game; give the "
-                f"OpenSpiel game itself, or leave form out"
-            )
-        return True
-    if form != "auto" or isinstance(game, CompiledGame):
-        return form == "signals"
-    return prefer(game, limit).signals
+    return roles, functools.partial(Result, held=HeldByTree(tree))
 
 
 def _gadget_bytes(game: SignalGame) -> int:

@@ -11,10 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import Groups
-from spiel_cr.lookahead.alike import Alike, lay_out_alike
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget import CutPlace, attach_cut
-from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.sequence_form.layout import SequenceForm
+from spiel_cr.resolving.leaves.alike import Alike, lay_out_alike
 
 
 class SubgameCut(NamedTuple):

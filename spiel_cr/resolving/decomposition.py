@@ -13,8 +13,9 @@ import numpy as np
 
 from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, CompiledGame, Histories
-from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.tree import CompiledGame
 
 
 @dataclasses.dataclass(frozen=True)

@@ -9,6 +9,7 @@ import dataclasses
 
 import numpy as np
 
+from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import (
@@ -19,7 +20,6 @@ from spiel_cr.resolving.gadget import (
     with_payoff,
 )
 from spiel_cr.resolving.subgame_games import Side, with_gadget
-from spiel_cr.sequence_form.decisions import Decisions
 
 
 def exchange_gadget(

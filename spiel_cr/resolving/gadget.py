@@ -23,12 +23,12 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.compilation.tree import CompiledGame
-from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import Cut, RangeValues, ValueFunction
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+from spiel_cr.games.sequence_form.layout import SequenceForm, attach, build
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
-from spiel_cr.sequence_form.layout import SequenceForm, attach, build
+from spiel_cr.resolving.leaves.public_states import PublicStates
+from spiel_cr.resolving.leaves.values import Cut, RangeValues, ValueFunction
 
 # See `subgame_games.py`. `build_forest` makes the first, `forest_gadgets.py` others.
 Gadget = Literal["cfrd", "maxmargin", "unsafe"]
@@ -177,6 +177,8 @@ def build_forest(
     own_reach: np.ndarray,
     opponent_values: np.ndarray,
     lookahead: Lookahead | None = None,
+    *,
+    whole: bool | None = None,
 ) -> Forest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
 
@@ -192,11 +194,13 @@ def build_forest(
       opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
         used for the layer's own.
       lookahead: where the game is cut off, and what it is worth there; None: nowhere.
+      whole: the whole game, without gadget; None: for layer 1.
     """
     d, i = decomposition, decomposition.player
-    augmented = np.flatnonzero((d.augmented_layer == layer) & (layer > 1))
+    whole = layer == 1 if whole is None else whole
+    augmented = np.flatnonzero((d.augmented_layer == layer) & (not whole))
     next_augmented = np.flatnonzero(d.augmented_layer == layer + 1)
-    own, other = _kept(d, layer, lookahead)
+    own, other = _kept(d, layer, whole, lookahead)
     own_decisions = d.tree.infosets[i].decisions
     own_sequence = renumbered_sequences(own_decisions, own)
     own_side = Decisions(
@@ -205,16 +209,23 @@ def build_forest(
     other_side, extended, ends = _opponent_side(
         *(d, layer, augmented, other, next_augmented, lookahead)
     )
-    own_ends = own_sequence[d.tree.histories.sequence[i][ends.histories]]
+    whole_ends = d.tree.histories.sequence[i][ends.histories]
+    own_ends = own_sequence[whole_ends]
 
     def root_reach(sequences: np.ndarray) -> np.ndarray:
-        """float64, i's reach of the roots above sequences of i in the forest."""
-        if layer == 1:
+        """float64, i's reach of the roots above sequences of i in the whole game."""
+        if whole:
             return np.ones(len(sequences))
-        reach = reach_above(d, own, own_reach)
-        return reach[top_infosets(own_side)[own_side.owner[sequences]]]
+        reach = own_reach[sequences]
+        # Where i has acted below the root.
+        behind = own_sequence[sequences]
+        acted = behind > 0
+        tops = top_infosets(own_side)[own_side.owner[behind[acted]]]
+        reach[acted] = reach_above(d, own, own_reach)[tops]
+        return reach
 
-    gain = root_reach(own_ends) * d.tree.histories.chance[ends.histories] * ends.utility
+    chance = d.tree.histories.chance[ends.histories]
+    gain = root_reach(whole_ends) * chance * ends.utility
     sign = 1.0 if i == 1 else -1.0
     terminate = 1 + 2 * np.arange(len(augmented), dtype=np.int32)
     decisions, payoffs = in_order(
@@ -226,12 +237,13 @@ def build_forest(
     cut = None
     if lookahead is not None and lookahead.cut is not None:
         states, function = lookahead.cut
-        own_cut = own_sequence[own_decisions.parent[states.infosets[i]]]
+        whole_cut = own_decisions.parent[states.infosets[i]]
+        own_cut = own_sequence[whole_cut]
         passed = d.tree.infosets[1 - i].decisions.num_sequences
         other_cut = extended[passed + states.infosets[1 - i]]
         sequences, weights = (
             (own_cut, other_cut),
-            (root_reach(own_cut), np.ones(len(other_cut))),
+            (root_reach(whole_cut), np.ones(len(other_cut))),
         )
         if i == 1:
             sequences, weights = sequences[::-1], weights[::-1]
@@ -242,19 +254,15 @@ def build_forest(
 
 
 def _kept(
-    d: Decomposition, layer: int, lookahead: Lookahead | None
+    d: Decomposition, layer: int, whole: bool, lookahead: Lookahead | None
 ) -> tuple[np.ndarray, np.ndarray]:
     """int64, the infosets of i and of o that a forest has, without augmented ones."""
-    own, other = d.own_layer >= layer, d.other_layer >= _first_layer(layer)
+    # The whole game has all that comes before its first layer.
+    own, other = d.own_layer >= layer, d.other_layer >= (0 if whole else layer)
     if lookahead is not None:
         own = own & lookahead.kept[d.player]
         other = other & lookahead.kept[1 - d.player]
     return np.flatnonzero(own), np.flatnonzero(other)
-
-
-def _first_layer(layer: int) -> int:
-    """The layer that a forest begins with: the first has all that comes before it."""
-    return layer if layer > 1 else 0
 
 
 def _opponent_side(
@@ -287,7 +295,7 @@ def _opponent_side(
         columns = np.append(columns, chosen).astype(np.int32)
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
-    used = (d.layer[ends] >= _first_layer(layer)) & (utility != 0)
+    used = (d.layer[ends] >= (layer if len(augmented) else 0)) & (utility != 0)
     return side, extended, _Ends(ends[used], utility[used], columns[used])
 
 
@@ -393,18 +401,17 @@ def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:
 
 
 def reach_above(d: Decomposition, own: np.ndarray, own_reach: np.ndarray) -> np.ndarray:
-    """float64 [m], i's reach of some infosets, those that open a subgame.
+    """float64 [m], i's reach of some infosets, the first ones below a layer's roots.
 
     Args:
       d: the layers.
       own: int32 [m], infosets of i.
       own_reach: float64 [S of i], in sequence form.
 
-    In a subgame that it never reaches all are 1.
+    In a subgame that it never reaches all are 1; those below roots where i does not act
+    are of one subgame.
     """
-    subgame = d.own_subgame[own]
-    reach = own_reach[d.tree.infosets[d.player].decisions.parent[own]]
-    opens = subgame >= 0
-    total = np.bincount(subgame[opens], reach[opens])
-    reach[opens] = np.where(total[subgame[opens]] > 0, reach[opens], 1.0)
-    return reach
+    subgame = np.where(d.opens[own], 1 + d.own_subgame[own], 0)
+    reach = own_reach[d.decisions.parent[own]]
+    total = np.bincount(subgame, reach)[subgame]
+    return np.where(total > 0, reach, 1.0)

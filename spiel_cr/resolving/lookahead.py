@@ -4,11 +4,11 @@ A subgame is cut off where its histories are `depth` moves, or rounds, below its
 but never before the player's own next turn in a new subgame: continual resolving needs
 the values there. What is cut off is worth
 
-  - to a `ValueFunction` (`lookahead/values.py`) what follows from both players' ranges
+  - to a `ValueFunction` (`resolving/leaves/values.py`) what follows from both players'
+  ranges
     of the public states there;
-  - to a `ChoiceValues` (`policies/leaf_values.py`) one number per history for each
-    of some continuations, among which the opponent chooses;
-  - to a `HistoryValue` (`policies/leaf_values.py`) one number per history.
+  - to `HistoryValues` (`policies/leaf_values.py`) one number per history, or k, among
+    which the opponent chooses.
 """
 
 import logging
@@ -18,13 +18,13 @@ from typing import get_args
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.compilation.tree import CHANCE, TERMINAL, Histories
-from spiel_cr.lookahead.leaf_strings import DepthUnit, Leaf
-from spiel_cr.lookahead.public_states import PublicStates
-from spiel_cr.lookahead.values import SizedFunction, ValueFunction
-from spiel_cr.policies.leaf_values import ChoiceValues, choice_utilities, leaf_utilities
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.policies.leaf_values import leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Lookahead
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf
+from spiel_cr.resolving.leaves.public_states import PublicStates
+from spiel_cr.resolving.leaves.values import ValueFunction
 
 
 def look_ahead(
@@ -52,7 +52,7 @@ def look_ahead(
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
     d, histories = decomposition, decomposition.tree.histories
-    whole = isinstance(value, ValueFunction | ChoiceValues)
+    whole = isinstance(value, ValueFunction) or value.k > 1
     within, cut = _within_and_cut(d, number, depth, unit, whole_states=whole)
     leaves = np.flatnonzero(cut)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
@@ -63,15 +63,13 @@ def look_ahead(
     if isinstance(value, ValueFunction):
         states = (_states_at(d, leaves), value) if len(leaves) else None
         return Lookahead(ends, histories.utility[ends], kept, states)
-    if isinstance(value, ChoiceValues):
-        choices = None
-        if len(leaves):
-            choices = Choices(leaves, choice_utilities(value, d.tree, leaves, d.player))
+    values = leaf_utilities(value, d.tree, leaves, d.player)
+    if value.k > 1:
+        choices = Choices(leaves, values) if len(leaves) else None
         return Lookahead(ends, histories.utility[ends], kept, choices=choices)
-    values = leaf_utilities(value, d.tree, leaves)
     return Lookahead(
         histories=np.concatenate([ends, leaves]),
-        values=np.concatenate([histories.utility[ends], values]),
+        values=np.concatenate([histories.utility[ends], values[:, 0]]),
         kept=kept,
     )
 
@@ -123,7 +121,7 @@ def leaf_bytes(
       depth, unit: of the lookaheads, see `look_ahead`.
       value: at their ends.
     """
-    if not isinstance(value, SizedFunction):
+    if not isinstance(value, ValueFunction):
         return 0.0
     most = 0.0
     for role in decompositions:

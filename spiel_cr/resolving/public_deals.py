@@ -5,9 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import Groups
+from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.signals.game import (
+    HandKernel,
+    Hands,
+    Kernel,
+    SignalGame,
+    SparseKernel,
+)
 from spiel_cr.resolving.public_layers import PublicDecomposition
-from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.signals.game import HandKernel, Hands, Kernel, SignalGame, SparseKernel
 
 
 class Deal(NamedTuple):

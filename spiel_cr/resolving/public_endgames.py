@@ -22,18 +22,18 @@ from typing import Any, NamedTuple
 import numpy as np
 from tqdm import tqdm
 
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import parse_algorithm
-from spiel_cr.cfr.solver import Solver
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.signal_files import fingerprint
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
-from spiel_cr.sequence_form.layout import SequenceForm
-from spiel_cr.signals import public_nodes
-from spiel_cr.signals.files import fingerprint
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.cfr.solver import Solver
 
 GADGETS = ("cfrd", "unsafe")
 

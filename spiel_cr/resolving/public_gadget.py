@@ -16,11 +16,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.form import build
+from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.resolving.public_deals import Deal, whole_deal
 from spiel_cr.resolving.public_layers import PublicDecomposition
-from spiel_cr.sequence_form.layout import SequenceForm
-from spiel_cr.signals.form import build
-from spiel_cr.signals.public_terms import Constants, PublicSide, PublicTerms
 
 
 @dataclasses.dataclass(frozen=True)

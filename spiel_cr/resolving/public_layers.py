@@ -1,10 +1,11 @@
 """Which public nodes form a subgame: the layers of a signal game.
 
 The counterpart of `decomposition.py` for games with public actions and dealt private
-information (`signals/game.py`). There nothing about turns is hidden, so all is simple:
-a subgame's root is a public node where the resolving player i acts, its layer is the
-number of i's decisions down to it, and what the opponent o knows there, its augmented
-infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of its round.
+information (`games/signals/game.py`). There nothing about turns is hidden, so all is
+simple: a subgame's root is a public node where the resolving player i acts, its layer
+is the number of i's decisions down to it, and what the opponent o knows there, its
+augmented infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of its
+round.
 
 A public node stands for as many subgames as there are *boards* at it: signals that
 never meet share nothing.
@@ -18,9 +19,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.sequence_form.decisions import Decisions
-from spiel_cr.signals.game import HandKernel, SignalGame
-from spiel_cr.signals.public_terms import logical_decisions, public_form
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.signals.game import HandKernel, SignalGame
+from spiel_cr.games.signals.public_terms import logical_decisions, public_form
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,7 +62,9 @@ class PublicDecomposition:
 
     @functools.cached_property
     def decisions(self) -> Decisions:
-        """i's decision points in the form of the whole game (see `signals.form`)."""
+        """i's decision points in the form of the whole game (see
+        `games.signals.form`).
+        """
         sides, _ = public_form(self.game)
         return logical_decisions(sides[self.player], self.game.parents[self.player])
 

@@ -16,16 +16,17 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from spiel_cr.cfr.config import MCCFRConfig
-from spiel_cr.cfr.solver import Solver
 from spiel_cr.common.arrays import Groups
 from spiel_cr.common.jax_utils import spread
-from spiel_cr.compilation.tree import CHANCE
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.subgame_games import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
-from spiel_cr.sequence_form.decisions import Decisions
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.mccfr.sample_tree import balance
 
 _DTYPE = np.float32
 # A layer takes over the shape of the one above if that has at most so many histories,
@@ -127,9 +128,9 @@ class _Whole(NamedTuple):
         histories = decomposition.tree.histories
         augmented = np.full(len(histories), -1, np.int32)
         augmented[decomposition.roots] = decomposition.root_augmented
-        spread = _balanced if config.explore == "balanced" else _uniform
+        explore = balance if config.explore == "balanced" else uniform_behaviour
         first, second = (
-            spread(infosets.decisions) for infosets in decomposition.tree.infosets
+            explore(infosets.decisions) for infosets in decomposition.tree.infosets
         )
         return cls(
             decomposition,
@@ -200,7 +201,9 @@ class SampledLayer:
             # Without an aim, too: a program with targets is another one.
             tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
         shape, config = self.shape, self._whole.config
-        problem = subgame_sampling.Problem(tree, _points(shape.depths + 2, config))
+        problem = subgame_sampling.Problem(
+            tree, _points(shape.depths + 2, config.batch)
+        )
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
         solver = Solver(
             self._d.tree.form,
@@ -448,22 +451,6 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return row, np.arange(len(row)) - begin[row]
 
 
-def _uniform(decisions: Decisions) -> np.ndarray:
-    """float64 [S], all actions alike."""
-    return np.append(1.0, 1 / decisions.num_actions[decisions.owner[1:]])
-
-
-def _balanced(decisions: Decisions) -> np.ndarray:
-    """float64 [S], each action's share of the player's sequences below its infoset."""
-    size, owner = np.ones(decisions.num_sequences), decisions.owner[1:]
-    levels = decisions.levels()[owner]
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        here = np.flatnonzero(levels == level)
-        np.add.at(size, decisions.parent[owner[here]], size[1 + here])
-    total = np.bincount(owner, size[1:], minlength=len(decisions))
-    return np.append(1.0, size[1:] / total[owner])
-
-
 def _padded(shape: Shape, **columns: Any) -> SubgameTree:
     """A subgame's columns in a shape, numpy arrays."""
 
@@ -498,8 +485,6 @@ def _padded(shape: Shape, **columns: Any) -> SubgameTree:
 
 
 @functools.lru_cache(maxsize=16)
-def _points(rows: int, config: MCCFRConfig) -> jax.Array:
+def _points(rows: int, batch: int) -> jax.Array:
     """float32 [rows, B], see `Problem.points`, on the device."""
-    if config.draws == "independent":
-        return jax.numpy.zeros((rows, config.batch), _DTYPE)
-    return jax.numpy.asarray(spread(rows, config.batch), _DTYPE)
+    return jax.numpy.asarray(spread(rows, batch), _DTYPE)

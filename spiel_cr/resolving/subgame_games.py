@@ -24,13 +24,13 @@ import numpy as np
 
 from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.common.checks import check_choice
+from spiel_cr.games.sequence_form import packing
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
+from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.cuts import LayerCut, SubgameCut
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Gadget, Lookahead, build_forest, top_infosets
-from spiel_cr.sequence_form import packing
-from spiel_cr.sequence_form.decisions import Decisions, Payoffs
-from spiel_cr.sequence_form.layout import PaddedShape, SequenceForm, build
 
 
 class Subgame(NamedTuple):

@@ -25,15 +25,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.cfr import regret_matching
-from spiel_cr.cfr.config import MCCFRConfig
 from spiel_cr.common.jax_utils import quick_options
-from spiel_cr.mccfr.sample_tree import take
-from spiel_cr.sequence_form import treeplex
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.cfr import regret_matching
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.mccfr import baselines, descent, sample_tree, trajectories
 
 TERMINATE, FOLLOW = 0, 1
-# Draws stay below 1 by more than the rounding error of a sum of probabilities.
-_BELOW_ONE = 1 - 2.0**-22
 
 
 class SubgameTree(NamedTuple):
@@ -93,7 +91,7 @@ class Problem(NamedTuple):
     Attributes:
       tree: the subgame.
       points: float [D + 2, B], evenly spread points of which each batch uses a randomly
-        shifted copy; zeros where draws are independent. D depths at most.
+        shifted copy. D depths at most.
     """
 
     tree: SubgameTree
@@ -110,7 +108,7 @@ class SubgameState(NamedTuple):
         its mean contribution to each action. 0 in all other rows.
       values: float [G], o's mean counterfactual values at the augmented infosets below
         under the iterates, over the roots' reach and `Layout.scale`.
-      baseline: float [N + A], [A, R] or [0], see `mccfr/baselines.py`.
+      baseline: float [N + A] or [A R], see `solvers/mccfr/baselines.py`; None without.
       iteration: int32 scalar, iterations done.
       weight: float scalar, sum of their averaging weights in units of the last one.
       key: uint32 [2], of JAX's random numbers to come.
@@ -120,69 +118,10 @@ class SubgameState(NamedTuple):
     strategy: jax.Array
     average: jax.Array
     values: jax.Array
-    baseline: jax.Array
+    baseline: jax.Array | None
     iteration: jax.Array
     weight: jax.Array
     key: jax.Array
-
-
-class _Way(NamedTuple):
-    """Visits of B trajectories at D depths.
-
-    Attributes:
-      history: int32 [D, B].
-      chosen: int32 [D, B], the followed action.
-      rho: float [D, B], the probability that a trajectory there follows it.
-      weight: float [D, B], reach of the others over the probability that a trajectory
-        comes there, times its share of the batch.
-      own: float [D, B], own reach instead; only where averages are sampled.
-    """
-
-    history: jax.Array
-    chosen: jax.Array
-    rho: jax.Array
-    weight: jax.Array
-    own: jax.Array | None
-
-
-class _Front(NamedTuple):
-    """Where B trajectories are on the way down; weights by free ones' probabilities.
-
-    Attributes:
-      history: int32 [B].
-      weight, own: float [B], see `_Way`.
-      ratio: float [B], targeted over free probability to come here; None without
-        targets.
-    """
-
-    history: jax.Array
-    weight: jax.Array
-    own: jax.Array | None
-    ratio: jax.Array | None
-
-
-class _Sums(NamedTuple):
-    """What a batch adds up on its way back.
-
-    Attributes:
-      estimate: float [B], player 0's sampled utility at the depth below.
-      below: float [B], expected baselines' value there.
-      values: float [A R], counterfactual values of the updating player's actions.
-      visits: float [R], own reach over sampling probability, by row; only where
-        averages are sampled.
-      beyond: float [G], counterfactual values at augmented infosets of the next layer.
-      baseline: the new table.
-      sums, counts: float, like `baseline`: what "average" and "history" saw.
-    """
-
-    estimate: jax.Array
-    below: jax.Array
-    values: jax.Array
-    visits: jax.Array | None
-    beyond: jax.Array
-    baseline: jax.Array
-    sums: jax.Array
-    counts: jax.Array
 
 
 def init(
@@ -198,14 +137,15 @@ def init(
     """
     zeros: Any = np.zeros_like(tree.uniform)
     dtype, width = zeros.dtype, len(zeros)
-    sizes = {"none": 0, "average": zeros.size}
-    entries = sizes.get(config.baseline, len(tree.row) + width)
+    by_history = config.baseline != "average"
+    entries = len(tree.row) + width if by_history else zeros.size
+    baseline: Any = np.zeros(entries, dtype)
     return SubgameState(
         regrets=zeros,
         strategy=tree.uniform,
         average=zeros,
         values=np.zeros(groups, dtype),  # type: ignore[arg-type]
-        baseline=np.zeros(entries, dtype),  # type: ignore[arg-type]
+        baseline=None if config.baseline == "none" else baseline,
         iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
         weight=np.zeros((), dtype),  # type: ignore[arg-type]
         key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
@@ -236,9 +176,9 @@ def _update(
     """Regrets, next strategy and averages of one player, from one batch."""
     tree = problem.tree
     key, mine = jax.random.split(jax.random.wrap_key_data(state.key))
-    draws = _draw(problem.points, mine, config)
+    draws = _draw(problem.points, mine)
     sums = _sample(tree, state, strategy, draws, player, config)
-    values = sums.values.reshape(strategy.shape)
+    values = sums.values
     means = treeplex.sum_rows(strategy * values)
     t = state.iteration.astype(strategy.dtype)
     padding = tree.uniform == 0
@@ -258,7 +198,7 @@ def _update(
             resolves, lambda: _reach(tree, state.strategy), lambda: state.average
         )
     else:
-        added = sums.visits[None] * state.strategy
+        added = sums.visits[None, : len(tree.owner)] * state.strategy
     average = state.average + share * (added - state.average)
     mean_values = state.values + share * (sums.beyond - state.values)
     return state._replace(
@@ -271,12 +211,10 @@ def _update(
     )
 
 
-def _draw(points: jax.Array, key: jax.Array, config: MCCFRConfig) -> jax.Array:
+def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
     """float [D + 2, B] in [0, 1), independent over depths; see `mccfr`."""
-    if config.draws == "sobol":
-        shift = jax.random.uniform(key, (len(points), 1), points.dtype)
-        return (points + shift) % 1
-    return jax.random.uniform(key, points.shape, points.dtype)
+    shift = jax.random.uniform(key, (len(points), 1), points.dtype)
+    return (points + shift) % 1
 
 
 def _reach(tree: SubgameTree, strategy: jax.Array) -> jax.Array:
@@ -289,6 +227,23 @@ def _reach(tree: SubgameTree, strategy: jax.Array) -> jax.Array:
     return jax.lax.fori_loop(1, tree.levels, deeper, strategy)
 
 
+class _Sampled(NamedTuple):
+    """What a batch gives.
+
+    Attributes:
+      values: float [A, R], counterfactual values of the updating player's actions.
+      visits: float [A R], own reach over sampling probability, by row, in the first R;
+        only where averages are sampled.
+      beyond: float [G], counterfactual values at augmented infosets of the next layer.
+      baseline: the new table.
+    """
+
+    values: jax.Array
+    visits: jax.Array | None
+    beyond: jax.Array
+    baseline: jax.Array | None
+
+
 def _sample(
     tree: SubgameTree,
     state: SubgameState,
@@ -296,7 +251,7 @@ def _sample(
     draws: jax.Array,
     player: jax.Array,
     config: MCCFRConfig,
-) -> _Sums:
+) -> _Sampled:
     """Samples a batch of trajectories for one player's update.
 
     Args:
@@ -307,249 +262,111 @@ def _sample(
       player: int32 scalar, whose values are sampled.
       config: exploration and baselines.
     """
-    targeted = draws[-1] < config.delta
-    place, front = _start(tree, strategy, draws[-2], targeted, player, config)
-    begun = front
-    whole, real = (len(draws) - 2, draws.shape[1]), draws.dtype
-    way = _Way(
-        history=jnp.zeros(whole, jnp.int32),
-        chosen=jnp.zeros(whole, jnp.int32),
-        rho=jnp.zeros(whole, real),
-        weight=jnp.zeros(whole, real),
-        own=None if front.own is None else jnp.zeros(whole, real),
+    width, rows = strategy.shape
+    targeted = None if tree.target is None else draws[-1] < config.delta
+    batch = descent.Batch(
+        strategy=strategy.reshape(-1),
+        explore=tree.explore.reshape(-1),
+        stride=rows,
+        targeted=targeted,
+        player=player,
+        config=config,
     )
+    shape = sample_tree.Depth(width, full=False, players=None)
+    place, begun = _start(tree, batch, strategy, draws[-2])
+    whole = len(draws) - 2
 
-    def down(d: jax.Array, carried: tuple[_Front, _Way]) -> tuple[_Front, _Way]:
-        ahead, way = carried
-        visit, ahead = _descend(
-            tree, strategy, ahead, draws[d], targeted, player, config
-        )
-        return ahead, jax.tree.map(lambda rows, row: rows.at[d].set(row), way, visit)
+    def down(
+        d: jax.Array, carried: tuple[descent.Front, descent.Visit]
+    ) -> tuple[descent.Front, descent.Visit]:
+        front, visits = carried
+        visit, front = descent.descend(batch, tree, shape, tree.target, front, draws[d])
+        return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
-    front, way = jax.lax.fori_loop(0, tree.depths, down, (front, way))
-    estimate = tree.utility[front.history]
-    learned = config.baseline in ("average", "history")
-    nothing = jnp.zeros(len(state.baseline) if learned else 0, real)
-    sums = _Sums(
+    first, _ = jax.eval_shape(
+        lambda: descent.descend(batch, tree, shape, tree.target, begun, draws[0])
+    )
+    visits = jax.tree.map(lambda row: jnp.zeros((whole, *row.shape), row.dtype), first)
+    front, visits = jax.lax.fori_loop(0, tree.depths, down, (begun, visits))
+    estimate, nothing = tree.utility[front.history], jnp.zeros_like(batch.strategy)
+    rising = trajectories.Rising(
         estimate=estimate,
-        below=estimate,
-        values=jnp.zeros(strategy.size, real),
-        visits=None if way.own is None else jnp.zeros(len(tree.owner), real),
-        beyond=jnp.zeros_like(state.values),
-        baseline=state.baseline,
-        sums=nothing,
-        counts=nothing,
+        values=nothing,
+        visits=nothing if config.averaging == "sampled" else None,
+        learning=baselines.start(config.baseline, state.baseline, estimate),
     )
+    sign = 1 - 2 * player
 
-    def up(k: jax.Array, sums: _Sums) -> _Sums:
-        visit = jax.tree.map(lambda rows: rows[tree.depths - 1 - k], way)
-        return _climb(tree, strategy, state.baseline, visit, sums, player, config)
+    def up(
+        k: jax.Array, carried: tuple[trajectories.Rising, jax.Array]
+    ) -> tuple[trajectories.Rising, jax.Array]:
+        rising, beyond = carried
+        visit = jax.tree.map(lambda rows: rows[tree.depths - 1 - k], visits)
+        rising = trajectories.climb(batch, tree, shape, visit, rising)
+        value = visit.weight * sign * rising.estimate
+        return rising, beyond.at[tree.beyond[visit.history]].add(value)
 
-    sums = jax.lax.fori_loop(0, tree.depths, up, sums)
+    start = rising, jnp.zeros_like(state.values)
+    rising, beyond = jax.lax.fori_loop(0, tree.depths, up, start)
     # At the gadget: terminating is worth what is given, following what was sampled.
-    ratio = (
-        1.0 if begun.ratio is None else config.delta * begun.ratio + 1 - config.delta
-    )
-    weight = begun.weight / ratio * (1 - 2 * player)
-    gadget, rows = tree.gadget[place], len(tree.owner)
-    values = sums.values.at[gadget + TERMINATE * rows].add(
+    weight = sign * begun.weight / descent.mixed(config, begun.ratio)
+    gadget = tree.gadget[place]
+    values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
     )
-    values = values.at[gadget + FOLLOW * rows].add(weight * sums.estimate)
-    sums = sums._replace(values=values)
-    if config.baseline != "average":
-        return sums
-    # As if the mean of the batch came as often as the entry was visited.
-    share = 1 - (1 - config.decay) ** sums.counts
-    mean = sums.sums / jnp.maximum(sums.counts, 1)
-    return sums._replace(baseline=state.baseline + share * (mean - state.baseline))
+    values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
+    return _Sampled(
+        values=values.reshape(strategy.shape),
+        visits=rising.visits,
+        beyond=beyond,
+        baseline=baselines.finish(config.decay, rising.learning),
+    )
 
 
 def _start(
-    tree: SubgameTree,
-    strategy: jax.Array,
-    draw: jax.Array,
-    targeted: jax.Array,
-    player: jax.Array,
-    config: MCCFRConfig,
-) -> tuple[jax.Array, _Front]:
+    tree: SubgameTree, batch: descent.Batch, strategy: jax.Array, draw: jax.Array
+) -> tuple[jax.Array, descent.Front]:
     """int32 [B], the root of each trajectory; and all trajectories there.
+
+    With exact averages, roots are drawn by the opponent's reach, too, for the resolving
+    player's updates. Sampled averages must not depend on it.
 
     Args:
       tree: the subgame.
+      batch: whose values are sampled, and how.
       strategy: float [A, R], what is played.
       draw: float [B] in [0, 1).
-      targeted: bool [B], who is targeted.
-      player: int32 scalar, whose values are sampled.
-      config: with exact averages, roots are drawn by the opponent's reach, too, for the
-        resolving player's updates. Sampled averages must not depend on it.
     """
-    resolves = player == tree.resolving
+    sampled = batch.config.averaging == "sampled"
+    resolves = batch.player == tree.resolving
     gadget = tree.gadget
     follow = jnp.where(gadget < len(tree.owner) - 1, strategy[FOLLOW, gadget], 1)
     chance, total = tree.share, jnp.ones((), draw.dtype)
-    if config.averaging == "exact":
+    if not sampled:
         reach = jnp.where(resolves, tree.share * follow, tree.share)
         total = reach.sum()
         chance = jnp.where(total > 0, reach / jnp.where(total > 0, total, 1), chance)
     place, ratio = _locate(chance, draw), None
-    if tree.target is not None:
+    if tree.target is not None and batch.targeted is not None:
         allowed = tree.target[tree.root]
         mass = (chance * allowed).sum()
         gain = jnp.where(mass > 0, allowed / jnp.where(mass > 0, mass, 1), 1)
-        place = jnp.where(targeted, _locate(chance * gain, draw), place)
+        place = jnp.where(batch.targeted, _locate(chance * gain, draw), place)
         ratio = gain[place]
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
     own = None
-    if config.averaging == "sampled":
+    if sampled:
         weight = jnp.where(resolves, weight * follow[place], weight)
         own = 1 / (draw.size * chance[place])
-    return place, _Front(tree.root[place], weight, own, ratio)
-
-
-def _descend(
-    tree: SubgameTree,
-    strategy: jax.Array,
-    front: _Front,
-    draw: jax.Array,
-    targeted: jax.Array,
-    player: jax.Array,
-    config: MCCFRConfig,
-) -> tuple[_Way, _Front]:
-    """Chooses an action for each trajectory and moves on; those that are over stay."""
-    history = front.history
-    row, over = tree.row[history], tree.num_actions[history] == 0
-    first, own = tree.first_child[history], tree.player[history] == player
-    entries = _entries(tree, row)
-    sigma = strategy.reshape(-1)[entries]
-    explored = config.epsilon * tree.explore.reshape(-1)[entries]
-    rho = jnp.where(own[None], (1 - config.epsilon) * sigma + explored, sigma)
-    gain, likely = None, rho
-    if tree.target is not None:
-        actions = jnp.arange(len(rho), dtype=jnp.int32)[:, None]
-        allowed = tree.target[first[None] + actions]
-        mass = treeplex.sum_rows(jnp.where(allowed, rho, 0))
-        gain = allowed / jnp.where(mass == 0, 1, mass)[None]
-        gain = jnp.where(mass[None] > 0, gain, 1)
-        likely = jnp.where(targeted[None], rho * gain, rho)
-    chosen = _choose(likely, draw)
-    taken = jnp.where(over, 1, take(rho, chosen))
-    rate, weight, ratio, mine = taken, front.weight, None, front.own
-    if front.ratio is not None and gain is not None:
-        # Free and targeted trajectories together: see `descent.py`.
-        ratio = front.ratio * jnp.where(over, 1, take(gain, chosen))
-        mixed = config.delta * front.ratio + 1 - config.delta
-        rate = taken * (config.delta * ratio + 1 - config.delta) / mixed
-        weight = weight / mixed
-        mine = None if mine is None else mine / mixed
-    visit = _Way(history, chosen, rate, weight, mine)
-    ahead = _Front(
-        history=jnp.where(over, history, first + chosen),
-        weight=jnp.where(own, front.weight / taken, front.weight),
-        own=front.own,
-        ratio=ratio,
-    )
-    if front.own is not None:
-        played = jnp.where(own, take(sigma, chosen), 1)
-        ahead = ahead._replace(own=front.own * played / taken)
-    return visit, ahead
-
-
-def _climb(
-    tree: SubgameTree,
-    strategy: jax.Array,
-    baseline: jax.Array,
-    visit: _Way,
-    sums: _Sums,
-    player: jax.Array,
-    config: MCCFRConfig,
-) -> _Sums:
-    """Values of one depth from those below.
-
-    Args:
-      tree: the subgame.
-      strategy: float [A, R], what was played.
-      baseline: before this batch.
-      visit: [B], one depth.
-      sums: so far.
-      player: int32 scalar, whose values are sampled.
-      config: baselines.
-    """
-    history, chosen = visit.history, visit.chosen
-    row, over = tree.row[history], tree.num_actions[history] == 0
-    entries = _entries(tree, row)
-    sigma = strategy.reshape(-1)[entries]
-    actions = jnp.arange(len(sigma), dtype=jnp.int32)[:, None]
-    legal = actions < tree.num_actions[history][None]
-    rows = tree.first_child[history][None] + actions
-    if config.baseline == "average":
-        rows = entries
-    followed = actions == chosen[None]
-    guess = jnp.zeros_like(sigma)
-    if config.baseline != "none":
-        guess = jnp.where(legal, baseline[rows], 0)
-    excess = (sums.estimate - take(guess, chosen)) / visit.rho
-    added = guess + jnp.where(followed, excess[None], 0)
-    expected = jnp.where(over, tree.utility[history], treeplex.sum_rows(sigma * added))
-    weight = visit.weight * (1 - 2 * player)
-    mine = jnp.where(tree.player[history] == player, weight, 0)
-    if config.baseline == "none":
-        values = sums.values.at[take(entries, chosen)].add(mine * excess)
-    else:
-        values = sums.values.at[entries].add(mine[None] * added)
-    visits = sums.visits
-    if visits is not None and visit.own is not None:
-        own = jnp.where(tree.player[history] == player, visit.own, 0)
-        visits = visits.at[row].add(own)
-    sums = sums._replace(
-        values=values,
-        visits=visits,
-        beyond=sums.beyond.at[tree.beyond[history]].add(weight * expected),
-    )
-    # What is over teaches nothing: the last entry is read by nobody.
-    last = len(baseline) - 1
-    entry = jnp.where(over, last, take(rows, chosen)) if len(baseline) else chosen
-    if config.baseline in ("average", "history"):
-        counts = sums.counts.at[entry].add(1)
-        if config.baseline == "average":
-            seen = sums.sums.at[entry].add(sums.estimate)
-            sums = sums._replace(sums=seen, counts=counts)
-        else:
-            count = counts[entry]
-            share = (1 - (1 - config.decay) ** count) / count
-            learned = share * (sums.estimate - baseline[entry])
-            table = sums.baseline.at[entry].add(learned)
-            sums = sums._replace(baseline=table, counts=counts)
-    elif config.baseline == "expected":
-        table = sums.baseline.at[entry].set(sums.below)
-        fresh = treeplex.sum_rows(sigma * jnp.where(legal, table[rows], 0))
-        below = jnp.where(over, tree.utility[history], fresh)
-        sums = sums._replace(baseline=table, below=below)
-    return sums._replace(estimate=expected)
-
-
-def _entries(tree: SubgameTree, row: jax.Array) -> jax.Array:
-    """int32 [A, B], where flat tables have the actions of some rows."""
-    width, rows = tree.uniform.shape
-    return row[None] + rows * jnp.arange(width, dtype=jnp.int32)[:, None]
+    return place, descent.Front(tree.root[place], weight, ratio, own)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:
     """int32 [B], places drawn with probabilities [K]."""
     reached = jnp.cumsum(chance)
-    draw = jnp.minimum(draw, _BELOW_ONE) * reached[-1]
+    draw = jnp.minimum(draw, descent.BELOW_ONE) * reached[-1]
     place = jnp.searchsorted(reached, draw, side="right")
     return jnp.minimum(place, len(chance) - 1).astype(jnp.int32)
-
-
-def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
-    """int32 [B], an action of each column of [A, B], whose sums may miss one."""
-    draw = jnp.minimum(draw, _BELOW_ONE) * treeplex.sum_rows(probabilities)
-    below, chosen = jnp.zeros_like(draw), jnp.zeros(draw.shape, jnp.int32)
-    for a in range(len(probabilities) - 1):
-        below = below + probabilities[a]
-        chosen = chosen + (draw >= below)
-    return chosen
 
 
 def _iterate(

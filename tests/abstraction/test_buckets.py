@@ -7,24 +7,21 @@ import pytest
 
 import game_defs  # noqa: F401
 import spiel_cr
-from spiel_cr import gameshrink
-from spiel_cr.abstraction import buckets, files
+from spiel_cr.abstraction import buckets, files, gameshrink
 from spiel_cr.abstraction.methods import METHODS, Features, parse_method
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.loading import signal_game
 
 LEDUC = "python_leduc_poker(num_ranks=6)"
 SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 METHODS_TRIED = (
     "win-probability",
-    "win-probability(opponents=classes)",
     "potential-aware",
-    "potential-aware(distance=earth-movers,passes=1,bins=5)",
+    "potential-aware(distance=earth-movers,bins=5)",
     "potential-aware(distance=l2)",
-    "potential-aware(opponents=classes)",
 )
 
 
@@ -131,13 +128,15 @@ def test_buckets_as_labels_are_the_smaller_game(leduc):
     found = buckets.abstract(leduc, (3, 9), "potential-aware")
     small = gameshrink.coarsen(leduc, found.partition)
     lifted = gameshrink.lift(
-        leduc, found.partition, spiel_cr.solve(small, "cfr", iterations=30).average
+        leduc, found.partition, spiel_cr.solve(small, "cfr", 30).average
     )
     labels = buckets.infoset_buckets(leduc, found.partition)
-    direct = spiel_cr.solve(leduc, "cfr", iterations=30, buckets=labels).average
+    direct = spiel_cr.solve(
+        leduc, "cfr", 30, layout=spiel_cr.Layout(buckets=labels)
+    ).average
     for one, other in zip(lifted, direct, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
-    low = spiel_cr.solve(leduc, "cfr", iterations=30).average
+    low = spiel_cr.solve(leduc, "cfr", 30).average
     assert nash_conv(leduc, lifted) > nash_conv(leduc, low)
 
 
@@ -185,6 +184,6 @@ def test_budgets_as_text():
 def test_presets_are_methods():
     for name, preset in METHODS.items():
         assert parse_method(name) == preset
-        assert dataclasses.replace(preset, opponents="classes") == parse_method(
-            f"{name}(opponents=classes)"
+        assert dataclasses.replace(preset, restarts=2) == parse_method(
+            f"{name}(restarts=2)"
         )

@@ -5,11 +5,10 @@ import pytest
 
 import game_defs  # noqa: F401
 from spiel_cr.abstraction import first_phase
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.signals import public_nodes
-from spiel_cr.signals.finding import find_signals
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.loading import signal_game
 
 RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
 # Two private cards, two public rounds; hands of a shared deck as kernels.
@@ -48,12 +47,11 @@ def value(form, behaviour):
         (PAIRS, 1),
         (ALL_IN, 1),
         ("python_leduc_poker(stack0=5,stack1=5,num_ranks=3)", 1),
-        ("leduc_poker", 1),
     ],
 )
 def test_worth_what_checking_down_is_worth(name, rounds):
     """Of any strategies; by the whole game, which knows nothing of cuts."""
-    game = find_signals(name)
+    game = signal_game(name)
     shorter = first_phase.early_rounds(game, rounds)
     shorter.check()
     assert shorter.num_rounds == rounds

@@ -1,71 +1,94 @@
-"""The frame of the benchmarks: options, lines, the newest run, pages."""
+"""The frame of the benchmarks: options, rows, what is measured again, pages."""
 
 import argparse
-import importlib
+import json
 import pathlib
 
 import pytest
 
-from benchmarks import best_response, cfr, document, frame, large, partial
-from tests.support.benchmark_pages import FACTS, run_on_page
+from benchmarks import __main__ as command
+from benchmarks import document, frame
+from tests.support.benchmark_pages import FACTS, run_on_page, stay_in_this_process
 
-NAMES = (
-    "best_response cfr deep deep.uncompiled large learning_curves partial "
-    "partial.exploitability players resolving sampling uncompiled"
-).split()
-ALL = [importlib.import_module(f"benchmarks.{name}").BENCHMARK for name in NAMES]
+ALL = [command.find(name) for name in command.NAMES]
 
 
-def counting(*, group=None, failures=lambda rows: ()):
-    """A benchmark that measures nothing."""
+@pytest.fixture(autouse=True)
+def here(monkeypatch):
+    stay_in_this_process(monkeypatch)
 
-    def measure(options: argparse.Namespace):
-        for number in range(options.count):
-            yield {"name": "tiny", "number": number}
 
-    return frame.Benchmark(
-        "counting",
-        "Counts.",
-        lambda parser: parser.number("--count", 2, "rows"),
+def counting(measured=None, *, failures=lambda rows: ()):
+    """A benchmark that measures nothing; what it is asked for goes into a list."""
+
+    def measure(number, seconds):
+        if measured is not None:
+            measured.append(number)
+        return {"twice": 2 * number}
+
+    part = frame.Part(
         measure,
-        lambda rows: f"{[row['number'] for row in rows]}\n",
-        tables="count",
-        group=group,
-        failures=failures,
+        frame.plan(number="numbers", seconds="seconds"),
+        (frame.Table("Numbers.", {"number": "{number}", "twice": "{twice}"}),),
+        (frame.Picture("tiny.png", "numbers", lambda rows: {"": {"x": [(1, 2)]}}),),
+    )
+    options = {
+        "numbers": frame.Option((1, 2), "to double"),
+        "seconds": frame.Option(1.0, "of nothing"),
+    }
+    return frame.Benchmark(
+        "counting", "Counts.", "page.md", options, {"count": part}, failures=failures
     )
 
 
 def test_rows_have_the_conditions_and_the_page_has_the_tables(tmp_path):
-    rows, text = run_on_page(counting(), tmp_path, ["--count", "3"])
-    assert [row["number"] for row in rows] == [0, 1, 2] and "[0, 1, 2]" in text
+    rows, text = run_on_page(counting(), tmp_path, ["--numbers", "1", "2", "3"])
+    assert [row["twice"] for row in rows] == [2, 4, 6] and "| 3 | 6 |" in text
     for row in rows:
-        assert {"date", "versions", "cpu", "cpu_count", "load"} <= set(row)
+        assert row["part"] == "count" and set(FACTS) <= set(row)
+    assert (tmp_path / "img" / "tiny.png").read_bytes().startswith(b"\x89PNG")
 
 
-def test_a_run_replaces_the_file_or_is_added_to_it(tmp_path, monkeypatch):
-    dates = iter("abc")
-    monkeypatch.setattr(frame, "facts", lambda: {**FACTS, "date": next(dates)})
-    run_on_page(counting(), tmp_path, ["--count", "1"])
-    assert len(run_on_page(counting(), tmp_path, [])[0]) == 2
-    grouped = counting(group=lambda row: row["name"])
-    assert len(run_on_page(grouped, tmp_path, ["--count", "3"])[0]) == 5
-    # Tables are made again from the newest run.
-    rows, text = run_on_page(grouped, tmp_path, ["--no-measuring"])
-    assert len(rows) == 5 and "[0, 1, 2]" in text
+def test_a_row_takes_the_place_of_the_one_before(tmp_path):
+    measured = []
+    benchmark = counting(measured)
+    run_on_page(benchmark, tmp_path, [])
+    _, text = run_on_page(benchmark, tmp_path, ["--numbers", "2", "3"])
+    assert measured == [1, 2, 2, 3]
+    assert [line for line in text.splitlines() if line.startswith("| 2")] == [
+        "| 2 | 4 |"
+    ]
+    again, same = run_on_page(benchmark, tmp_path, ["--no-measuring"])
+    assert measured == [1, 2, 2, 3] and same == text and len(again) == 4
 
 
-def test_lines_are_on_the_disk_before_the_next_is_measured(tmp_path):
-    out = tmp_path / "out.jsonl"
-    seen = []
+def test_what_this_program_has_measured_is_left_out(tmp_path, monkeypatch):
+    measured = []
+    benchmark = counting(measured)
+    command = ["--out", str(tmp_path / "out"), "--resume", "--numbers", "1", "2"]
+    benchmark.main(command[:-1])
+    benchmark.main(command)
+    assert measured == [1, 2]
+    # Another budget, then another program.
+    benchmark.main([*command, "--seconds", "2"])
+    assert measured == [1, 2, 1, 2]
+    facts = frame.facts()
+    monkeypatch.setattr(frame, "facts", lambda: {**facts, "source": "another"})
+    benchmark.main([*command, "--seconds", "2"])
+    assert measured == [1, 2, 1, 2, 1, 2]
 
-    def measure(options):
-        for number in range(2):
-            yield {"number": number}
-            seen.append(len(out.read_text().splitlines()))
 
-    benchmark = frame.Benchmark("x", "X.", lambda _: None, measure, str)
-    assert benchmark.main(["--out", str(out)]) == 0
-    assert seen == [1, 2]
+def test_rows_are_on_the_disk_before_the_next_is_measured(tmp_path, monkeypatch):
+    out, seen = tmp_path / "out", []
+
+    def look(measure, **values):
+        lines = out / "rows.jsonl"
+        seen.append(len(lines.read_text().splitlines()) if lines.exists() else 0)
+        return measure(**values)
+
+    monkeypatch.setattr(frame, "in_a_process", look)
+    assert counting().main(["--out", str(out)]) == 0
+    assert seen == [0, 1]
 
 
 def test_a_table_has_dashes_for_what_is_unknown():
@@ -84,42 +107,62 @@ def test_a_table_has_dashes_for_what_is_unknown():
     ]
 
 
+def test_columns_are_values_of_rows():
+    rows = [
+        {"game": "a", "n": 10, "value": 0.5},
+        {"game": "a", "n": 5, "value": 0.25},
+        {"game": "b", "n": 10, "value": 0.125},
+    ]
+    lines = document.pivot(rows, ("game",), "n", "value")
+    columns = {"game": "{game}", **document.over(lines, ".2f", "{} times")}
+    assert document.table(lines, columns).splitlines() == [
+        "| game | 5 times | 10 times |",
+        "| --- | ---: | ---: |",
+        "| a | 0.25 | 0.50 |",
+        "| b | – | 0.12 |",
+    ]
+
+
+def test_seeds_have_medians():
+    rows = [{"game": "a", "seed": s, "value": v} for s, v in enumerate((5, 1, 3))]
+    (line,) = document.over_seeds([*rows], ("game",))
+    assert line["value"] == 3 and line["seeds"] == 3 and line["each"] == rows
+
+
 def test_failures_are_told(tmp_path, capsys):
     benchmark = counting(failures=lambda rows: [f"row {len(rows)}"])
-    assert benchmark.main(["--out", str(tmp_path / "out.jsonl")]) == 1
+    assert benchmark.main(["--out", str(tmp_path / "out")]) == 1
     assert "FAILED row 2" in capsys.readouterr().err
 
 
-def test_each_group_has_its_newest_run_only():
-    new = [{**FACTS, "name": name} for name in ("a", "a", "b")]
-    old = [{**row, "date": "2019-01-01T00:00:00+00:00"} for row in new]
-    other = {**old[0], "name": "c"}
-    found = frame.latest([*old, other, *new], lambda row: row["name"])
-    assert found == [other, *new]
-
-
 @pytest.mark.parametrize("benchmark", ALL, ids=lambda benchmark: benchmark.name)
-def test_pages_of_the_project_have_a_place_for_tables(benchmark):
+def test_each_benchmark_has_its_page_and_its_plan(benchmark):
     page = pathlib.Path(__file__).parents[2] / "docs" / benchmark.page
-    assert page.exists()
-    if benchmark.tables:
-        document.check(page, benchmark.marks)
+    document.check(page, benchmark.marks)
+    options = benchmark.parse([])
+    assert isinstance(options, argparse.Namespace)
+    for part in benchmark.parts.values():
+        for row in list(part.plan(options))[:3]:
+            assert json.loads(json.dumps(row)) and not set(row) & set(FACTS)
+    benchmark.markdown([])
 
 
 @pytest.mark.parametrize(
-    ("benchmark", "command"),
+    ("name", "options"),
     [
-        (best_response, ["--seeds", "0"]),
-        (best_response, ["--parts", "nothing"]),
-        (large, ["--ways", "cache, read"]),
-        (large, ["--seconds", "x"]),
-        (partial, ["--matches", "1"]),
-        (cfr, ["--no-measuring", "--out", "no/such/file.jsonl"]),
+        ("best_response", ["--seeds", "0"]),
+        ("best_response", ["--parts", "nothing"]),
+        ("large", ["--seconds", "x"]),
+        ("partial", ["--matches", "1"]),
+        ("abstraction", ["--looks", "5", "5"]),
+        ("abstraction", ["--budgets", "many"]),
+        ("sampling", ["--solvers", "no-such"]),
+        ("cfr", ["--no-measuring", "--out", "no/such/folder"]),
     ],
 )
-def test_bad_options_are_refused(benchmark, command, capsys):
+def test_bad_options_are_refused(name, options, capsys):
     with pytest.raises(SystemExit):
-        benchmark.BENCHMARK.main(command)
+        command.main([name, *options])
     assert "error: " in capsys.readouterr().err
 
 
@@ -127,6 +170,6 @@ def test_a_page_without_marks_is_refused_before_measuring(tmp_path, capsys):
     page = tmp_path / "page.md"
     page.write_text("no place here\n")
     with pytest.raises(SystemExit):
-        cfr.BENCHMARK.main(["--markdown", str(page)])
+        command.main(["cfr", "--markdown", str(page)])
     assert "has no lines" in capsys.readouterr().err
     assert page.read_text() == "no place here\n"

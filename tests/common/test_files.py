@@ -12,11 +12,10 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.compilation import fingerprints as fingerprint_lib
-from spiel_cr.compilation.fingerprints import fingerprint
+from spiel_cr.games.tree import fingerprints as fingerprint_lib
+from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.players import bots
-from spiel_cr.policies import conversions
-from spiel_cr.responses import rollouts
+from spiel_cr.policies import conversions, rollouts
 from tests.support import games
 
 

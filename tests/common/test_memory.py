@@ -8,16 +8,18 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.cfr import cfr
 from spiel_cr.common import announcing, memory
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.compilation import watch
-from spiel_cr.compilation.tree import CHANCE, TERMINAL
 from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.judging import cpp_judge, python_judge
-from spiel_cr.mccfr import mccfr
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import estimate
+from spiel_cr.games.tree import watch
+from spiel_cr.judging import cpp_judge, python_judge
+from spiel_cr.players.bots import OOSBot
 from spiel_cr.resolving import continual
-from spiel_cr.solving import lp
+from spiel_cr.solvers import lp
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.mccfr import mccfr
 from tests.support import games
 from tests.support.made_games import MadeGame, Node
 
@@ -81,7 +83,7 @@ def test_estimate_is_unbiased(name):
     """Means of many independent estimates; four of their standard errors."""
     game = games.compiled(name).game
     estimates = [
-        memory.estimate_histories(game, rollouts=5, seed=seed) for seed in range(100)
+        estimate.estimate_histories(game, rollouts=5, seed=seed) for seed in range(100)
     ]
     error = np.std(estimates, ddof=1) / np.sqrt(len(estimates))
     # A tree as regular as goofspiel's has no error but rounding.
@@ -92,7 +94,12 @@ def test_estimate_is_unbiased(name):
 @pytest.mark.parametrize("text", ["none", " None ", math.inf])
 def test_no_limit(text):
     assert memory.parse_size(text) == math.inf
-    assert spiel_cr.solve("kuhn_poker", "cfr+", 1, memory_limit=text).iterations == 1
+    assert (
+        spiel_cr.solve(
+            "kuhn_poker", "cfr+", 1, layout=spiel_cr.Layout(memory_limit=text)
+        ).iterations
+        == 1
+    )
 
 
 def test_names_of_options_in_messages():
@@ -174,12 +181,12 @@ def test_skewed_trees_that_strata_tell_apart(string, expected):
     """Where random rollouts found a quarter of the histories of liar's dice."""
     game = spiel_cr.load_game(string)
     assert len(spiel_cr.compile_game(game).histories) == expected
-    assert memory.estimate_histories(game, rollouts=1) == pytest.approx(expected)
+    assert estimate.estimate_histories(game, rollouts=1) == pytest.approx(expected)
 
 
 def test_immense_games_in_words():
-    assert memory.estimate_histories(pyspiel.load_game("chess")) >= memory.IMMENSE
-    for refuse in (memory.check_limit, spiel_cr.compile_game):
+    assert estimate.estimate_histories(pyspiel.load_game("chess")) >= estimate.IMMENSE
+    for refuse in (estimate.check_limit, spiel_cr.compile_game):
         limit = {} if refuse is spiel_cr.compile_game else {"limit": None}
         with pytest.raises(GameTooLargeError) as refused:
             refuse(pyspiel.load_game("chess"), **limit)
@@ -229,7 +236,7 @@ def test_what_a_solver_takes_is_refused_before_it_is_made(
     for module, name in ((cfr, "make_solver"), (mccfr, "make_solver"), (lp, "_flow")):
         monkeypatch.setattr(module, name, None)
     with pytest.raises(GameTooLargeError, match=f"leduc.* takes about .*{remedy}"):
-        spiel_cr.solve(tree, algorithm, 1, memory_limit=limit)
+        spiel_cr.solve(tree, algorithm, 1, layout=spiel_cr.Layout(memory_limit=limit))
 
 
 def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatch):
@@ -239,7 +246,7 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
     with pytest.raises(GameTooLargeError, match="cfr.* on leduc.*float32"):
         spiel_cr.CFRSolver(tree, memory_limit="380MB")
     with pytest.raises(GameTooLargeError, match="os-mccfr.* on leduc.*smaller batch"):
-        spiel_cr.OOSBot(tree, 0, memory_limit="380MB")
+        OOSBot(tree, 0, memory_limit="380MB")
 
 
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
@@ -271,7 +278,9 @@ def test_what_the_process_held_before_counts(monkeypatch):
         spiel_cr.compile_game("leduc_poker", memory_limit="9900MB")
     tree = spiel_cr.compile_game("leduc_poker", memory_limit="10100MB")
     for begin in (
-        lambda limit: spiel_cr.solve(tree, "cfr+", 1, memory_limit=limit),
+        lambda limit: spiel_cr.solve(
+            tree, "cfr+", 1, layout=spiel_cr.Layout(memory_limit=limit)
+        ),
         lambda limit: spiel_cr.resolve(tree, iterations=1, memory_limit=limit),
         lambda limit: python_judge.check_memory(tree, limit),
     ):
@@ -282,14 +291,14 @@ def test_what_the_process_held_before_counts(monkeypatch):
 
 def test_a_small_game_is_probed_once(monkeypatch):
     """It is compiled in less time than a second probe takes."""
-    probe, probes = memory._probe, []
+    probe, probes = estimate._probe, []
 
     def counted(*arguments):
         probes.append(1)
         return probe(*arguments)
 
-    monkeypatch.setattr(memory, "_probe", counted)
-    memory.check_limit(pyspiel.load_game("liars_dice"), "5GB")
+    monkeypatch.setattr(estimate, "_probe", counted)
+    estimate.check_limit(pyspiel.load_game("liars_dice"), "5GB")
     assert len(probes) == 1
 
 
@@ -303,36 +312,36 @@ def test_outcomes_without_probability_are_not_counted():
         return Node(TERMINAL, utility=1.0)
 
     game = MadeGame(rules, "made")
-    assert memory.estimate_histories(game, rollouts=1) == 3
+    assert estimate.estimate_histories(game, rollouts=1) == 3
 
 
 def test_estimate_of_a_regular_tree_is_exact():
     game = games.compiled("rps5").game
-    assert memory.estimate_histories(game, rollouts=1) == 31
+    assert estimate.estimate_histories(game, rollouts=1) == 31
 
 
 @pytest.mark.parametrize("string", ["chess", "go(board_size=9)", "dark_chess"])
 def test_clearly_too_large_refused(string):
     with pytest.raises(ValueError, match="memory_limit is 1 GB"):
-        memory.check_limit(pyspiel.load_game(string), 10**9)
+        estimate.check_limit(pyspiel.load_game(string), 10**9)
 
 
 @pytest.mark.parametrize("limit", [1, 10**6, memory.BASE_BYTES])
 def test_too_little_is_too_large_a_game(limit):
     """So that callers who do without compiling do without."""
     with pytest.raises(GameTooLargeError, match="memory_limit=.* bytes is too little"):
-        memory.check_limit(games.compiled("kuhn").game, limit)
+        estimate.check_limit(games.compiled("kuhn").game, limit)
 
 
 @pytest.mark.parametrize("limit", [0, 1, 10**6, memory.BASE_BYTES])
 def test_too_little_for_any_game_refused(limit):
     with pytest.raises(ValueError, match="memory_limit.*too little"):
-        memory.check_limit(games.compiled("kuhn").game, limit)
+        estimate.check_limit(games.compiled("kuhn").game, limit)
 
 
 def test_how_many_fit():
     limit = memory.BASE_BYTES + 1000 * memory.BYTES_PER_HISTORY
-    assert memory.check_limit(games.compiled("kuhn").game, limit) == 1000
+    assert estimate.check_limit(games.compiled("kuhn").game, limit) == 1000
 
 
 @pytest.mark.parametrize(
@@ -348,13 +357,15 @@ def test_how_many_fit():
 @pytest.mark.parametrize("algorithm", ["cfr+", "lp"])
 def test_solve_refuses(string, limit, algorithm):
     with pytest.raises(ValueError, match="memory_limit"):
-        spiel_cr.solve(string, algorithm, 1, memory_limit=limit)
+        spiel_cr.solve(string, algorithm, 1, layout=spiel_cr.Layout(memory_limit=limit))
 
 
 def test_solve_within_the_limit(monkeypatch):
     monkeypatch.setattr(memory, "held_bytes", lambda: memory.IMPORTED_BYTES)
     limit = memory.BASE_BYTES + 58 * memory.BYTES_PER_HISTORY
-    result = spiel_cr.solve("kuhn_poker", "cfr+", 1, memory_limit=limit)
+    result = spiel_cr.solve(
+        "kuhn_poker", "cfr+", 1, layout=spiel_cr.Layout(memory_limit=limit)
+    )
     assert result.iterations == 1
 
 

@@ -115,7 +115,7 @@ def test_commands_announce_their_phases(command, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     words, wanted = PHASES[command]
     if command == "show":
-        spiel_cr.solve("kuhn_poker", iterations=2).save("policy.npz")
+        spiel_cr.solve("kuhn_poker", goal=2).save("policy.npz")
     out, said = run(capsys, command, (*words, "--json"))
     places = [
         next(i for i, line in enumerate(said) if re.fullmatch(_pattern(text), line))
@@ -134,7 +134,7 @@ def _pattern(text):
 def test_stdout_is_that_of_a_silent_command(command, tmp_path, monkeypatch, capsys):
     """Those two print no times."""
     monkeypatch.chdir(tmp_path)
-    spiel_cr.solve("kuhn_poker", iterations=2).save("policy.npz")
+    spiel_cr.solve("kuhn_poker", goal=2).save("policy.npz")
     words = ("--policy", "policy.npz", "--json") if command == "show" else ("--json",)
     out, said = run(capsys, command, words)
     monkeypatch.setattr(main, "_announcing", contextlib.nullcontext)

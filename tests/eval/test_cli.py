@@ -15,7 +15,7 @@ import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
 from spiel_cr.eval.common.plurals import counted
-from spiel_cr.eval.judging import python_judge
+from spiel_cr.judging import python_judge
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
@@ -225,12 +225,13 @@ def test_resolve(capsys, tmp_path):
 
 def test_resolve_in_the_form_of_signals(capsys, tmp_path):
     path = tmp_path / "policy.npz"
-    words = (*KUHN, "--iterations", 20)
+    game = "python_leduc_poker(max_raises=1)"
+    words = ("--game", game, "--iterations", 20)
     compiled = report(capsys, "resolve", *words)
     found = report(capsys, "resolve", *words, "--form", "signals", "--save", path)
     assert (compiled["form"], found["form"]) == ("compiled", "signals")
     assert found["nash_conv"] == pytest.approx(compiled["nash_conv"], abs=1e-12)
-    expected = openspiel_nash_conv(path, "kuhn_poker")
+    expected = openspiel_nash_conv(path, game)
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
 
 

@@ -20,7 +20,7 @@ from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import protocol, registry
-from spiel_cr.eval.judging import python_judge
+from spiel_cr.judging import python_judge
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
 from tests.support.strategies import random_behaviours
@@ -287,7 +287,7 @@ def test_bad_arguments(tmp_path, options, message):
             ["lp"],
             Budget(None, options.pop("iterations", 10)),
             tmp_path / "new",
-            **{"workers": 0, **options},
+            comparisons.CompareConfig(**{"workers": 0, **options}),
         )
     assert not (tmp_path / "new").exists()
 

@@ -9,6 +9,7 @@ from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure
 from spiel_cr.eval.contestants import registry
 from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.policies.result import HeldByTree
 
 KUHN = "kuhn_poker"
 
@@ -119,8 +120,8 @@ def test_all_work_of_ours_counts(name, function, solves, monkeypatch):
 
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
-        return spiel_cr.SolveResult(
-            tree=tree,
+        return spiel_cr.Result(
+            held=HeldByTree(tree),
             algorithm="",
             iterations=3,
             average=uniform,

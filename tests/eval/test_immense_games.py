@@ -10,7 +10,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import memory
-from spiel_cr.eval.cli import best_response, main
+from spiel_cr.eval.cli import main
+from spiel_cr.judging import responding
 
 HOLDEM = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=5 10,"
@@ -78,7 +79,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
         # As a user who sees that it began.
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(best_response, "_on_states", search)
+    monkeypatch.setattr(responding, "_on_states", search)
     held, began = memory.held_bytes(), time.process_time()
     with pytest.raises(SystemExit) as stopped:
         main._run(main._parse(["spiel-cr", command, "--game", game, *words]))

@@ -10,7 +10,7 @@ import pytest
 import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.cli import play as play_command
-from spiel_cr.eval.players import match as matches
+from spiel_cr.judging import one_match as matches
 
 KUHN = "kuhn_poker"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
@@ -305,7 +305,7 @@ def test_players_that_need_no_tree_get_none(monkeypatch, bots):
     def refuse(*arguments, **options):
         pytest.fail("the game was compiled")
 
-    monkeypatch.setattr("spiel_cr.compilation.compiler.compile_game", refuse)
+    monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
     match, text = at_terminal(
         bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
     )

@@ -12,8 +12,8 @@ import xml.etree.ElementTree as ElementTree
 import numpy as np
 import pytest
 
+from spiel_cr.common import json_log
 from spiel_cr.eval.cli import compare, main
-from spiel_cr.eval.common import json_log
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import curves, html_page, report, report_text, summary, svg
 from tests.support import browser
@@ -358,9 +358,8 @@ def test_names_stand_at_the_lines(side, font):
         svg.Series(n, label, [(1, 1.0, 1.0, 1.0), (2, 0.5, 0.5, 0.5)], True, True)
         for n, label in enumerate(labels)
     ]
-    text = svg.chart(
-        many, title="t", x_label="x", y_label="y", width=372, side=side, font=font
-    )
+    size = svg.Size(width=372, side=side, font=font)
+    text = svg.chart(many, title="t", x_label="x", y_label="y", size=size)
     space = "{http://www.w3.org/2000/svg}"
     root = ElementTree.fromstring(text)
     height = float(root.get("viewBox").split()[3])

@@ -12,6 +12,7 @@ import spiel_cr
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
+from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import browser, games
@@ -252,7 +253,7 @@ def test_gadgets_are_those_of_the_player():
     config = spiel_cr.ResolvingConfig(
         solver="cfr+", iterations=60, values="best_response"
     )
-    bot = spiel_cr.ResolvingBot(tree, 0, config, seed=0)
+    bot = ResolvingBot(tree, 0, config, seed=0)
     solved = spiel_cr.solve(tree, "cfr+", 60)
     first, second, *_ = tree_subgames.subgames_of(tree, solved.average, 0, bot)[
         "layers"

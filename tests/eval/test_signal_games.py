@@ -11,17 +11,20 @@ import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.eval.cli import best_response, main
 from spiel_cr.eval.inspection import hand_grid
-from spiel_cr.eval.judging import python_judge
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.signals import signal_game
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.judging import python_judge
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.signals import finding, signal_game
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.policy import SignalPolicy
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.solvers import laying_out
 from tests.support.kuhn_signals import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
 LEDUC = "python_leduc_poker"
 KUHN = "kuhn_poker"
+SMALL = "python_leduc_poker(max_raises=1)"
 
 
 def run(*words):
@@ -31,7 +34,7 @@ def run(*words):
 @pytest.fixture(scope="module")
 def policy_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("policies") / "leduc.npz"
-    spiel_cr.solve(LEDUC, "cfr+", 50, form="signals").save(path)
+    spiel_cr.solve(LEDUC, "cfr+", 50, layout=spiel_cr.Layout("signals")).save(path)
     return path
 
 
@@ -42,18 +45,18 @@ def report(capsys, *words):
 
 
 def test_solve_says_form_and_judge(capsys, tmp_path):
-    path = tmp_path / "kuhn.npz"
+    path = tmp_path / "leduc.npz"
     words = ("--form", "signals", "--iterations", 100, "--save", path)
-    found, out, _ = report(capsys, "solve", "--game", KUHN, *words)
+    found, out, _ = report(capsys, "solve", "--game", SMALL, *words)
     assert found["form"] == "signals" and not found["compiled"]
     assert found["judge"] == "spiel_cr" and "on the signal form" in out
-    loaded = spiel_cr.load_policy(path, KUHN)
+    loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, SignalPolicy)
     asked = ("--judge", "openspiel")
-    other, _, _ = report(capsys, "solve", "--game", KUHN, *words, *asked)
+    other, _, _ = report(capsys, "solve", "--game", SMALL, *words, *asked)
     assert other["judge"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
-    compiled, _, _ = report(capsys, "solve", "--game", KUHN, "--iterations", 100)
+    compiled, _, _ = report(capsys, "solve", "--game", SMALL, "--iterations", 100)
     assert compiled["form"] == "compiled" and compiled["compiled"]
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
@@ -141,8 +144,8 @@ def ranges():
 
 
 def test_ranges_prefer_signals(ranges):
-    found = finding.prefer(ranges)
-    assert found.signals and "deals of probability zero" in found.why
+    found = laying_out.prefer(open_game(ranges))
+    assert found.form == "signals" and "deals of probability zero" in found.why
     with pytest.raises(InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail in"):
         python_judge.check_signals(ranges)
 
@@ -194,7 +197,7 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
 def test_bots_play_it(policy_file):
     """Lazily: the game is not compiled for it."""
     bot = f"policy(path={policy_file})"
-    assert not bot_strings.needs_whole(bot)
+    assert not bot_strings.read_bot(bot).whole
     game = bot_strings.prepare(LEDUC, [bot])
     player = bot_strings.load_bot(bot, game, 0, seed=1)
     state = game.new_initial_state()
@@ -220,7 +223,9 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     """Of merged signals, which are fewer than the declared ones."""
     game = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
     path = tmp_path / "rhode.npz"
-    result = spiel_cr.solve(game, "cfr+", 20, form="signals", dtype="float32")
+    result = spiel_cr.solve(
+        game, "cfr+", 20, layout=spiel_cr.Layout("signals"), dtype="float32"
+    )
     result.save(path)
     declared = signal_game(game).num_signals(0)
     assert sum(result.signals.num_signals(0)) < sum(declared)
@@ -239,7 +244,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
         raise AssertionError("compiled")
 
     monkeypatch.setattr(best_response, "as_compiled", refuse)
-    monkeypatch.setattr(finding, "as_compiled", refuse)
+    monkeypatch.setattr(laying_out, "as_compiled", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = report(capsys, *words, "--method", "exact", "--matches", 300)
     assert (found["form"], found["compiled"]) == ("signals", False)

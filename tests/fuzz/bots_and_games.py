@@ -11,8 +11,11 @@ import pyspiel
 from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.compilation.compiler import as_compiled
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_config import SearchConfig
+from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import best_response
@@ -21,10 +24,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.responses.ismcts_config import SearchConfig
-from spiel_cr.responses.local_best_response import LBRBot
-from spiel_cr.solving.whole_game import solve
+from spiel_cr.solvers.solve import solve
 
 MOVE_MS = 50.0
 
@@ -141,7 +141,6 @@ _WHOLE = [
     _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
     _loaded(_PARTIAL.format(400), 600),
     _loaded(_BLUEPRINT, 600),
-    _loaded(f"oos(iterations=1,max_histories=400,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 # Each plays in every fourth game.
@@ -157,12 +156,11 @@ _VARIANTS = [
         repeats=True,
     ),
     _loaded(
-        "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=constant(iterations=3))",
+        "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=3))",
         1500,
         repeats=True,
     ),
     _loaded("resolving(iterations=2,values=best_response)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,subgames=sequences)", 2500, repeats=True),
     _loaded("resolving(iterations=2,solver=pdcfr+)", 2500, repeats=True),
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
@@ -231,7 +229,6 @@ LARGE = (
 _ON_LARGE = [
     _UNIFORM,
     _loaded(_PARTIAL.format(1500), 300),
-    _loaded(f"oos(iterations=1,max_histories=300,solver={_SAMPLED})", 6, 4),
     *_STATES,
 ]
 

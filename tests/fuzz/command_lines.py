@@ -30,10 +30,10 @@ import numpy as np
 
 import spiel_cr
 from spiel_cr.abstraction.methods import Method
-from spiel_cr.cfr.config import ALGORITHMS
 from spiel_cr.common.parameters import table_of
 from spiel_cr.eval.cli import main
 from spiel_cr.players.bot_strings import BOTS
+from spiel_cr.solvers.cfr.cfr_config import ALGORITHMS
 
 MAX_SECONDS = 60
 # A process that does not hear of that is ended after these seconds.
@@ -183,7 +183,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt(weights=one)", "pdhg", "domwu(rate=0.5)")
+_FIRST_ORDER = ("egt(weights=one)", "pdhg")
 _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
@@ -191,7 +191,7 @@ _BOTS = [
     "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=2))",
 ]
 _LEAVES = [
-    *("uniform", "exact", "constant(iterations=2)", "exact(iterations=2)"),
+    *("uniform", "exact", "exact(iterations=2)"),
     *("rollouts(n=2,seed=1)", "policy(path=kuhn.npz)"),
 ]
 _OPPONENTS = [
@@ -396,7 +396,6 @@ _VALUES: dict[str, Values] = {
     "--learn": Values(("0", "4"), ["-1", *_NOT_WHOLE]),
     "--exploration": Values(("0.5", "2"), ["-1", "inf", *_NOT_NUMBER]),
     "--histories": Values(("all", "drawn"), ["", "some", *_NO_WORD]),
-    "--posterior": Values(("exact", "uniform"), ["", "mine", *_NO_WORD]),
     "--leaf": Values(("call", "uniform"), ["", "fold", *_NO_WORD]),
     "--depth": _COUNT,
     "--depth-unit": Values(
@@ -456,8 +455,8 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("abstract", "--method"): Values(
         (
             "win-probability",
-            "win-probability(opponents=classes,restarts=1)",
-            "potential-aware(distance=earth-movers,bins=3,passes=1)",
+            "win-probability(restarts=1)",
+            "potential-aware(distance=earth-movers,bins=3)",
         ),
         lambda: [
             *(Bad(t) for t in ("", " ", "guess", "potential", *_NO_WORD)),
@@ -476,10 +475,6 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         ("general", "leduc(hidden=8,pairs=2)"),
         ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
     ),
-    ("train-values", "--compile"): Values(
-        ("always", "never"), ["", "auto", "maybe", *_NO_WORD]
-    ),
-    ("abstract", "--rounds"): Values(("1",), ["0", "-1", "2", "9", *_NOT_WHOLE]),
     ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
@@ -699,8 +694,6 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
-    if command == "abstract" and "--rounds" in chosen:
-        chosen["--budget"] = "2"
     if command == "train-values":
         # Kuhn poker has one round.
         chosen.pop("--depth-unit", None)
@@ -721,7 +714,6 @@ def _agree(
             chosen["--method"] = "lbr"
             chosen.pop("--learn", None)
         if "--learn" in chosen:
-            chosen.pop("--posterior", None)
             switches.discard("--states")
     if command == "exploit":
         # Names of algorithms are no opponents.
@@ -753,11 +745,9 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen["--method"] = "lbr"
     if flag not in ("--learn", "--simulations"):
         chosen.pop("--learn", None)
-    searched = ("--simulations", "--exploration", "--posterior", "--histories")
+    searched = ("--simulations", "--exploration", "--histories")
     if flag in searched and command == "best-response":
         chosen["--method"] = "ismcts"
-    if flag == "--budget":
-        chosen.pop("--rounds", None)
     if flag == "--rounds" and command == "best-response":
         chosen["--method"] = "learned"
     if flag in _COMPILED_ONLY:

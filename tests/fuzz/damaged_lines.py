@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from spiel_cr.common import json_log
 from spiel_cr.eval.cli import main
-from spiel_cr.eval.common import json_log
 from tests.support.results import lasting
 
 KUHN = "kuhn_poker"

@@ -31,9 +31,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import storage
+from spiel_cr.common import json_log, storage
 from spiel_cr.eval.cli import entry, main  # noqa: F401  imported before forking
-from spiel_cr.eval.common import json_log
 from tests.support.results import lasting
 
 KUHN = "--game=kuhn_poker"

@@ -26,14 +26,14 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from benchmarks.frame import Parser, facts
-from spiel_cr.cfr import cfr
+from benchmarks.frame import Option, facts
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.eval.common.json_log import JsonLog
-from spiel_cr.mccfr import mccfr
-from spiel_cr.partial.match import PartialStatistics
+from spiel_cr.common.json_log import JsonLog
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics
+from spiel_cr.resolving.partial.match import PartialStatistics
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_CLOCK, BY_ITERATIONS, Kind, Table, table
 
 # An answer is late if it takes this many milliseconds more than its clock allows.
@@ -251,7 +251,7 @@ def play_chunk(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Plays what is not in the folder yet; 1 if anything went wrong."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     plan = BY_CLOCK if options.clock else BY_ITERATIONS
     name = "moves_clock" if options.clock else "moves"
     out = options.out or f"out/fuzz/{name}"
@@ -319,18 +319,20 @@ def _play_game(
     return moves
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = Parser(
+def parser() -> argparse.ArgumentParser:
+    """The options of the command."""
+    parser = argparse.ArgumentParser(
         prog="python -m tests.fuzz.moves",
         description="Play all bots in many games and check every move.",
     )
     parser.add_argument("--clock", action="store_true", help="50 ms per move")
-    words = "to play in all; default: a million, and 100000 by the clock"
-    parser.number("--moves", None, words, kind=int)
-    parser.number("--share", 1.0, "of the moves of each bot in each game, per part")
+    words = "to play in all (default: a million, and 100000 by the clock)"
+    Option(None, words, kind=int).add(parser, "moves")
+    words = "of the moves of each bot in each game, per part"
+    Option(1.0, words).add(parser, "share")
     parser.add_argument("--games", nargs="+", help="of the plan; default: all")
     parser.add_argument("--bots", nargs="+", help="of the plan; default: all")
-    parser.number("--seed", 0, "of everything", least=0)
+    Option(0, "of everything", least=0).add(parser, "seed")
     parser.add_argument("--out", help="folder of the run (default out/fuzz/moves...)")
     parser.add_argument("--quiet", action="store_true", help="no progress")
     return parser

@@ -1,19 +1,24 @@
 """Damaged files are refused by name, or read as what they were; caches recover."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr.config import parse_algorithm, parse_sampled
 from spiel_cr.common import storage
-from spiel_cr.compilation import cache, vectorised
-from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.mccfr import mccfr
-from spiel_cr.solving import checkpoint
-from tests.compilation.test_vectorised import same
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.tree import cache
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.policies.result import HeldByTree
+from spiel_cr.solvers import checkpoint
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm, parse_sampled
+from spiel_cr.solvers.mccfr import mccfr
+from spiel_cr.solvers.runs import TabularRun
 from tests.fuzz import damaged_files
 from tests.fuzz.damaged_files import Kind
+from tests.games.tree.test_vectorised import same
 from tests.support import games
 from tests.support.kuhn_signals import kuhn
 
@@ -29,7 +34,7 @@ def policy(folder):
 def signal_policy(folder):
     """A policy of a signal game, and its checkpoint."""
     path, state = folder / "signal policy", folder / "signal checkpoint"
-    result = spiel_cr.solve(kuhn(), "cfr+", 3, dtype="float32", checkpoint_path=state)
+    result = spiel_cr.solve(kuhn(), "cfr+", 3, checkpoint=state, dtype="float32")
     result.save(path)
     yield Kind(
         path.name,
@@ -40,26 +45,24 @@ def signal_policy(folder):
         state.name,
         state.read_bytes(),
         lambda path: spiel_cr.solve(
-            kuhn(), "cfr+", 3, dtype="float32", checkpoint_path=path
+            kuhn(), "cfr+", 3, checkpoint=path, dtype="float32"
         ),
     )
 
 
 def sampled_policy(folder):
     """A policy, and the checkpoint, of a game that was not compiled."""
-    how = {"iterations": 2, "memory_limit": "3GB"}
+    how = spiel_cr.Layout("stepped", memory_limit="3GB")
     path, state = folder / "sampled policy", folder / "sampled checkpoint"
     algorithm = "os-mccfr(batch=64)"
-    result = spiel_cr.sample_uncompiled(
-        "kuhn_poker", algorithm, **how, checkpoint_path=state
-    )
+    result = spiel_cr.solve("kuhn_poker", algorithm, 2, layout=how, checkpoint=state)
     result.save(path)
     yield Kind(path.name, path.read_bytes(), spiel_cr.load_policy)
     yield Kind(
         state.name,
         state.read_bytes(),
-        lambda path: spiel_cr.sample_uncompiled(
-            "kuhn_poker", algorithm, **how, checkpoint_path=path
+        lambda path: spiel_cr.solve(
+            "kuhn_poker", algorithm, 2, layout=how, checkpoint=path
         ),
     )
 
@@ -75,7 +78,10 @@ def checkpoints(folder, sampled):
         solver.run(3)
 
         def keeper(path, solver=solver):
-            return checkpoint.keep_solver(path, tree, solver, 60)
+            run = TabularRun(solver, HeldByTree(tree))
+            return checkpoint.Keeper(
+                path, {"kind": "checkpoint", **run.identity()}, run, 60
+            )
 
         written = keeper(path)
         written.curve.append(checkpoint.CurvePoint(3, 0.5, 0.25))
@@ -105,13 +111,12 @@ def caches(folder):
 
 def learned(folder):
     """What is learned on arrays, and on states."""
-    pytest.importorskip("flax")
     pytest.importorskip("optax")
+    from spiel_cr.judging.responses import learn_compiled, learn_states
+    from spiel_cr.judging.responses.ismcts_config import SearchConfig
+    from spiel_cr.judging.responses.learning import LearningConfig, Stage
     from spiel_cr.players import opponent_strings
     from spiel_cr.policies import conversions
-    from spiel_cr.responses import learn_compiled, learn_states
-    from spiel_cr.responses.ismcts_config import SearchConfig
-    from spiel_cr.responses.learning import LearningConfig, Stage
 
     tree = games.compiled("kuhn")
     uniform = opponent_strings.load_opponent("uniform", tree)
@@ -131,9 +136,8 @@ def learned(folder):
 
     def on_states(path):
         stages = [Stage("uniform", uniform, 1)]
-        learn_states.learn_on_states(
-            *(tree.game, 0, stages, config), matches=2, checkpoint_path=path
-        )
+        few = dataclasses.replace(config, matches=2)
+        learn_states.learn_on_states(tree.game, 0, stages, few, checkpoint_path=path)
 
     for name, learn in (("learned", on_arrays), ("learned on states", on_states)):
         path = folder / name

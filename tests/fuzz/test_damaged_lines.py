@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from spiel_cr.eval.common import json_log
+from spiel_cr.common import json_log
 from tests.fuzz import damaged_lines
 
 

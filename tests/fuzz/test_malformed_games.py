@@ -3,7 +3,7 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.partial.tree import compile_partial
+from spiel_cr.resolving.partial.partial_tree import compile_partial
 from tests.fuzz import malformed_games
 from tests.fuzz.malformed_games import CHANGES, GAMES, Mutant, complaint, mutants
 
@@ -50,7 +50,7 @@ def _asked(mutant: Mutant) -> list[tuple[Mutant, str]]:
     """By solving, resolving, and trees for bots that never compile the game."""
     game, arrays = (mutant.game(vectorised=v) for v in (False, True))
     answers = [
-        complaint(mutant, lambda: spiel_cr.solve(game, "cfr+", iterations=1)),
+        complaint(mutant, lambda: spiel_cr.solve(game, "cfr+", 1)),
         complaint(mutant, lambda: spiel_cr.resolve(game, iterations=1)),
     ]
     if mutant.kind in _AT_NODES:

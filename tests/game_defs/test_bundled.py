@@ -7,7 +7,8 @@ from hypothesis import strategies
 
 import spiel_cr
 from game_defs.bundled.packing import Packing
-from spiel_cr.compilation import vectorised, vectorised_check
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.tree import vectorised_check
 
 slow = pytest.mark.slow
 HIDDEN = (

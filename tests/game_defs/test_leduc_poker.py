@@ -8,6 +8,7 @@ import pytest
 
 from game_defs import leduc_poker, poker_deck
 from tests.support import game_contract, lp_reference
+from tests.support.states import play
 
 FOLD, CALL, RAISE = 0, 1, 2
 DEFAULTS = {"stack0": 7, "stack1": 7, "max_raises": 1, "num_ranks": 3}
@@ -33,15 +34,6 @@ def game_string(stack0=7, stack1=7, max_raises=1, num_ranks=3):
         f"python_leduc_poker(max_raises={max_raises},num_ranks={num_ranks},"
         f"stack0={stack0},stack1={stack1})"
     )
-
-
-def play(game, history):
-    state = pyspiel.load_game(game).new_initial_state()
-    for action in history:
-        assert not state.is_terminal()
-        assert action in state.legal_actions()
-        state.apply_action(action)
-    return state
 
 
 def reference(settings, history):

@@ -12,11 +12,12 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from game_defs import rhode_island_holdem
-from spiel_cr.compilation import vectorised_check
+from spiel_cr.games.tree import vectorised_check
 from spiel_cr.policies import conversions
-from spiel_cr.solving import lp
+from spiel_cr.solvers import lp
 from tests.game_defs.test_three_card_hands import worth
 from tests.support import game_contract, lp_reference
+from tests.support.states import play
 
 slow = pytest.mark.slow
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
@@ -48,15 +49,6 @@ MORE = [
     game_string(5, 1, bets="1 1 1", max_bets=1),
     game_string(3, 2, max_bets=1),
 ]
-
-
-def play(game, history):
-    state = pyspiel.load_game(game).new_initial_state()
-    for action in history:
-        assert not state.is_terminal()
-        assert action in state.legal_actions()
-        state.apply_action(action)
-    return state
 
 
 def reference(settings, history):

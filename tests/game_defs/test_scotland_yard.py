@@ -15,7 +15,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from game_defs import scotland_yard, scotland_yard_rules
-from spiel_cr.compilation import vectorised_check
+from spiel_cr.games.tree import vectorised_check
 from tests.support import game_contract, lp_reference
 from tests.support.game_contract import Sizes
 

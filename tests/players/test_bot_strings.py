@@ -54,7 +54,7 @@ def test_a_solver_with_parameters_of_its_own():
 def test_all_parameters_of_a_resolving_bot():
     bot = load_bot(
         "resolving(solver=cfr,iterations=3,move_ms=50,init_ms=20.5,gadget=maxmargin,"
-        "subgames=sequences,values=best_response)",
+        "values=best_response)",
         games.compiled("kuhn"),
         1,
     )
@@ -62,8 +62,7 @@ def test_all_parameters_of_a_resolving_bot():
     assert (config.solver, config.iterations) == ("cfr", 3)
     assert (config.move_ms, config.init_ms) == (50.0, 20.5)
     assert isinstance(config.move_ms, float) and isinstance(config.iterations, int)
-    assert (config.gadget, config.subgames) == ("maxmargin", "sequences")
-    assert config.values == "best_response"
+    assert (config.gadget, config.values) == ("maxmargin", "best_response")
 
 
 def test_budgets_by_default():

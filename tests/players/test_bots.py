@@ -9,15 +9,16 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
-from spiel_cr.compilation import compiler
-from spiel_cr.eval.players import traversing
-from spiel_cr.mccfr import mccfr, sample_tree
+from spiel_cr.games.tree import compiler
+from spiel_cr.judging import traversing
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.resolver import ResolvingConfig
+from spiel_cr.solvers.mccfr import mccfr, sample_tree
 from tests.support import games
 from tests.support.made_games import TERMINAL, MadeGame, Node
+from tests.support.states import agree_on_scrambled_cards
 
 PLAYERS = (0, 1)
 SOLVER = "pdcfr+"
@@ -25,8 +26,7 @@ SMALL_BATCH = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
 # Sampled averages take in visited infosets only, and untargeted trajectories are rare.
 # Strategies explore: nobody can be led where the other never plays to the target.
 AIMED = (
-    "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,averaging=sampled,delta=0.999999,"
-    "draws=independent)"
+    "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,averaging=sampled,delta=0.999999)"
 )
 
 
@@ -42,9 +42,7 @@ def make(kind, name, player, seed=0):
         return bots.ResolvingBot(compiled, player, config, seed=seed)
     if kind == "oos":
         solver = AIMED if name == "leduc7" else SMALL_BATCH
-        return bots.OOSBot(
-            compiled, player, solver=solver, move_ms=None, iterations=2, seed=seed
-        )
+        return bots.OOSBot(compiled, player, bots.OOSConfig(solver, 2, None), seed=seed)
     if kind == "policy":
         return bots.PolicyBot(player, uniform_table(name), seed=seed)
     return bots.uniform_bot(compiled, player, seed=seed)
@@ -156,22 +154,9 @@ def test_only_its_own_information(kind):
     Asked by bots of the same seed, each of one history only.
     """
     compiled = games.compiled("leduc7")
-    histories = compiled.histories
     for player in PLAYERS:
-        rng = np.random.default_rng(player)
-        twins = [make(kind, "leduc7", player) for _ in range(2)]
-        scrambled = 0
-        for i in rng.permutation(len(compiled.infosets[player]))[:12]:
-            members = np.flatnonzero(
-                (histories.player == player) & (histories.infoset == i)
-            )
-            asked = [
-                twin.get_policy(state_at(compiled, history))
-                for twin, history in zip(twins, (members[0], members[-1]), strict=True)
-            ]
-            assert asked[0] == asked[1]
-            scrambled += members[0] != members[-1]
-        assert scrambled > 6
+        one = functools.partial(make, kind, "leduc7", player)
+        agree_on_scrambled_cards(compiled, state_at, one, player, 12, 6)
 
 
 # Resolving.
@@ -229,7 +214,7 @@ def test_restart_forgets_the_match():
 
 def test_games_by_name_are_compiled_with_what_players_are_told():
     bot = bots.ResolvingBot("kuhn_poker", 0, ResolvingConfig(SOLVER, iterations=20))
-    assert bot.resolver.tree.histories.observations is not None
+    assert bot.resolver.decomposition.tree.histories.observations is not None
     state = state_at(
         games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
     )
@@ -312,9 +297,7 @@ def test_trajectories_go_where_the_match_is(target, monkeypatch):
         return retarget(arrays, tree, mask)
 
     monkeypatch.setattr(sample_tree, "retarget", recording)
-    bot = bots.OOSBot(
-        compiled, 0, solver=AIMED, move_ms=None, iterations=1, target=target
-    )
+    bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
     histories = compiled.histories
     sizes = []
     for infoset in (3, 20, len(compiled.infosets[0]) - 1):
@@ -365,9 +348,7 @@ def test_an_aimed_solve_improves_with_time():
     Ends by five seeds were 0.003 to 0.02; the uniform strategy's NashConv is 0.917.
     """
     compiled = games.compiled("kuhn")
-    bot = bots.OOSBot(
-        compiled, 1, solver=SMALL_BATCH, move_ms=None, iterations=50, seed=3
-    )
+    bot = bots.OOSBot(compiled, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
     king_after_bet = next(
         h
         for h, player in enumerate(compiled.histories.player)
@@ -387,9 +368,7 @@ def test_an_aimed_solve_improves_with_time():
 
 
 def test_before_the_first_match_it_solves_for_as_long_as_a_move():
-    bot = bots.OOSBot(
-        games.compiled("kuhn"), 0, solver=SMALL_BATCH, move_ms=None, iterations=50
-    )
+    bot = bots.OOSBot(games.compiled("kuhn"), 0, bots.OOSConfig(SMALL_BATCH, 50, None))
     assert bot._solver.iterations >= 50
     assert bot.statistics.moves == bot.statistics.solves == 0
 
@@ -410,11 +389,11 @@ def test_a_restart_keeps_the_tables():
 def test_matches_that_are_forgotten():
     """Each begins as the first did, and is sampled with random numbers of its own."""
     tree = games.compiled("kuhn")
-    settings = {"solver": SMALL_BATCH, "move_ms": None, "iterations": 5}
+    config = bots.OOSConfig(SMALL_BATCH, 5, None, forget_matches=True)
     state = state_at(tree, tree.infosets[0].history[0])
     found = []
     for _ in range(2):
-        bot = bots.OOSBot(tree, 0, forget_matches=True, **settings)
+        bot = bots.OOSBot(tree, 0, config)
         begun = bot._solver.iterations
         for _ in range(3):
             bot.restart()
@@ -431,10 +410,9 @@ def test_iteration_weight_weighs_later_batches(iteration_weight):
     bot = bots.OOSBot(
         games.compiled("kuhn"),
         0,
-        solver=SMALL_BATCH,
-        move_ms=None,
-        iterations=5,
-        iteration_weight=iteration_weight,
+        bots.OOSConfig(
+            SMALL_BATCH, iterations=5, move_ms=None, iteration_weight=iteration_weight
+        ),
     )
     before = bot._solver.iterations
     state = state_at(
@@ -519,4 +497,4 @@ def test_a_bad_player_is_refused(player):
 def test_what_online_outcome_sampling_refuses(change, message):
     arguments = {**{"solver": SMALL_BATCH, "move_ms": None, "iterations": 2}, **change}
     with pytest.raises(ValueError, match=message):
-        bots.OOSBot(games.compiled("kuhn"), 0, **arguments)
+        bots.OOSConfig(**arguments)

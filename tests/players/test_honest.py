@@ -9,7 +9,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.players.honest import HonestPolicy
-from spiel_cr.responses.poker_roles import NotPokerError
+from spiel_cr.players.poker_roles import NotPokerError
 
 HOLDEM = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=2 1,firstPlayer=2 1 "

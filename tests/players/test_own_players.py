@@ -14,6 +14,7 @@ import spiel_cr
 from spiel_cr.common import plugins
 from spiel_cr.eval.cli import main
 from spiel_cr.players import opponent_strings, own_players
+from spiel_cr.players.opponents import BotPolicy
 
 MODULE = """
 import pyspiel
@@ -128,7 +129,7 @@ def test_opponents_of_a_file():
     assert type(policy).__name__ == "First"
     assert opponent_strings.load_rival("my_bots:First", game, 0) is None
     bot = opponent_strings.load_opponent("my_bots:Last", game)
-    assert isinstance(bot, spiel_cr.BotPolicy)
+    assert isinstance(bot, BotPolicy)
     assert type(opponent_strings.load_rival("my_bots:Last", game, 0)).__name__ == "Last"
     expected = spiel_cr.nash_conv("kuhn_poker", policy)
     assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected

@@ -2,9 +2,7 @@
 
 import copy
 import functools
-import gc
 
-import jax.extend.backend
 import numpy as np
 import pyspiel
 import pytest
@@ -12,14 +10,16 @@ import pytest
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
-from spiel_cr.compilation import compiler
-from spiel_cr.eval.players import match
-from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.tree import PartialTree, compile_partial
+from spiel_cr.games.tree import compiler
+from spiel_cr.judging import one_match as match
+from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
-from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.partial.partial_tree import PartialTree, compile_partial
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 from tests.support.made_games import TERMINAL, MadeGame, Node
+from tests.support.states import agree_on_scrambled_cards
 
 SOLVER = "pdcfr+"
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
@@ -32,14 +32,6 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
     config = ResolvingConfig(SOLVER, iterations=iterations)
     return partial_bots.PartialResolvingBot(
         name, player, config, partial=partial, seed=seed
-    )
-
-
-def make_oos(name, player, max_histories, *, seed=0):
-    config = PartialConfig(max_histories)
-    solver = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
-    return partial_bots.PartialOOSBot(
-        name, player, partial=config, solver=solver, iterations=5, seed=seed
     )
 
 
@@ -177,34 +169,30 @@ def test_in_time_without_a_new_program():
     assert bot.counts.uniform == 0
 
 
+@pytest.mark.slow
+def test_max_margin_is_as_good_as_the_other_gadget_where_all_fits():
+    tree = compiled("kuhn_poker")
+    for kind in ("cfrd", "maxmargin"):
+        text = f"resolving(max_histories=58,iterations=200,gadget={kind})"
+        assert traversing.evaluate_bot(tree, text).nash_conv < 0.01
+    with pytest.raises(ValueError, match="maxmargin"):
+        bot_strings.load_bot("resolving(max_histories=58,gadget=unsafe)", tree, 0)
+
+
 # What bots may know.
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", [make, make_oos])
-def test_only_its_own_information(kind):
+def test_only_its_own_information():
     """Two histories of one infoset, hidden cards scrambled: the same policy.
 
     Asked by bots of the same seed, each of one history only.
     """
     name, max_histories = "python_leduc_poker", 150
     tree = compiled(name)
-    histories = tree.histories
     for player in PLAYERS:
-        rng = np.random.default_rng(player)
-        twins = [kind(name, player, max_histories) for _ in range(2)]
-        scrambled = 0
-        for i in rng.permutation(len(tree.infosets[player]))[:6]:
-            members = np.flatnonzero(
-                (histories.player == player) & (histories.infoset == i)
-            )
-            asked = [
-                twin.get_policy(state_at(tree, history))
-                for twin, history in zip(twins, (members[0], members[-1]), strict=True)
-            ]
-            assert asked[0] == asked[1]
-            scrambled += members[0] != members[-1]
-        assert scrambled > 3
+        one = functools.partial(make, name, player, max_histories)
+        agree_on_scrambled_cards(tree, state_at, one, player, 6, 3)
 
 
 def test_the_same_seed_gives_the_same_policies():
@@ -233,12 +221,13 @@ def test_restart_forgets_the_match():
 
 def test_until_the_end_no_shorter_tree_is_solved():
     agent, laid = make("kuhn_poker", 0, 58).agent, []
+    agent._make_solved = lambda *_: laid.append(1)
     agent.settings = copy.copy(agent.settings)
     for until_end in (True, False):
         object.__setattr__(agent.settings, "until_end", until_end)
         for most in (20, 58):
             tree = PartialTree.start("kuhn_poker", 58, player=0)
-            assert not agent._solve_laid(tree, lambda _: laid.append(1), most, None)
+            assert not agent._solve(tree, None, most, None)
             assert tree.can_grow == (most < 58)
             assert bool(laid) == (not until_end or most == 58)
             laid.clear()
@@ -262,7 +251,7 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
 def test_old_answers_are_counted():
     """A decision that is in the tree, but could not be solved."""
     bot = make("kuhn_poker", 0, 58)
-    bot.agent._solve_below = lambda *_: False
+    bot.agent._solve = lambda *_, **__: False
     state = first_states("kuhn_poker", 0)[-1]
     assert_policy(bot.get_policy(state), state)
     # The first decision is answered by the solve of the beginning.
@@ -315,60 +304,6 @@ def test_trees_that_cannot_be_resolved():
         agent._make_solved(forgetful)
 
 
-# Online outcome sampling.
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("player", PLAYERS)
-def test_outcome_sampling_on_a_partial_tree(player):
-    bot = make_oos(GOOFSPIEL, player, 200)
-    state = compiled(GOOFSPIEL).game.new_initial_state()
-    rng = np.random.default_rng(player)
-    bot.restart()
-    while not state.is_terminal():
-        action = rng.choice(state.legal_actions())
-        if state.current_player() == player:
-            policy = bot.get_policy(state)
-            assert_policy(policy, state)
-            assert len(bot.agent.solved.partial) <= 200
-            # It is where the match is: the infoset is in the partial.
-            seen = state.information_state_string(player)
-            assert bot.agent.solved.find(seen) >= 0
-        state.apply_action(int(action))
-    assert bot.statistics.moves == 4 and bot.statistics.solves >= 4
-
-
-@pytest.mark.slow
-def test_outcome_sampling_in_a_game_that_cannot_be_compiled():
-    """phantom_ttt, below the tree too: it plays what it found, and forgets programs.
-
-    Where it has no idea it would play all actions alike, exactly.
-    """
-    max_histories = 300
-    bot = make_oos("phantom_ttt", 0, max_histories)
-    state = pyspiel.load_game("phantom_ttt").new_initial_state()
-    rng = np.random.default_rng(0)
-    before, asked = None, 0
-    while not state.is_terminal():
-        action = rng.choice(state.legal_actions())
-        if state.current_player() == 0:
-            policy = bot.get_policy(state)
-            assert_policy(policy, state)
-            if len(policy) > 2:
-                assert len({round(odds, 6) for _, odds in policy}) > 1
-            asked += 1
-            gc.collect()
-            programs = len(jax.extend.backend.get_backend().live_executables())
-            # Each move compiles one; what moves have in common is compiled once.
-            assert before is None or programs <= before + (asked < 4)
-            before = programs
-        state.apply_action(int(action))
-    assert asked > 3 and bot.statistics.programs_compiled == asked
-    assert bot.counts.safe_resolves + bot.counts.unsafe_restarts == asked
-    assert bot.counts.unsafe_restarts > 0 and bot.counts.uniform == 0
-    assert bot.counts.most_histories <= max_histories
-
-
 # Strings and refusals.
 
 
@@ -396,7 +331,7 @@ def test_bots_from_strings():
 )
 def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
     path = tmp_path / "kuhn.npz"
-    spiel_cr.solve("kuhn_poker", iterations=1).save(path)
+    spiel_cr.solve("kuhn_poker", goal=1).save(path)
     partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
         bot_strings.load_bot(text.format(path=path), partial, 0)

@@ -3,15 +3,15 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.cfr.config import parse_sampled
-from spiel_cr.mccfr import mccfr
-from spiel_cr.partial.config import PartialConfig
-from spiel_cr.partial.resolver import PartialResolver
+from spiel_cr.judging.responses import ismcts_br
 from spiel_cr.players import bots
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.partial.partial_resolver import PartialResolver
 from spiel_cr.resolving.resolver import Resolver
-from spiel_cr.responses import ismcts_br
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr.cfr_config import parse_sampled
+from spiel_cr.solvers.mccfr import mccfr
 from tests.support import games
 
 KUHN = "kuhn_poker"

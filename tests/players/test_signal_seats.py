@@ -7,14 +7,14 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  (registers the games)
+from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import ResolvingBot
-from spiel_cr.players.resolving_seats import SignalSeat
 from spiel_cr.resolving import continual
-from spiel_cr.resolving.config import ResolvingConfig
-from spiel_cr.signals import loading
-from spiel_cr.signals.detecting import detection
+from spiel_cr.resolving.public_subgames import PublicSubgames
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
+from tests.support.detecting import detection
 
 slow = pytest.mark.slow
 RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=4,num_suits=2)"
@@ -129,7 +129,6 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     [
         {"gadget": "maxmargin"},
         {"depth": 2},
-        {"subgames": "sequences"},
         {"values": "best_response"},
         {"solver": "os-mccfr"},
     ],
@@ -143,9 +142,7 @@ def test_settings_of_compiled_games_are_refused(setting):
 
 def test_states_of_another_game_are_refused():
     bot = ResolvingBot(located("kuhn").game, 0, ResolvingConfig(iterations=2))
-    assert isinstance(bot.seat, SignalSeat)
-    with pytest.raises(ValueError, match="no compiled tree"):
-        _ = bot.resolver
+    assert isinstance(bot.resolver.subgames, PublicSubgames)
     state = pyspiel.load_game("leduc_poker").new_initial_state()
     for action in (0, 1):
         state.apply_action(action)

@@ -7,10 +7,10 @@ import pytest
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 from open_spiel.python.algorithms import expected_game_score, exploitability
 
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import best_response_value, nash_conv, reach_of
-from spiel_cr.solving.whole_game import solve
+from spiel_cr.solvers.solve import solve
 from tests.support import games, lp_reference, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
 from tests.support.strategies import random_behaviours

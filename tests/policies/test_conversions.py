@@ -7,7 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node

@@ -7,17 +7,14 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.compilation import compiler
-from spiel_cr.compilation.vectorised import of_game
-from spiel_cr.partial.tree import compile_partial
+from spiel_cr.games.opening.vectorised import of_game
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import (
-    PolicyValue,
-    RolloutValue,
-    leaf_utilities,
-    parse_leaf,
-)
+from spiel_cr.policies.leaf_values import PolicyValue, RolloutValue, leaf_utilities
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.partial.partial_tree import compile_partial
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
 from tests.support.strategies import random_behaviours
@@ -195,8 +192,10 @@ def test_a_function_of_states_is_a_leaf_value():
         return [uniform_value(state) for state in states]
 
     mine = LeafValue(function)
-    found = spiel_cr.resolve(tree, "cfr+", 20, depth=1, leaf=mine)
-    expected = spiel_cr.resolve(tree, "cfr+", 20, depth=1, leaf="uniform")
+    found = spiel_cr.resolve(tree, ResolvingConfig("cfr+", 20, depth=1, leaf=mine))
+    expected = spiel_cr.resolve(
+        tree, ResolvingConfig("cfr+", 20, depth=1, leaf="uniform")
+    )
     for one, other in zip(found.average, expected.average, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-12)
     assert max(given) > 1
@@ -245,7 +244,7 @@ def test_leaf_values_from_strings():
 
 @pytest.mark.parametrize("text", ["uniform", "policy(path=x.npz)"])
 def test_exact_values_are_refused_where_the_game_is_not_compiled(text):
-    with pytest.raises(ValueError, match="must be one of rollouts.*, or a LeafValue"):
+    with pytest.raises(ValueError, match="must be one of .*rollouts.*, or a LeafValue"):
         parse_leaf(text, compiled=False)
 
 
@@ -254,4 +253,5 @@ def test_exact_values_are_refused_where_the_game_is_not_compiled(text):
 )
 def test_bad_values_are_refused(bad):
     with pytest.raises(ValueError, match="leaf value gave an array of shape"):
-        leaf_utilities(bad, games.compiled("kuhn"), np.arange(5))
+        leaf = LeafValue(bad, "histories")
+        leaf_utilities(leaf, games.compiled("kuhn"), np.arange(5))

@@ -24,7 +24,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from benchmarks import frame
+from benchmarks import __main__ as benchmarks
 from spiel_cr.eval.cli import main
 from tests.project import pages
 
@@ -83,15 +83,32 @@ def test_commands_are_known():
 
 
 def _parse_benchmark(name, words):
-    module = importlib.import_module(name)
-    if hasattr(module, "__path__"):
-        module = importlib.import_module(f"{name}.__main__")
-    found = [v for v in vars(module).values() if isinstance(v, frame.Benchmark)]
-    assert len(found) == 1, name
-    if "--no-measuring" in words:
-        words = [word for word in words if word != "--no-measuring"]
-    if "--help" not in words:
-        found[0]._parse(words)
+    assert name == "benchmarks", name
+    if words[0] != "--help":
+        options = [
+            word for word in words[1:] if word not in ("--help", "--no-measuring")
+        ]
+        benchmarks.find(words[0]).parse(options)
+
+
+def test_targets_of_the_makefile_name_programs():
+    """Each has a command that its parser takes."""
+    text = (pages.ROOT / "Makefile").read_text("utf-8")
+    commands = re.findall(r"\$\(BIN\)/python -m (.*?)(?: \\)?$", text, re.MULTILINE)
+    assert len(commands) > 10
+    for command in commands:
+        name, *words = shlex.split(command)
+        if name == "benchmarks":
+            assert not benchmarks.find(words[0]).parse(words[1:]).no_measuring
+        elif name == "tests.fuzz.moves":
+            assert importlib.import_module(name).parser().parse_args(words)
+        else:
+            assert name == "pytest", command
+    targets = set(re.findall(r"^([\w-]+):", text, re.MULTILINE))
+    said = set(re.findall(r'@echo "(?:\S+ )?make ([\w-]+)', text))
+    assert said <= targets and {f"bench-{name}" for name in ("deep", "large")} <= said
+    phony = re.search(r"^\.PHONY: (help .*?[^\\])$", text, re.MULTILINE | re.DOTALL)
+    assert set(phony[1].replace("\\\n", " ").split()) <= targets
 
 
 def test_recipes_are_short():
@@ -115,7 +132,9 @@ def folder(tmp_path, monkeypatch):
 
 
 def _make_phantom():
-    result = spiel_cr.sample_uncompiled("phantom_ttt", "os-mccfr", iterations=20)
+    result = spiel_cr.solve(
+        "phantom_ttt", "os-mccfr", 20, layout=spiel_cr.Layout("stepped")
+    )
     result.save("phantom.npz")
 
 
@@ -129,8 +148,11 @@ def _start_of_signals():
 
 def _make_mine():
     importlib.import_module("my_game")
-    trained = spiel_cr.solve_deep(
-        "my_game(size=5)", "vr-deep-dcfr+(traversals=50,hidden=8)", 1, compile="never"
+    trained = spiel_cr.solve(
+        "my_game(size=5)",
+        "vr-deep-dcfr+(traversals=50,hidden=8)",
+        1,
+        layout=spiel_cr.Layout("stepped"),
     )
     trained.save("mine.npz")
 

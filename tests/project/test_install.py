@@ -84,6 +84,8 @@ def test_only_two_names_are_installed(wheel):
     inside = zipfile.ZipFile(wheel).namelist()
     assert "spiel_cr/eval/cli/main.py" in inside
     assert "game_defs/py.typed" in inside and "spiel_cr/py.typed" in inside
+    # Where the public names are.
+    assert "spiel_cr/__init__.pyi" in inside
     assert any(name.startswith("game_defs/maps/") for name in inside)
     for page in ("inspection/tree_page.js", "reporting/html_page.css"):
         assert f"spiel_cr/eval/{page}" in inside
@@ -134,7 +136,7 @@ def test_scripts_beside_a_users_eval_work(environment, workplace):
     script.write_text(
         "import eval\n"
         "import spiel_cr\n"
-        "import spiel_cr.eval.judging\n"
+        "import spiel_cr.eval.tournaments\n"
         "assert eval.MINE\n"
         "assert 'environment' in spiel_cr.__file__, spiel_cr.__file__\n"
         "assert 'environment' in spiel_cr.eval.__file__, spiel_cr.eval.__file__\n"

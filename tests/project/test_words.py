@@ -30,15 +30,18 @@ NOWHERE = {
     "situation": "solved partial tree",
 }
 # No more of these in identifiers of the files where they had a meaning of our own.
-_RESOLVING = "spiel_cr/resolving/* spiel_cr/partial/* spiel_cr/players/* "
-_TESTS = "tests/resolving/* tests/partial/* tests/players/*"
+_RESOLVING = "spiel_cr/resolving/* spiel_cr/players/* "
+_TESTS = "tests/resolving/* tests/players/*"
 _PLAY = _RESOLVING + _TESTS
 IN_IDENTIFIERS = {
     "piece": ("subgame", _PLAY),
-    "room": ("capacity", _PLAY + " spiel_cr/sequence_form/* spiel_cr/mccfr/*"),
+    "room": (
+        "capacity",
+        _PLAY + " spiel_cr/games/sequence_form/* spiel_cr/solvers/mccfr/*",
+    ),
     "part": ("partial tree", _PLAY),
     "growing": ("partial", "*"),
-    "edge": ("frontier, leaf", _PLAY + " spiel_cr/policies/* spiel_cr/compilation/*"),
+    "edge": ("frontier, leaf", _PLAY + " spiel_cr/policies/* spiel_cr/games/tree/*"),
     "possible": ("root with its range", _PLAY),
     "neighbour": ("knowledge set", _PLAY),
     "mind": ("resolver, agent", "*"),
@@ -48,9 +51,9 @@ IN_IDENTIFIERS = {
     "sharing": ("shared regrets", "*"),
     "guide": ("prior and value", "*"),
     "cell": ("run", "eval/comparison/* eval/contestants/* benchmarks/*"),
-    "inside": ("safe resolve", "spiel_cr/partial/* spiel_cr/players/*"),
-    "beyond": ("unsafe restart", "spiel_cr/partial/* spiel_cr/players/*"),
-    "between": ("reused", "spiel_cr/partial/* spiel_cr/players/*"),
+    "inside": ("safe resolve", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
+    "beyond": ("unsafe restart", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
+    "between": ("reused", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
     "stale": ("fallback", _PLAY),
     "lost": ("uniform", _PLAY),
 }
@@ -62,7 +65,16 @@ EXCEPTIONS = (
         "CHANGELOG.md",
         "it says what things were called before",
     ),
-    ("expansion", "spiel_cr/partial/*", "`expansion_share`: of time, to expand nodes"),
+    (
+        "part",
+        "*resolving/leaves/*",
+        "of what a network learns from",
+    ),
+    (
+        "expansion",
+        "spiel_cr/resolving/partial/*",
+        "`expansion_share`: of time, to expand nodes",
+    ),
 )
 _STAGE = re.compile(r"\b(first|second|third|fourth) stage:", re.IGNORECASE)
 _PIECES = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
@@ -154,5 +166,8 @@ def test_the_search_finds_what_it_should():
     text = "gates_of = Gate(1)  # playouts\n'''Third stage: x'''\nobserved = 1\n"
     always = {("gate", 1), ("playout", 1), ("stage:", 2)}
     assert found_in("game_defs/a.py", text) == always
-    assert found_in("spiel_cr/partial/a.py", text) == {*always, ("observed", 3)}
+    assert found_in("spiel_cr/resolving/partial/a.py", text) == {
+        *always,
+        ("observed", 3),
+    }
     assert found_in("a.md", "An arena, observed.") == {("arena", 1)}

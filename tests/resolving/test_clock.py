@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import solver as solver_module
 from spiel_cr.resolving import clock
+from spiel_cr.solvers.cfr import solver as solver_module
 
 
 class FakeTime:

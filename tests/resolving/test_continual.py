@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.cfr import cfr, config
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
-from spiel_cr.resolving.config import ResolvingConfig
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as config
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -391,4 +392,6 @@ def test_settings_of_a_player_resolve_a_whole_game():
         with pytest.raises(ValueError, match=message):
             continual.resolve("kuhn_poker", wrong)
     with pytest.raises(ValueError, match="gadget='unsafe': in the form of signals"):
-        continual.resolve("kuhn_poker", gadget="unsafe", form="signals")
+        continual.resolve(
+            "kuhn_poker", dataclasses.replace(config, gadget="unsafe"), form="signals"
+        )

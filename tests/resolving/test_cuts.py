@@ -8,19 +8,21 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import cfr, config
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.compilation.fingerprints import fingerprint
-from spiel_cr.lookahead.alike import lay_out_alike
-from spiel_cr.lookahead.exact import ExactValues
-from spiel_cr.lookahead.leaves import parse_leaf
-from spiel_cr.lookahead.network import NetworkValues, known_states
-from spiel_cr.lookahead.set_network import Architecture, initial
+from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.resolving import continual
-from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.leaves.alike import lay_out_alike
+from spiel_cr.resolving.leaves.exact import ExactValues
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.leaves.network_values import NetworkValues, known_states
+from spiel_cr.resolving.leaves.set_network import Architecture, initial
+from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as config
 from tests.support import games
 from tests.support.strategies import everywhere
 
@@ -28,7 +30,7 @@ PLAYERS = (0, 1)
 SOLVER, ITERATIONS = "cfr+", 12
 
 
-class HistoryValues:
+class HistoryValues(ValueFunction):
     """What follows from one utility per history, whatever comes after it.
 
     Linear in the other player's range, so it is a fixed leaf value in another form.
@@ -187,7 +189,7 @@ def test_no_program_is_compiled_under_a_clock(gadget):
         ),
     )
     behaviour = everywhere(resolver)
-    owner = resolver.tree.infosets[0].decisions.owner
+    owner = resolver.decomposition.tree.infosets[0].decisions.owner
     np.testing.assert_allclose(np.bincount(owner[1:], behaviour[1:]), 1, atol=1e-12)
     statistics = resolver.statistics
     assert statistics.programs_compiled == 0

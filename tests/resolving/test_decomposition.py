@@ -8,7 +8,7 @@ import functools
 
 import pytest
 
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.resolving import decomposition
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node

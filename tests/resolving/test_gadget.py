@@ -10,7 +10,7 @@ import pytest
 import scipy.optimize
 from open_spiel.python.algorithms import exploitability
 
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.resolving import decomposition, gadget
 from tests.resolving.test_decomposition import (

@@ -9,13 +9,14 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
-from spiel_cr.policies.leaf_values import PolicyValue
+from spiel_cr.policies.leaf_functions import LeafValue
+from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue
 from spiel_cr.resolving import decomposition, gadget
-from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
@@ -138,13 +139,13 @@ def by_history(name, seed=5):
     return np.random.default_rng(seed).normal(size=len(compiled(name).histories))
 
 
-class Table:
+class Table(HistoryValues):
     """A user's own leaf value; remembers what it was asked."""
 
     def __init__(self, values):
         self.values, self.asked = values, []
 
-    def __call__(self, tree, histories):
+    def __call__(self, tree, histories, player=0):
         self.asked.append(histories)
         return self.values[histories]
 
@@ -239,7 +240,7 @@ def test_bad_depths_and_values_are_refused():
         look_ahead(d, 1, 0, PolicyValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
         with pytest.raises(ValueError, match="leaf value gave an array of shape"):
-            look_ahead(d, 1, 1, bad)
+            look_ahead(d, 1, 1, LeafValue(bad, "histories"))
 
 
 def test_a_depth_limited_player_uses_the_leaf_value():

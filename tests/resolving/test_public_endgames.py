@@ -5,15 +5,14 @@ import pytest
 
 import game_defs  # noqa: F401
 import spiel_cr
-from spiel_cr import gameshrink
-from spiel_cr.abstraction import buckets
+from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import FileInUseError
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import public_endgames
-from spiel_cr.signals import public_nodes
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.loading import signal_game
 
 SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 
@@ -35,7 +34,7 @@ def test_safe_endgames_never_lose_and_beliefs_do():
     method = "potential-aware(distance=earth-movers)"
     partition = buckets.abstract(game, (3, 5, 10), method).partition
     smaller = gameshrink.coarsen(game, partition)
-    average = spiel_cr.solve(smaller, "cfr+", iterations=300).average
+    average = spiel_cr.solve(smaller, "cfr+", 300).average
     lifted = gameshrink.lift(game, partition, average)
     before = best_values(game, lifted)
     safe = public_endgames.solve_endgames(game, lifted, iterations=100)
@@ -64,7 +63,7 @@ def test_safe_endgames_need_not_beat_unsafe_ones():
         labels.append(own)
     partition = gameshrink.Partition(labels)
     smaller = gameshrink.coarsen(game, partition)
-    average = spiel_cr.solve(smaller, "cfr+", iterations=300).average
+    average = spiel_cr.solve(smaller, "cfr+", 300).average
     lifted = gameshrink.lift(game, partition, average)
     before = best_values(game, lifted)
     safe, unsafe = (

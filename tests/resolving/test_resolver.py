@@ -11,15 +11,15 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import cfr
-from spiel_cr.cfr import config as algorithm
-from spiel_cr.compilation import compiler
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import continual, decomposition
-from spiel_cr.resolving.config import ResolvingConfig
 from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as algorithm
 from tests.support import games, made_games
 from tests.support.strategies import everywhere
 
@@ -29,7 +29,6 @@ SEATS = [
     *[(name, p) for name in ("kuhn", "leduc7", "goofspiel4") for p in PLAYERS],
     ("by turns", 1),
 ]
-every_seat = pytest.mark.parametrize(("name", "player"), SEATS)
 LAYERED = [("leduc7", 1), ("goofspiel4", 1)]
 # They compile for long; kuhn and leduc7, from one seat, stay quick.
 LONG_SEATS = [("leduc7", 0), *(("goofspiel4", p) for p in PLAYERS)]
@@ -116,7 +115,7 @@ def test_the_same_strategy_as_the_forests(name, player, solver):
 def test_the_order_of_questions_does_not_matter(name, player):
     """A match may begin in the middle: what is above is resolved on the way."""
     resolver = resolver_of(name, player)
-    infosets = len(resolver.tree.infosets[player])
+    infosets = len(resolver.decomposition.tree.infosets[player])
     backwards = everywhere(resolver, order=range(infosets - 1, -1, -1))
     np.testing.assert_allclose(backwards, behaviour_of(name, player), atol=1e-12)
     # From the first question deep down, the whole way is solved.
@@ -133,7 +132,7 @@ def test_one_solve_for_several_turns_of_one_subgame():
     """A second move in a row belongs to the layer of the first."""
     resolver = resolver_of("by turns", 1)
     d = resolver.decomposition
-    decisions = resolver.tree.infosets[1].decisions
+    decisions = resolver.decomposition.tree.infosets[1].decisions
     again = np.flatnonzero(~d.opens & (d.own_layer > 1))
     assert len(again)
     for infoset in again:
@@ -160,7 +159,7 @@ def test_statistics_count_moves_solves_and_iterations():
     subgames = len(
         set(resolver.decomposition.own_subgame[resolver.decomposition.own_layer == 2])
     )
-    assert resolver.statistics.moves == len(resolver.tree.infosets[1])
+    assert resolver.statistics.moves == len(resolver.decomposition.tree.infosets[1])
     assert resolver.statistics.solves == subgames
     assert resolver.statistics.iterations == 7 * subgames
     assert resolver.statistics.max_ms > 0 and resolver.statistics.late_moves == 0
@@ -175,7 +174,10 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
     """Warm after construction, whatever subgame comes: one shape for each layer."""
     resolver = resolver_of(name, player, gadget=kind)
     before = resolver.statistics.solves
-    check_distributions(resolver.tree.infosets[player].decisions, everywhere(resolver))
+    check_distributions(
+        resolver.decomposition.tree.infosets[player].decisions,
+        everywhere(resolver),
+    )
     assert resolver.statistics.solves - before > 10
     assert resolver.statistics.programs_compiled == 0
 
@@ -183,7 +185,7 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
 def test_programs_that_are_compiled_in_a_match_are_counted():
     """What the test above rests on; an algorithm that nothing was warmed up for."""
     resolver = Resolver(compiled("kuhn"), 0, ResolvingConfig(FAST, 20))
-    resolver._solver = algorithm.parse_any("dcfr(alpha=1.25)")
+    resolver.subgames._algorithm = algorithm.parse_any("dcfr(alpha=1.25)")
     everywhere(resolver)
     assert resolver.statistics.programs_compiled == 1
 
@@ -212,22 +214,22 @@ def test_a_valid_strategy_wherever_the_match_goes(name, player, kind):
     average never goes.
     """
     resolver = resolver_of(name, player, gadget=kind)
-    decisions = resolver.tree.infosets[player].decisions
+    decisions = resolver.decomposition.tree.infosets[player].decisions
     match = resolver.match()
     top = resolver.decomposition.own_layer == 1
-    match.behaviour[np.isin(decisions.owner, np.flatnonzero(top))] = 0
-    match.behaviour[decisions.first_sequence[top]] = 1
-    match.opponent_reach[::2] = 0
-    reach = conversions.reach_from_behaviour(decisions, match.behaviour)
+    match.memory.behaviour[np.isin(decisions.owner, np.flatnonzero(top))] = 0
+    match.memory.behaviour[decisions.first_sequence[top]] = 1
+    match.memory.opponent_reach[::2] = 0
+    reach = conversions.reach_from_behaviour(decisions, match.memory.behaviour)
     assert (reach == 0).any()
     with np.errstate(divide="raise", invalid="raise", over="raise"):
         behaviour = everywhere(resolver, match)
     check_distributions(decisions, behaviour)
-    check_distributions(decisions, match.behaviour)
-    assert np.isfinite(match.opponent_values).all()
-    assert np.isfinite(match.opponent_reach).all()
+    check_distributions(decisions, match.memory.behaviour)
+    assert np.isfinite(match.memory.opponent_values).all()
+    assert np.isfinite(match.memory.opponent_reach).all()
     # Nothing leaks into the next match.
-    assert not np.array_equal(resolver.match().behaviour, match.behaviour)
+    assert not np.array_equal(resolver.match().memory.behaviour, match.memory.behaviour)
 
 
 # The gadget and its values matter. All bounds are two to ten times what was measured.
@@ -260,21 +262,6 @@ def test_either_of_the_opponents_values_will_do(values):
     assert -1e-9 <= loss("goofspiel4", 1, values=values, iterations=300) < 1e-8
 
 
-@pytest.mark.slow
-def test_subgames_by_sequences_are_coarser_and_work():
-    """Measured 4e-10."""
-    name = "goofspiel4"
-    assert -1e-9 <= loss(name, 0, subgames="sequences", iterations=300) < 1e-8
-    fine, rough = (
-        resolver_of(name, 0, subgames=kind, iterations=300).decomposition
-        for kind in ("observations", "sequences")
-    )
-    assert rough.own_subgame.max() < fine.own_subgame.max()
-    assert rough.num_layers == fine.num_layers
-    # The game that it was given is as before.
-    assert compiled(name).histories.observations is not None
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -287,7 +274,6 @@ def test_subgames_by_sequences_are_coarser_and_work():
         ({"move_ms": float("nan")}, "move_ms=nan"),
         ({"init_ms": -1}, "init_ms=-1 must be finite and above 0"),
         ({"gadget": "safe"}, "gadget='safe' must be one of cfrd, maxmargin, unsafe"),
-        ({"subgames": "all"}, "subgames='all' must be one of observations, sequences"),
         ({"values": "last"}, "values='last' must be one of iterates, best_response"),
         ({"solver": "cfr++"}, "no algorithm 'cfr\\+\\+'"),
         ({"solver": "cfr+(speed=2)"}, "unknown parameter 'speed'"),

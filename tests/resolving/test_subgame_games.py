@@ -10,13 +10,14 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import cfr, config
-from spiel_cr.compilation import compiler
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer, best_response_values
-from spiel_cr.sequence_form import layout
-from spiel_cr.sequence_form.decisions import Payoffs
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as config
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.strategies import random_behaviours

@@ -13,10 +13,10 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.cfr import config as algorithm
 from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
 from spiel_cr.resolving.subgame_games import Layer, Subgame
+from spiel_cr.solvers.cfr import cfr_config as algorithm
 from tests.support import games
 
 PLAYERS = (0, 1)
@@ -126,8 +126,9 @@ def sampled(made, baseline, player, points, rng):
     draws = np.array(list(grid)).T
     with precision(DOUBLE):
         state = subgame_sampling.init(made.tree, groups, config, seed=0)
-        learned = rng.normal(size=state.baseline.shape)
-        state = state._replace(baseline=learned)
+        if state.baseline is not None:
+            learned = rng.normal(size=state.baseline.shape)
+            state = state._replace(baseline=learned)
         arrays = (made.tree, state, made.strategy, draws, player)
         found = sample(*jax.device_put(arrays), config)
         values = np.asarray(found.values).reshape(made.strategy.shape)

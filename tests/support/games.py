@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.compilation.compiler import compile_game
-from spiel_cr.compilation.tree import CompiledGame
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
 
 
 class Case(NamedTuple):

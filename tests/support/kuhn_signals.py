@@ -5,9 +5,9 @@ import functools
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.tree import TERMINAL
-from spiel_cr.sequence_form.decisions import Payoffs
-from spiel_cr.signals.game import Betting, SignalGame, SparseKernel, Terms
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.signals.game import Betting, SignalGame, SparseKernel, Terms
 
 PASS, BET = 0, 1
 # Parent, action, player; then chips that are won, and by whom (-1: a showdown).

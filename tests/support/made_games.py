@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.tree import CompiledGame, assemble
+from spiel_cr.games.tree.tree import CompiledGame, assemble
 
 Path = tuple[int, ...]
 

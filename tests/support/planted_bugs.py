@@ -28,17 +28,17 @@ class Bug(NamedTuple):
 
 BUGS = (
     Bug(
-        "spiel_cr/sequence_form/treeplex.py",
+        "spiel_cr/games/sequence_form/treeplex.py",
         "return vector.at[self.starts].add(values)",
         "return vector.at[self.starts].set(values)",
-        "tests/cfr",
+        "tests/solvers/cfr",
         "of several infosets below an action only one counts",
     ),
     Bug(
-        "spiel_cr/compilation/state_walk.py",
+        "spiel_cr/games/tree/state_walk.py",
         "act, chance * p, depth + 1",
         "act, p, depth + 1",
-        "tests/compilation",
+        "tests/games/tree",
         "chance forgets its earlier moves",
     ),
     Bug(
@@ -49,24 +49,24 @@ BUGS = (
         "repeated indices are added once",
     ),
     Bug(
-        "spiel_cr/cfr/regret_matching.py",
+        "spiel_cr/solvers/cfr/regret_matching.py",
         "predicted = regrets + instantaneous",
         "predicted = regrets",
-        "tests/cfr",
+        "tests/solvers/cfr",
         "predictive CFR+ does not predict",
     ),
     Bug(
-        "spiel_cr/mccfr/trajectories.py",
-        "excess = (estimate - base) / visit.rho",
-        "excess = estimate / visit.rho",
-        "tests/mccfr",
+        "spiel_cr/solvers/mccfr/trajectories.py",
+        "excess = (rising.estimate - base) / visit.rho",
+        "excess = rising.estimate / visit.rho",
+        "tests/solvers/mccfr",
         "the control variate is not subtracted",
     ),
     Bug(
-        "spiel_cr/solving/checkpoint.py",
+        "spiel_cr/solvers/checkpoint.py",
         "self.curve[:] = curve",
         "self.curve[:] = []",
-        "tests/solving",
+        "tests/solvers",
         "a resumed run loses its curve so far",
     ),
     Bug(
@@ -77,17 +77,17 @@ BUGS = (
         "terminating pays the wrong player",
     ),
     Bug(
-        "spiel_cr/partial/particle_belief.py",
+        "spiel_cr/resolving/partial/particle_belief.py",
         "belief.weights[parents] * odds",
         "belief.weights[parents]",
-        "tests/partial",
+        "tests/resolving/partial",
         "beliefs forget how players play",
     ),
     Bug(
-        "spiel_cr/responses/ismcts_kernel.py",
+        "spiel_cr/judging/responses/ismcts_kernel.py",
         "arrived = reached - table.begun[begin:end]",
         "arrived = reached",
-        "tests/responses",
+        "tests/judging/responses",
         "simulations that began at an infoset count above it",
     ),
     Bug(
@@ -98,10 +98,10 @@ BUGS = (
         "all bots draw alike",
     ),
     Bug(
-        "eval/common/statistics.py",
-        "(1 + CONFIDENCE) / 2",
-        "CONFIDENCE",
-        "tests/eval",
+        "spiel_cr/common/statistics.py",
+        "float(special.stdtrit(count - 1, (1 + CONFIDENCE) / 2)) * error",
+        "float(special.stdtrit(count - 1, CONFIDENCE)) * error",
+        "tests/common",
         "intervals are one-sided",
     ),
     Bug(

@@ -7,8 +7,8 @@ the player who acts, its actions in ascending order.
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.tree import TERMINAL
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.signals.game import SignalGame
 
 Policy = dict[int, np.ndarray]
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from spiel_cr.cfr import cfr, config
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr import cfr_config as config
 
 
 def random_behaviours(compiled, seed, *, zeros=False):
@@ -29,7 +30,7 @@ def solver_of(form, name, **options):
 def everywhere(resolver, match=None, order=None):
     """float64 [S], what a resolver plays at all infosets, asked one by one."""
     match = resolver.match() if match is None else match
-    decisions = resolver.tree.infosets[resolver.player].decisions
+    decisions = resolver.decomposition.tree.infosets[resolver.player].decisions
     first = decisions.first_sequence
     behaviour = np.ones(decisions.num_sequences)
     for i in range(len(decisions)) if order is None else order:

@@ -10,11 +10,11 @@ import math
 import numpy as np
 import pyspiel
 
-from spiel_cr.compilation.loading import load_game
-from spiel_cr.uncompiled.rules_source import RulesSource
-from spiel_cr.uncompiled.source import Positions
-from spiel_cr.uncompiled.strategy import TableStrategy
-from spiel_cr.uncompiled.table import Table
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
+from spiel_cr.solvers.mccfr.table.table import Table
 from tests.support import reference, tabled
 
 

@@ -4,15 +4,9 @@ examples:
   spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
       --method win-probability --iterations 500 --save buckets.npz
-  spiel-cr abstract --rounds 1 --budget 20 --iterations 1000 --game \\
-      'universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,'\\
-'firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,'\\
-'raiseSize=10 10 20 20,maxRaises=3 4 4 4)'
 
 With --iterations the game of buckets is solved, and its strategy judged in the whole
-game, where a best response sees its cards. With --rounds the whole game is that of the
-first rounds: limit hold'em, which has too many signals on the turn, is taken before the
-flop (--rounds 1, a minute) or up to it (--rounds 2: 5 GB, several minutes).
+game, where a best response sees its cards.
 """
 
 import argparse
@@ -23,18 +17,16 @@ from typing import Any
 import numpy as np
 
 import spiel_cr
-from spiel_cr import gameshrink
-from spiel_cr.abstraction import board_responses, buckets, files
-from spiel_cr.abstraction.first_phase import first_rounds
+from spiel_cr.abstraction import buckets, files, gameshrink
 from spiel_cr.abstraction.methods import METHODS, parse_method
-from spiel_cr.cfr.config import parse_algorithm
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_iterations, check_whole
-from spiel_cr.compilation.loading import load_game
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.signals.finding import find_signals
-from spiel_cr.signals.form import form_of
-from spiel_cr.signals.game import SignalGame
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 from ..command import Commands, add_command, given, option, path_value, writing
 
@@ -43,13 +35,8 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "put a game's signals into buckets, and say what that loses"
     parser = add_command(commands, "abstract", _abstract, text, __doc__)
-    for flag in ("--game", "--memory-limit", "--cache", "--seed"):
+    for flag in ("--game", "--memory-limit", "--seed"):
         option(parser, flag)
-    text = (
-        "take the first rounds alone, as if nobody bet any more after them: hands are "
-        "compared on all cards to come"
-    )
-    option(parser, "--rounds", text, type=int, metavar="N")
     text = "the most buckets of a player in each round, joined by dashes"
     option(parser, "--budget", text, required=True, metavar="N-N-...")
     names = ", ".join(METHODS)
@@ -69,27 +56,15 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
     parse_algorithm(arguments.algorithm)
     if arguments.iterations is not None:
         check_iterations(arguments.iterations, name="--iterations")
-    if arguments.rounds is not None:
-        check_whole(arguments.rounds, "rounds", 1)
-        if len(budget) != arguments.rounds:
-            raise ValueError(
-                f"budget={arguments.budget} has {len(budget)} numbers, and rounds="
-                f"{arguments.rounds}: give one number for each round"
-            )
     game = load_game(arguments.game)
-    limits = given(arguments, "memory_limit", "cache")
-    if arguments.rounds is None:
-        signals = find_signals(game, progress=True, **limits)
-    else:
-        announce("comparing hands on all cards to come")
-        signals = first_rounds(game, arguments.rounds, progress=True, **limits)
+    limits = given(arguments, "memory_limit")
+    signals = signal_game(game, progress=True, **limits)
     buckets.check_budget(signals, budget)
     announce("putting signals into buckets")
     started = time.perf_counter()
     found = buckets.abstract(signals, budget, method, seed=arguments.seed)
     row: dict[str, Any] = {
         "game": str(game),
-        "rounds": arguments.rounds,
         "budget": list(budget),
         "method": dataclasses.asdict(method),
         "seconds": time.perf_counter() - started,
@@ -97,10 +72,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
         "buckets": [found.partition.num_classes(player) for player in range(2)],
         "costs": found.costs,
     }
-    alone = {None: "", 1: "the first round of "}.get(
-        arguments.rounds, f"the first {arguments.rounds} rounds of "
-    )
-    print(f"{alone}{game}, by {arguments.method}")
+    print(f"{game}, by {arguments.method}")
     for r, counts in enumerate(zip(*row["signals"], strict=True)):
         kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
         all_of = " / ".join(f"{count:,}" for count in counts)
@@ -127,28 +99,18 @@ def _solved(
     result = spiel_cr.solve(
         gameshrink.coarsen(signals, partition),
         arguments.algorithm,
-        iterations=arguments.iterations,
-        memory_limit=arguments.memory_limit,
+        arguments.iterations,
+        layout=spiel_cr.Layout(memory_limit=arguments.memory_limit),
         progress=True,
     )
     announce("judging in the whole game")
     low, high = result.value_bounds()
+    lifted = gameshrink.lift(signals, partition, result.laid_out()[1])
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,
-        "nash_conv": lifted_nash_conv(signals, partition, result.average),
+        "nash_conv": whole_nash_conv(signals, lifted),
     }
-
-
-def lifted_nash_conv(
-    signals: SignalGame,
-    partition: gameshrink.Partition,
-    average: tuple[np.ndarray, np.ndarray],
-) -> float:
-    """Exact NashConv in the whole game of a strategy of the game of buckets."""
-    if board_responses.by_boards(signals):
-        return board_responses.nash_conv(signals, partition, average, progress=True)
-    return whole_nash_conv(signals, gameshrink.lift(signals, partition, average))
 
 
 def whole_nash_conv(

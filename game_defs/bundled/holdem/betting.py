@@ -18,9 +18,6 @@ from game_defs.bundled.holdem.rules import Rules
 # Each of them costs a solver some numbers for each of a thousand hands.
 MAX_NODES = 50_000
 
-# OpenSpiel's action that checks or calls.
-_CALL = 1
-
 
 class PublicTree(NamedTuple):
     """Public nodes P, the root first; each one's children in order of actions.
@@ -30,11 +27,8 @@ class PublicTree(NamedTuple):
       parent: int32 [P], the node above; -1 at the root.
       action: int32 [P], OpenSpiel's action that leads here; -1 at the root.
       round: int8 [P], 0, or 1 after public cards that were dealt after bets. An end is
-        in the round of the last bet, even if cards are dealt after it. Where the last
-        round that is kept is over there is an end, too: a showdown for what is in the
-        pot.
-      dealt: int8 [P], public cards of the kept rounds that were dealt since the start;
-        at ends, too.
+        in the round of the last bet, even if cards are dealt after it.
+      dealt: int8 [P], public cards that were dealt since the start; at ends, too.
       stake: float64 [P], at ends: player 0's returns if it wins the showdown, or if
         somebody folded; else 0.
       showdown: bool [P].
@@ -84,8 +78,6 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
         dealt = 0
         for state, cards in zip(states, deals, strict=True):
             dealt = _deal_board(state, rules, cards)
-            if state.is_chance_node():  # after the last round that is kept, or all-in
-                _check_down(state, cards, dealt)
         player = states[0].current_player()
         end = player == base.TERMINAL
         round = last_round if end else int(rules.late and dealt > 0)
@@ -130,24 +122,13 @@ def decode(rules: Rules, code: int) -> list[int]:
 
 
 def _deal_board(state: pyspiel.State, rules: Rules, deal: Deal) -> int:
-    """Deals public cards that the kept rounds know; how many there are."""
+    """Deals public cards as long as the state asks for them; how many there are."""
     dealt = sum(1 for step in state.full_history() if step.player == base.CHANCE)
     dealt -= 1 if rules.reaches is not None else base.NUM_PLAYERS * rules.hole
-    most = rules.deal if rules.later else len(deal.board)
-    while state.is_chance_node() and dealt < most:
+    while state.is_chance_node():
         state.apply_action(deal.board[dealt])
         dealt += 1
     return dealt
-
-
-def _check_down(state: pyspiel.State, deal: Deal, dealt: int) -> None:
-    """Plays on to the end: nobody bets any more."""
-    while not state.is_terminal():
-        if state.is_chance_node():
-            state.apply_action(deal.board[dealt])
-            dealt += 1
-        else:
-            state.apply_action(_CALL)
 
 
 def _paid(states: list[pyspiel.State]) -> tuple[float, bool]:

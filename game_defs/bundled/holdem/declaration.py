@@ -1,7 +1,7 @@
 """Declares a `universal_poker` as a signal game: betting, signals, kernels, payoffs.
 
-The classes have the fields of those in `spiel_cr.signals.game`, which turns them into
-its own; this package does not know it.
+The classes have the fields of those in `spiel_cr.games.signals.game`, which turns them
+into its own; this package does not know it.
 """
 
 from typing import NamedTuple
@@ -14,12 +14,8 @@ from game_defs.bundled.holdem import signals as dealing
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.betting import Deal, PublicTree
 from game_defs.bundled.holdem.reader import HandReader
-from game_defs.bundled.holdem.rollouts import Rollouts
 from game_defs.bundled.holdem.rules import rules_of
 from game_defs.bundled.holdem.signals import Boards, Deals, Signals
-
-# As many deals are drawn in search of one that is no tie.
-_DRAWS = 10_000
 
 
 class Hands(NamedTuple):
@@ -57,24 +53,6 @@ class Kernel(NamedTuple):
     showdown: bool
 
 
-class RolloutKernel(NamedTuple):
-    """How hands compare on all cards to come.
-
-    Attributes:
-      round: whose signals.
-      shape: how many signals the players have.
-      rollouts: the boards of the last round, hands on them and cards to come.
-      above: int32 [n], for each signal of the last round that of `round` behind it.
-      showdown: strengths count; else only who can hold what.
-    """
-
-    round: int
-    shape: tuple[int, int]
-    rollouts: Rollouts
-    above: np.ndarray
-    showdown: bool
-
-
 class Terms(NamedTuple):
     """What is paid at ends: player 0 gets stake times kernel.
 
@@ -102,32 +80,29 @@ class Declaration(NamedTuple):
 
     betting: PublicTree
     parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
-    kernels: tuple[Kernel | RolloutKernel, ...]
+    kernels: tuple[Kernel, ...]
     terms: Terms
     reader: HandReader
 
 
 def signals_of_universal_poker(
-    game: pyspiel.Game, *, suits: bool = True, rounds: int | None = None
+    game: pyspiel.Game, *, suits: bool = True
 ) -> Declaration:
     """Declares a game with two players and at most one deal of public cards to come.
 
     Args:
       game: a `universal_poker`.
-      rounds: only the first rounds of bets, which may have one deal of public cards
-        among them. Then nobody bets any more: hands are compared on all cards to come.
-        None: all rounds.
       suits: treat signals that only differ by suits that are alike as one. Without it
         the game is the same and larger; it is there for comparison.
 
     Raises:
       ValueError: the game has another shape, or is too large; says what to do.
     """
-    rules = rules_of(game, rounds)
+    rules = rules_of(game)
     deals = Deals(rules, suits=suits)
     none, last = deals.boards(0), deals.boards(rules.deal)
     seen = [none, last] if rules.late and rules.deal else [last]
-    rounds_of = [
+    rounds = [
         tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
     ]
     tree = public_tree.play(game, rules, _decisive(deals, last))
@@ -137,25 +112,16 @@ def signals_of_universal_poker(
         axis=0,
         return_inverse=True,
     )
-    parents = dealing.parents_of(rounds_of[0]), dealing.parents_of(rounds_of[1])
-    kernels: list[Kernel | RolloutKernel] = []
+    kernels = []
     for round, showdown in kinds.tolist():
-        if rules.later:
-            rollouts = Rollouts(deals, last, rounds_of[0][-1])
-            above = np.arange(len(parents[0][-1]), dtype=np.int32)
-            above = above if round == len(seen) - 1 else parents[0][-1]
-            count = len(parents[0][round])
-            kernels.append(
-                RolloutKernel(round, (count, count), rollouts, above, bool(showdown))
-            )
-            continue
-        known = [own[round] for own in rounds_of]
+        known = [own[round] for own in rounds]
         boards = last if showdown else seen[round]
         kernels.append(_kernel(deals, round, known, boards, bool(showdown)))
     terms = Terms(
         ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
     )
-    reader = HandReader(deals, seen, rounds_of)
+    parents = dealing.parents_of(rounds[0]), dealing.parents_of(rounds[1])
+    reader = HandReader(deals, seen, rounds)
     return Declaration(tree, parents, tuple(kernels), terms, reader)
 
 
@@ -174,8 +140,6 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
 
 def _decisive(deals: Deals, boards: Boards) -> Deal:
     """A deal that player 0 wins, or any deal if every showdown is a tie."""
-    if deals.rules.later:
-        return _drawn(deals)
     tie = None
     for board in range(len(boards.canonical)):
         public = boards.every.cards[boards.canonical[board]]
@@ -195,30 +159,6 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
     if tie is None:
         raise ValueError("numRanks and numSuits: too few cards for a deal")
     return tie
-
-
-def _drawn(deals: Deals) -> Deal:
-    """The same where cards come later: the first of some drawn deals that is won."""
-    rules, rng = deals.rules, np.random.default_rng(0)
-    deck = rules.deck
-    left = np.array([card for card in range(len(deck)) if card not in rules.board])
-    size, hole = rules.deal + rules.later, rules.hole
-    if size + 2 * hole > len(left):
-        raise ValueError("numRanks and numSuits: too few cards for a deal")
-    for _ in range(_DRAWS):
-        cards = rng.permutation(left)[: 2 * hole + size]
-        hands, board = cards[: 2 * hole].reshape(2, hole), cards[2 * hole :]
-        public = [*rules.board, *board.tolist()]
-        found = strengths.strengths(
-            strengths.suit_masks(
-                np.array([[*h, *public] for h in hands]), deck.num_suits
-            )
-        )
-        if found[0] < found[1]:
-            hands = hands[::-1]
-        if found[0] != found[1]:
-            break
-    return Deal((hands[0].tolist(), hands[1].tolist()), board.tolist())
 
 
 def _kernel(

@@ -52,13 +52,7 @@ class HandReader:
           ValueError: the deal has probability 0.
         """
         late = len(self._boards) - 1
-        deal = self._deals.rules.deal
-        if self._deals.rules.later and len(public) > deal:
-            raise ValueError(
-                f"{len(public)} public cards: only the rounds with up to {deal} of them"
-                " are kept"
-            )
-        round = late if len(public) == deal else 0
+        round = late if len(public) == self._deals.rules.deal else 0
         boards, signals = self._boards[round], self._signals[player][round]
         size = boards.every.cards.shape[1]
         which = boards.every.find(np.array([public[:size]], np.int64))[0]

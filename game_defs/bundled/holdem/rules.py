@@ -1,6 +1,5 @@
 """The parameters of a `universal_poker`, and whether it is a signal game."""
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -23,8 +22,6 @@ class Rules(NamedTuple):
       late: they are dealt after bets; else before.
       reaches: float64 [2, n], how likely each player is to hold each hand, in the order
         of `cards.Sets`; None: all hands are equally likely.
-      later: how many public cards are dealt after the last round that is kept, where
-        hands are compared as if nobody bet any more; 0: all rounds are kept.
     """
 
     deck: Deck
@@ -33,16 +30,10 @@ class Rules(NamedTuple):
     deal: int
     late: bool
     reaches: np.ndarray | None
-    later: int = 0
 
 
-def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
+def rules_of(game: pyspiel.Game) -> Rules:
     """Reads them off the parameters.
-
-    Args:
-      game: a `universal_poker`.
-      rounds: keep the first rounds only; a round ends where public cards are dealt.
-        None: all.
 
     Raises:
       ValueError: this is no signal game, or not one that is supported; says why.
@@ -62,22 +53,6 @@ def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
     board = tuple(deck.cards(given["boardCards"]))
     deals = _deals(given, len(board))
     late = [cards for cards in deals[1:] if cards]
-    later = 0
-    if rounds is not None:
-        if not 1 <= rounds <= 1 + len(late):
-            raise ValueError(
-                f"rounds={rounds}: this game has {1 + len(late)} rounds, each of which "
-                f"ends where public cards are dealt; give a number up to that"
-            )
-        late, later = late[: rounds - 1], sum(late[rounds - 1 :])
-        if len(late) + (deals[0] > 0) > 1:
-            dealt = [hole, *(cards for cards in (deals[0], *late) if cards)]
-            many = _num_signals(deck, len(board), dealt)
-            raise ValueError(
-                f"rounds={rounds}: public cards would be dealt in several of them, with"
-                f" about {many:.1e} signals per player;"
-                " one such deal at most is supported. Take fewer rounds"
-            )
     if len(late) + (deals[0] > 0) > 1:
         shown = len(board) + deals[0]
         raise ValueError(
@@ -86,32 +61,10 @@ def rules_of(game: pyspiel.Game, rounds: int | None = None) -> Rules:
             f" {', '.join(map(str, late))}): OpenSpiel's information states do not say"
             " which of them came first, and all of hold'em is too large. Take a"
             " subgame with at most one deal to come, such as a turn or a river: give"
-            " potSize and boardCards; or the first rounds alone, with one deal at most"
-            " (spiel-cr abstract --rounds)"
+            " potSize and boardCards"
         )
     reaches = _reaches(given["handReaches"], deck, hole)
-    if later and reaches is not None:
-        raise ValueError(
-            "handReaches: the first rounds alone are taken where all hands are equally"
-            " likely; leave handReaches out"
-        )
-    deal = deals[0] or sum(late)
-    return Rules(deck, hole, board, deal, not deals[0], reaches, later)
-
-
-def _num_signals(deck: Deck, shown: int, dealt: list[int]) -> float:
-    """About how many a player has in the last round, up to suits.
-
-    Args:
-      deck: all cards.
-      shown: public cards that lie there.
-      dealt: private cards, and public ones by deal.
-    """
-    left, signals = len(deck) - shown, 1.0
-    for cards in dealt:
-        signals *= math.comb(left, cards)
-        left -= cards
-    return signals / (1 if shown else math.factorial(deck.num_suits))
+    return Rules(deck, hole, board, deals[0] or sum(late), not deals[0], reaches)
 
 
 def _deals(given: dict, shown: int) -> list[int]:

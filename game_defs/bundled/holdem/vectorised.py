@@ -5,13 +5,12 @@ were dealt. The tree is read off OpenSpiel's states, see `betting`.
 """
 
 import functools
-from typing import NamedTuple
 
 import numpy as np
 import pyspiel
 
 from game_defs import base
-from game_defs.bundled.holdem import betting, equities, strengths
+from game_defs.bundled.holdem import betting, strengths
 from game_defs.bundled.holdem.betting import Deal, PublicTree
 from game_defs.bundled.holdem.cards import Deck
 from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
@@ -82,25 +81,6 @@ def _deal(rules: Rules) -> Deal:
             break
         random.shuffle(cards)
     return Deal(hands, board)
-
-
-class Bets(NamedTuple):
-    """All that the players can do, node by node; the first node is the root.
-
-    Attributes:
-      player: int64 [P], who acts: 0, 1 or TERMINAL.
-      below: int64 [P, A], the node after each action; -1: it is not legal.
-      cards: int64 [P], how many cards were dealt when its player acts.
-      stake: float64 [P], player 0's return at ends: if it wins the showdown, or if
-        somebody folded; else 0.
-      showdown: bool [P], ends where hands are compared.
-    """
-
-    player: np.ndarray
-    below: np.ndarray
-    cards: np.ndarray
-    stake: np.ndarray
-    showdown: np.ndarray
 
 
 class VectorisedLimitPoker:
@@ -202,57 +182,6 @@ class VectorisedLimitPoker:
             strong = strengths.strengths(strengths.split(held))
             won[shown] *= np.sign(strong[:, 0] - strong[:, 1])
         return won
-
-    @property
-    def bets(self) -> Bets:
-        """All bets, which do not depend on cards; see `root_responses.backward`."""
-        arrays = self._player, self._below, self._cards, self._stake, self._showdown
-        return Bets(*arrays)
-
-    def nodes(self, states: np.ndarray) -> np.ndarray:
-        """Returns int64 [n], the nodes of `bets`."""
-        return states[:, _NODE]
-
-    def deals(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """Returns int64 [count, C], cards in the order in which chance deals them.
-
-        Args:
-          count: of deals.
-          random: consumed.
-        """
-        most = int(self._cards.max())
-        order = np.tile(np.arange(len(self._bits)), (count, 1))
-        return random.permuted(order, axis=1)[:, :most]
-
-    def states_at(self, node: int, cards: np.ndarray) -> np.ndarray:
-        """Returns the states [n, 5] at a node of `bets`, after deals int64 [n, C]."""
-        states = np.zeros((len(cards), _COLUMNS), np.int64)
-        dealt, hole = int(self._cards[node]), self._hole
-        states[:, _NODE], states[:, _DEALT] = node, dealt
-        bits = self._bits[cards]
-        for player in range(base.NUM_PLAYERS):
-            hand = bits[:, player * hole : (player + 1) * hole]
-            states[:, _HANDS + player] = hand.sum(axis=1)
-        states[:, _BOARD] = bits[:, base.NUM_PLAYERS * hole : dealt].sum(axis=1)
-        return states
-
-    def hand_strength(
-        self, states: np.ndarray, player: int, random: np.random.Generator
-    ) -> np.ndarray:
-        """Returns float64 [n, 2], by samples; the other player's cards do not count.
-
-        A player's chance to win a showdown against a random hand, plus half of that to
-        tie; and its variance over the public cards to come.
-
-        Args:
-          states: decisions of either player.
-          player: whose hands.
-          random: consumed.
-        """
-        to_come = int(self._cards.max()) - states[:, _DEALT]
-        own, board = states[:, _HANDS + player], states[:, _BOARD]
-        given = own, board, to_come, self._bits, self._hole
-        return equities.equities(*given, random)
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int64 [n, 3]: the bets, own cards, and the board."""

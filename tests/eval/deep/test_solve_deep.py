@@ -45,9 +45,9 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
     ("words", "said"),
     [
         (("--algorithm", "sd-cfr(x=1)"), "unknown parameter 'x'"),
-        (("--dtype", "float32"), "--dtype float32: algorithm='sd-cfr' trains"),
-        (("--workers", "2"), "--workers 2: algorithm='sd-cfr'"),
-        (("--imperfect-recall",), "--imperfect-recall: algorithm='sd-cfr'"),
+        (("--dtype", "float32"), "dtype='float32': algorithm='sd-cfr' trains"),
+        (("--workers", "2"), "workers=2: algorithm='sd-cfr'"),
+        (("--imperfect-recall",), "imperfect_recall=True: algorithm='sd-cfr'"),
         (("--form", "signals"), "--form signals"),
         (("--plot", "x.png"), "--plot needs points"),
         (
@@ -89,6 +89,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(deep_entries.deep_game, "make_deep", refuse)
+    monkeypatch.setattr(deep_entries.making, "networks", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)

@@ -5,8 +5,9 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.players.match import play_match
 from spiel_cr.eval.table import families, review
+from spiel_cr.judging.one_match import play_match
+from spiel_cr.players.bots import PolicyBot
 from tests.support import games
 
 KUHN = "kuhn_poker"
@@ -86,7 +87,7 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
     tree = games.compiled("kuhn")
     solved = spiel_cr.solve(tree, "cfr+", 3)
     policy = solved.average_policy()
-    bot = spiel_cr.PolicyBot(1 - person, policy, seed=0)
+    bot = PolicyBot(1 - person, policy, seed=0)
     players = [bot, bot]
     players[person] = Fixed(0, 1) if person == 0 else Fixed(1)
     reviewer = review.Reviewer(tree)

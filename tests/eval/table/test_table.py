@@ -9,6 +9,7 @@ import pytest
 from spiel_cr.eval.cli import play
 from spiel_cr.eval.table import knowledge, server, table
 from spiel_cr.eval.table.series import Series
+from tests.support import tables
 
 KUHN = "kuhn_poker"
 
@@ -44,30 +45,13 @@ class Guest:
 @pytest.fixture
 def guest_of():
     """Lays tables, and clears them away."""
-    laid = []
+    with tables.laying(10) as lay:
 
-    def lay(game, bots, seed=1, **options):
-        series = Series(game, bots, seed=seed, memory_limit="1GB")
-        made = table.Table(series, **options)
-        serving = server.Server(made)
-        threads = [
-            threading.Thread(target=made.run),
-            threading.Thread(target=serving.serve_forever, args=(0.01,)),
-        ]
-        for thread in threads:
-            thread.start()
-        laid.append((made, serving, threads))
-        return Guest(serving), series
+        def sit(game, bots, seed=1, **options):
+            serving, series = lay(game, bots, seed, **options)
+            return Guest(serving), series
 
-    yield lay
-    for made, serving, threads in laid:
-        made.leave()
-        serving.shutdown()
-        serving.server_close()
-        for thread in threads:
-            thread.join(10)
-            assert not thread.is_alive()
-        assert made.error is None
+        yield sit
 
 
 @pytest.fixture(autouse=True)

@@ -1,13 +1,11 @@
 """Whole matches by clicks and by keys, in a real browser, at two widths."""
 
 import random
-import threading
 
 import pytest
 
-from spiel_cr.eval.table import server, table
-from spiel_cr.eval.table.series import Series
-from tests.support import browser
+from spiel_cr.eval.table import table
+from tests.support import browser, tables
 
 _OPEN = "view && ['your turn', 'over', 'failed'].includes(view.phase) && view.phase"
 _BUTTONS = (
@@ -29,28 +27,8 @@ _GAMES = [
 @pytest.fixture
 def laid():
     """Lays a table; clears it away after the test."""
-    cleared = []
-
-    def lay(game, bots):
-        made = table.Table(Series(game, bots, seed=3, memory_limit="1GB"))
-        serving = server.Server(made)
-        threads = [
-            threading.Thread(target=made.run),
-            threading.Thread(target=serving.serve_forever, args=(0.02,)),
-        ]
-        for thread in threads:
-            thread.start()
-        cleared.append((made, serving, threads))
-        return serving
-
-    yield lay
-    for made, serving, threads in cleared:
-        made.leave()
-        serving.shutdown()
-        serving.server_close()
-        for thread in threads:
-            thread.join(60)
-        assert made.error is None
+    with tables.laying(60) as lay:
+        yield lambda game, bots: lay(game, bots, seed=3)[0]
 
 
 def play_by_clicks(page, draw):

@@ -1,0 +1,49 @@
+"""The command of all benchmarks: `python -m benchmarks NAME ...`."""
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+
+from benchmarks.frame import Benchmark
+
+# The module that has each one's `BENCHMARK`, and what it measures.
+NAMES = {
+    "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
+    "sampling": "sampled solvers beside OpenSpiel's",
+    "uncompiled": "sampling of games that are never compiled, beside OpenSpiel's",
+    "first_order": "first-order methods beside CFR and linear programs",
+    "deep": "deep CFR and its successors, and self-play, beside OpenSpiel's",
+    "large": "compiling, solving and memory on games of millions of histories",
+    "signals": "signal games: Rhode Island Hold'em, rivers beside OpenSpiel",
+    "abstraction": "lossy abstraction, and endgames in two phases",
+    "resolving": "resolved strategies: NashConv by iterations a solve",
+    "leaves": "lookaheads that end: what is put there, and its training",
+    "players": "players: NashConv, late answers, matches",
+    "partial": "players of games that are too large to be compiled",
+    "best_response": "best responses that are searched, beside exact ones",
+}
+
+
+def find(name: str) -> Benchmark:
+    """The benchmark of a name, one of `NAMES`."""
+    found: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the benchmark that is named first, with the options after it."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Benchmarks; each has its own options: NAME --help.",
+        epilog="\n".join(f"  {name}: {words}" for name, words in NAMES.items()),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("name", choices=NAMES, metavar="NAME")
+    parser.add_argument("options", nargs=argparse.REMAINDER, help="of the benchmark")
+    given = parser.parse_args(arguments)
+    return find(given.name).main(given.options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,442 @@
+"""Deep CFR and its successors, and self-play, beside OpenSpiel's. See docs/deep.md.
+
+Each run is a process of its own with one thread. Its seconds are those of the
+processor, so that other work on the machine does not count; judging does not, either.
+Nodes are decisions and ends that trajectories visit, episodes are trajectories of both
+players. Games that are never compiled are judged by best responses that are searched in
+both seats: the sum of what they win is a lower bound of NashConv, up to its interval.
+"""
+
+import argparse
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from benchmarks.document import PEAK, Column, over_seeds
+from benchmarks.frame import (
+    Benchmark,
+    Option,
+    Part,
+    Row,
+    Table,
+    one_thread,
+    plan,
+    product,
+)
+from benchmarks.games import string_of
+from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.eval.contestants import registry
+from spiel_cr.eval.contestants.protocol import SteppingAdapter
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.judging.exploiting import measured
+from spiel_cr.judging.root_responses.players import SeenPlayer
+from spiel_cr.judging.root_responses.setting import Setting
+from spiel_cr.judging.root_responses.table_responder import TableResponder
+from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.solvers.deep.averages import ExactAverage
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.infosets import Seen
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SELF_PLAY_PRESETS,
+    parse_self_play,
+)
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay
+from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.traversal import Sampling, Strategy, Task, traverse
+
+ALGORITHMS = tuple(name for name, own in PRESETS.items() if isinstance(own, DeepConfig))
+SELF_PLAY = tuple(SELF_PLAY_PRESETS)
+UNIFORM, OPENSPIEL = "uniform", "openspiel"
+# Points of a run's curve.
+_POINTS = 4
+# A batch of part speed visits so many nodes at least, so that overheads count little.
+_NODES = 20_000
+OPTIONS = {
+    "games": Option(
+        ("leduc", "kuhn", "liars_dice4", "goofspiel4"), "that are compiled"
+    ),
+    "large": Option(
+        ("phantom_ttt", "dark_hex3"), "that are never compiled; also holdem"
+    ),
+    "algorithms": Option(ALGORITHMS, "of part nodes, such as 'sd-cfr(hidden=128)'"),
+    "opponents": Option(
+        (UNIFORM, "vr-deep-dcfr+", "mmd", "ppo"), "of part responses, to be exploited"
+    ),
+    "seeds": Option((0,), "of each run", least=0),
+    "nodes": Option(10_000_000, "of a run, or a tenth as many episodes of vr- presets"),
+    "decisions": Option(10_000_000, "of a run of self-play"),
+    "seconds": Option(60.0, "of the processor, of runs by time and of responses"),
+    "matches": Option(20_000, "that measure a response"),
+}
+
+
+def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row:
+    """A run on a compiled game, which ends before it would go beyond its budget.
+
+    Args:
+      game: OpenSpiel string or short name.
+      algorithm: for `parse_deep`, or "openspiel" for its own Deep CFR in JAX.
+      seed: of everything random.
+      what: of the solver's counts: "nodes" or "episodes"; or "seconds", for which
+        programs are compiled before, and the average is fitted once, within them.
+      most: of it.
+    """
+    one_thread()
+    if algorithm == OPENSPIEL:
+        return _measure_openspiel(game, seed, most)
+    tree = compile_game(string_of(game))
+    if what == "seconds":
+        # Its programs are kept.
+        warm = DeepSolver(tree, algorithm, seed=seed + 1)
+        warm.run(2)
+        warm.average()
+    begun = time.process_time()
+    solver = DeepSolver(tree, algorithm, seed=seed)
+    judging, judged, curve = 0.0, -1, []
+
+    def spent() -> float:
+        if what == "seconds":
+            return time.process_time() - begun - judging
+        return float(getattr(solver, what))
+
+    def judge() -> None:
+        nonlocal judging, judged
+        start, judged = time.process_time(), solver.iterations
+        if what == "seconds":
+            solver.average()
+        seconds = time.process_time() - begun - judging
+        values = {kind: solver.nash_conv(kind) for kind in solver.config.averages}
+        curve.append({"cpu_seconds": seconds, **values})
+        judging += time.process_time() - start
+
+    last = 0.0
+    while solver.iterations < 2 or spent() + last <= most:
+        before = spent()
+        solver.run(1)
+        # The first one may compile, which the later ones do not.
+        last = spent() - before if solver.iterations > 1 else 0.0
+        if spent() > most * (len(curve) + 1) / _POINTS:
+            judge()
+    if judged < solver.iterations:
+        judge()
+    total = sum(solver.seconds_of.values())
+    return {
+        "iterations": solver.iterations,
+        "nodes": solver.nodes,
+        "episodes": solver.episodes,
+        "curve": curve,
+        **curve[-1],
+        "shares": {name: part / total for name, part in solver.seconds_of.items()},
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _measure_openspiel(game: str, seed: int, seconds: float) -> Row:
+    """OpenSpiel's own Deep CFR, in JAX, for so many seconds of the processor.
+
+    Programs are compiled before. The policy network is fitted in the last iteration
+    alone, with as many steps as ours, and that counts.
+    """
+    instance = GameInstance(string_of(game))
+    adapter = registry.find("openspiel-deep-cfr").make(instance, seed)
+    assert isinstance(adapter, SteppingAdapter)
+    solver: Any = adapter.policy()
+    fit, steps = solver._learn_strategy_network, solver._advantage_network_train_steps
+    fits = -(-PRESETS["deep-cfr"].average_steps // steps)
+    begun, iterations = time.process_time(), 1
+    solver._learn_strategy_network = lambda: 0.0
+    while time.process_time() - begun < seconds:
+        adapter.run(1)
+        iterations += 1
+    solver._learn_strategy_network = lambda: [fit() for _ in range(fits)][-1]
+    adapter.run(1)
+    spent = time.process_time() - begun
+    low, high = value_bounds(instance.tree.form, adapter.strategy())
+    return {
+        "iterations": iterations,
+        "cpu_seconds": spent,
+        "network": high - low,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> Row:
+    """A run of self-play on a compiled game, and what its last iterate is worth.
+
+    Args:
+      game: OpenSpiel string or short name.
+      algorithm: a preset of self-play with settings.
+      seed: of the run.
+      decisions: of it, and of its schedule.
+    """
+    one_thread()
+    config = dataclasses.replace(parse_self_play(algorithm), schedule=decisions)
+    solver = SelfPlay(compile_game(string_of(game)), config, seed=seed)
+    curve = []
+    for point in range(1, _POINTS + 1):
+        solver.run_to(decisions * point // _POINTS)
+        curve.append([solver.decisions, solver.nash_conv()])
+    play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
+    return {
+        "curve": curve,
+        "nash_conv": curve[-1][1],
+        "play_seconds": play,
+        "learn_seconds": learn,
+        "decisions_per_second": solver.decisions / play,
+        "gflops": solver.flops / learn / 1e9,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def measure_speed(game: str, scheme: str) -> Row:
+    """Nodes per second of traversals alone, with networks of two layers of 128 units.
+
+    Args:
+      game: OpenSpiel string or short name; played by its rules on arrays.
+      scheme: "external" or "outcome" sampling.
+    """
+    one_thread()
+    text = f"sd-cfr(sampling={scheme},traversals=4,hidden=128,layers=2,steps=5)"
+    source, knowledge = stepped(string_of(game))
+    solver = DeepSolver(source, text, seed=0, knowledge=knowledge)
+    solver.run(1)
+    sampling, count = Sampling(external=scheme == "external"), 4
+
+    def sample(seed: int) -> int:
+        task = Task(
+            solver.source, solver.knowledge, solver.strategy, sampling, seed % 2
+        )
+        return traverse(task, count, np.random.default_rng(seed)).positions
+
+    while sample(0) < _NODES:
+        count *= 2
+    # Programs are compiled for the sizes that are met.
+    sample(1)
+    begun = time.process_time()
+    nodes = sum(sample(seed) for seed in range(2, 6))
+    rate = nodes / (time.process_time() - begun)
+    return {"traversals": count, "rate": rate, "peak_bytes": peak_bytes()}
+
+
+def measure_responses(
+    game: str, algorithm: str, seed: int, nodes: int, seconds: float, matches: int
+) -> Row:
+    """One run on a game that is never compiled, and the responses to it.
+
+    Args:
+      game: OpenSpiel string or short name.
+      algorithm: a preset of deep CFR or self-play with settings, or "uniform".
+      seed: of everything random.
+      nodes: decisions and ends of the matches that it learns from.
+      seconds: of the processor, for each seat's response.
+      matches: to measure a response by.
+    """
+    one_thread()
+    source, knowledge = stepped(string_of(game))
+    begun = time.process_time()
+    strategy, done = _train(source, knowledge, algorithm, seed, nodes)
+    learned = time.process_time() - begun
+    setting = Setting(source, SeenPlayer(knowledge, strategy))
+    found, simulations = [], 0
+    for player in range(2):
+        responder = TableResponder(setting, player, seed=seed + 1)
+        responder.learn(seconds, clock=time.process_time)
+        judged = measured(load_game(string_of(game)), responder, matches, seed + 1)
+        found.append(judged)
+        simulations += judged.simulations
+    return {
+        "done": done,
+        "cpu_seconds": learned,
+        "values": [one.mean for one in found],
+        "simulations": simulations,
+        "bound": sum(one.mean for one in found),
+        "half_width": math.hypot(*(one.half_width or 0.0 for one in found)),
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _train(
+    source: Any, knowledge: Any, algorithm: str, seed: int, nodes: int
+) -> tuple[Strategy, int]:
+    """What an algorithm plays after so many nodes, and how many it took."""
+    if algorithm == UNIFORM:
+        return lambda player, seen: seen.legal / seen.legal.sum(axis=1)[:, None], 0
+    if algorithm.partition("(")[0] in SELF_PLAY_PRESETS:
+        # Its schedules are by decisions, so ends of matches cut them a little short.
+        config = dataclasses.replace(parse_self_play(algorithm), schedule=nodes)
+        player = SelfPlay(source, config, seed=seed, knowledge=knowledge)
+        while player.nodes < nodes:
+            player.run(1)
+        return player.strategy, player.nodes
+    solver = DeepSolver(source, algorithm, seed=seed, knowledge=knowledge)
+    while solver.nodes < nodes:
+        solver.run(1)
+    average = solver.average()
+    assert not isinstance(average, ExactAverage)
+    policy = DeepPolicy(source.game, average)
+    if policy.iterates != (1, 1):
+        raise ValueError(
+            f"algorithm={algorithm!r}: a bank's mixture depends on what was played "
+            f"before; add averaging=network"
+        )
+
+    def strategy(player: int, seen: Seen) -> np.ndarray:
+        found: np.ndarray = policy.strategies(seen.rows, seen.legal, player)[0]
+        return found
+
+    return strategy, solver.nodes
+
+
+def with_exact(algorithm: str) -> str:
+    """An algorithm that keeps the exact average besides its own."""
+    kinds = dict.fromkeys((*parse_deep(algorithm).averages, "exact"))
+    name, _, settings = algorithm.partition("(")
+    given = [setting for setting in settings.removesuffix(")").split(",") if setting]
+    given = [setting for setting in given if not setting.startswith("averaging=")]
+    return f"{name}({','.join([*given, 'averaging=' + '+'.join(kinds)])})"
+
+
+def _plan_nodes(options: argparse.Namespace) -> Iterator[Row]:
+    for row in product(
+        game=options.games, algorithm=options.algorithms, seed=options.seeds
+    ):
+        # Published figures are by nodes or by episodes.
+        what = "episodes" if row["algorithm"].startswith("vr-") else "nodes"
+        most = options.nodes / 10 if what == "episodes" else options.nodes
+        yield {
+            **row,
+            "algorithm": with_exact(row["algorithm"]),
+            "what": what,
+            "most": most,
+        }
+
+
+def _medians(rows: Sequence[Row]) -> list[Row]:
+    return over_seeds(rows, ("game", "algorithm", "what", "most", "decisions"))
+
+
+def _average(kind: str) -> Column:
+    """NashConv of an average, and half of it in thousandths."""
+    return lambda row: f"{row[kind]:.4f} ({500 * row[kind]:.1f})"
+
+
+def _of_seeds(*kinds: str) -> Callable[[Mapping[str, Any]], str]:
+    """NashConv of each seed, of the first kind that there is."""
+
+    def column(row: Mapping[str, Any]) -> str:
+        kind = next(kind for kind in kinds if kind in row)
+        runs = sorted(row["each"], key=lambda run: run["seed"])
+        return ", ".join(f"{run['seed']}: {run[kind]:.4f}" for run in runs)
+
+    return column
+
+
+_WHO: dict[str, Column] = {"game": "{game}", "algorithm": "`{algorithm}`"}
+_RUNS: dict[str, Column] = {
+    **_WHO,
+    "iterations": "{iterations:,.0f}",
+    "nodes": "{nodes:,.0f}",
+    "episodes": "{episodes:,.0f}",
+    "s": "{cpu_seconds:.0f}",
+    "network": _average("network"),
+    "bank": _average("bank"),
+    "exact": _average("exact"),
+    "of the seeds": _of_seeds("exact", "network"),
+    "shares of the time": lambda row: ", ".join(
+        f"{name} {share:.0%}" for name, share in row["shares"].items()
+    ),
+    **PEAK,
+}
+_SELF_PLAY: dict[str, Column] = {
+    **_WHO,
+    "decisions": "{decisions:,.0f}",
+    "NashConv, median": "{nash_conv:.4f}",
+    "of the seeds": _of_seeds("nash_conv"),
+    "play, s": "{play_seconds:.0f}",
+    "learning, s": "{learn_seconds:.0f}",
+    "decisions/s of play": "{decisions_per_second:,.0f}",
+    "GFLOP/s of learning": "{gflops:.0f}",
+    **PEAK,
+}
+_SPEED: dict[str, Column] = {
+    "game": "{game}",
+    "sampling": "{scheme}",
+    "traversals": "{traversals:,}",
+    "nodes/s": "{rate:,.0f}",
+    **PEAK,
+}
+_RESPONSES: dict[str, Column] = {
+    **_WHO,
+    "seed": "{seed}",
+    "nodes": "{done:,}",
+    "s": "{cpu_seconds:.0f}",
+    "simulations": "{simulations:,}",
+    "responses win, seat 0": "{values[0]:+.3f}",
+    "seat 1": "{values[1]:+.3f}",
+    "NashConv at least": "{bound:.3f} ± {half_width:.3f}",
+}
+BENCHMARK = Benchmark(
+    "deep",
+    "Trains deep CFR, its successors and self-play, and judges them.",
+    "deep.md",
+    OPTIONS,
+    {
+        "nodes": Part(
+            measure,
+            _plan_nodes,
+            (
+                Table(
+                    "By nodes or episodes, medians of seeds: NashConv (and half of it "
+                    "in thousandths) of each average.",
+                    _RUNS,
+                    2,
+                    _medians,
+                ),
+            ),
+        ),
+        "seconds": Part(
+            measure,
+            plan(
+                game="games",
+                algorithm=("sd-cfr(averaging=bank+exact)", OPENSPIEL),
+                seed="seeds",
+                what=["seconds"],
+                most="seconds",
+            ),
+            (Table("By seconds of the processor.", _RUNS, 2, _medians),),
+        ),
+        "self-play": Part(
+            measure_self_play,
+            plan(
+                game="games", algorithm=SELF_PLAY, seed="seeds", decisions="decisions"
+            ),
+            (Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
+        ),
+        "speed": Part(
+            measure_speed,
+            plan(game="large", scheme=("external", "outcome")),
+            (Table("Traversals of games that are never compiled.", _SPEED, 2),),
+        ),
+        "responses": Part(
+            measure_responses,
+            plan(
+                game="large",
+                algorithm="opponents",
+                seed="seeds",
+                nodes="nodes",
+                seconds="seconds",
+                matches="matches",
+            ),
+            (Table("Best responses that are searched.", _RESPONSES, 2),),
+            budget=("matches",),
+        ),
+    },
+)

@@ -1,1 +1,0 @@
-"""Leaves of depth-limited lookahead: what they cost in NashConv."""

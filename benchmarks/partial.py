@@ -1,0 +1,313 @@
+"""Players of partial trees: how exploitable they are, and matches. See docs/partial.md.
+
+A player is asked at every infoset of a game that can still be compiled whole, and
+OpenSpiel judges the strategy that it answers with. Games that are too large for that
+are played in: against OpenSpiel's search with as much time per move, and against
+uniform play, in alternating seats.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python.algorithms import ismcts, mcts
+from open_spiel.python.policy import UniformRandomPolicy
+
+import spiel_cr
+from benchmarks.document import PEAK, Column
+from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.games import string_of
+from spiel_cr.common.memory import peak_bytes
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.judging import traversing
+from spiel_cr.judging.one_match import play_match
+from spiel_cr.judging.responses.particles import ParticleConfig
+from spiel_cr.judging.responses.state_posterior import StatePosterior
+
+# The histories that partial trees may have; the last one may hold all.
+SIZES = {
+    "ii_goofspiel4": (250, 500, 1000, 2229),
+    "leduc": (500, 1000, 3000),
+    "liars_dice4": (500, 1000, 3000),
+}
+OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
+# Histories that the ISMCTSBot's samples are drawn from.
+_WORLDS = 2000
+_COUNTED = ("moves", "late_moves", "programs_compiled")
+OPTIONS = {
+    "games": Option(tuple(SIZES), "of part exploitability"),
+    "sizes": Option((), "histories of a tree (default: by game)", kind=int),
+    "iterations": Option((100,), "per solve of part exploitability, without a clock"),
+    "leaves": Option(("rollouts(n=4)",), "at the frontier of part exploitability"),
+    "settings": Option((), "of all bots, such as gadget=maxmargin", kind=str),
+    "seeds": Option(4, "of each bot of part exploitability"),
+    "large": Option(("phantom_ttt", "ii_goofspiel7"), "of part matches"),
+    "opponents": Option(tuple(OPPONENTS), "of part matches", tuple(OPPONENTS)),
+    "matches": Option(200, "against each opponent, seats in turn", least=2),
+    "move_ms": Option(1000.0, "milliseconds of a move in matches"),
+    "max_histories": Option(200_000, "of the partial tree in matches"),
+}
+
+
+def measure(game: str, bot: str, seed: int) -> Row:
+    """NashConv of a bot by asking it everywhere.
+
+    Args:
+      game: OpenSpiel string or short name.
+      bot: for `spiel_cr.load_bot`.
+      seed: of both seats.
+    """
+    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    begun = time.perf_counter()
+    first, second = (
+        traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seed))
+        for seat in range(2)
+    )
+    evaluation = traversing.evaluate(tree, (first, second))
+    return {
+        "histories": len(tree.histories),
+        "nash_conv": evaluation.nash_conv,
+        **{name: getattr(evaluation, name) for name in _COUNTED},
+        "max_ms": evaluation.max_ms,
+        "mean_ms": 1000 * evaluation.seconds / evaluation.moves,
+        "seconds": time.perf_counter() - begun,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+class Worlds:
+    """Histories for a search to sample from, for games without a resampler.
+
+    They are those that give the player its information, weighted by chance and uniform
+    play of the opponent; of very many, some are drawn.
+    """
+
+    def __init__(self, game: pyspiel.Game, seed: int) -> None:
+        """Knows nothing yet.
+
+        Args:
+          game: a sequential game.
+          seed: of the draws.
+        """
+        self._random = np.random.default_rng(seed)
+        self._beliefs = [
+            StatePosterior(
+                game,
+                player,
+                UniformRandomPolicy(game),
+                max_histories=_WORLDS,
+                particles=ParticleConfig(_WORLDS),
+                seed=seed,
+            )
+            for player in range(2)
+        ]
+
+    def __call__(self, state: pyspiel.State, player: int) -> pyspiel.State:
+        """A history that the player thinks possible at a state where it acts."""
+        self._beliefs[player].update(state)
+        return self._beliefs[player].sample(self._random)
+
+
+def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
+    """OpenSpiel's ISMCTSBot in Python: that in C++ plays neither of the games.
+
+    Args:
+      game: a sequential game.
+      simulations: a move.
+      seed: of all that it draws.
+    """
+    random = np.random.RandomState(seed)
+    evaluator = mcts.RandomRolloutEvaluator(n_rollouts=1, random_state=random)
+    bot = ismcts.ISMCTSBot(game, evaluator, 2.0, simulations, random_state=random)
+    bot.set_resampler(Worlds(game, seed))
+    return bot
+
+
+def simulations_of(game: pyspiel.Game, move_ms: float) -> int:
+    """How many simulations the search makes in the time of a move, at the start."""
+    state = game.new_initial_state()
+    while state.is_chance_node():
+        state.apply_action(state.chance_outcomes()[0][0])
+    simulations, seconds = 50, 0.0
+    # The first ones fill caches.
+    while seconds < move_ms / 2000:
+        simulations *= 2
+        bot = search(game, simulations, 0)
+        begun = time.perf_counter()
+        bot.step(state.clone())
+        seconds = time.perf_counter() - begun
+    return max(1, int(simulations * move_ms / 1000 / seconds))
+
+
+def measure_matches(
+    game: str, bot: str, opponent: str, move_ms: float, matches: int
+) -> Row:
+    """Plays matches, seats in turn.
+
+    Two matches, one in each seat, are one observation: what a seat is worth is no part
+    of its spread. What is drawn in a pair does not depend on those before it.
+
+    Args:
+      game: OpenSpiel string or short name.
+      bot: for `spiel_cr.load_bot`.
+      opponent: one of `OPPONENTS`.
+      move_ms: milliseconds of a move, for both.
+      matches: to play; an odd number is rounded up.
+
+    Raises:
+      IllegalMoveError: somebody chose what it may not.
+    """
+    loaded = spiel_cr.load_game(string_of(game))
+    begun = time.perf_counter()
+    ours = [spiel_cr.load_bot(bot, loaded, seat, seed=seat) for seat in range(2)]
+    made, simulations = time.perf_counter() - begun, None
+    if opponent == "ismcts":
+        simulations = simulations_of(loaded, move_ms)
+    returns: list[list[float]] = []
+    spent: list[list[float]] = [[], []]
+    for number in range((matches + 1) // 2):
+        returns.append([])
+        for seat in range(2):
+            other = spiel_cr.load_bot("uniform", loaded, 1 - seat, seed=number)
+            if simulations is not None:
+                other = search(loaded, simulations, number)
+            pair = [ours[0], other] if seat == 0 else [other, ours[1]]
+            match = play_match(loaded, pair, np.random.default_rng([number, seat]))
+            returns[-1].append(match.returns[seat])
+            spent[0] += match.seconds[seat]
+            spent[1] += match.seconds[1 - seat]
+    mean, half_width = mean_and_half_width([statistics.fmean(pair) for pair in returns])
+    every = np.array(returns)
+    return {
+        "simulations": simulations,
+        "mean": mean,
+        "half_width": half_width,
+        "won": float((every > 0).mean()),
+        "drawn": float((every == 0).mean()),
+        "by_seat": every.mean(axis=0).tolist(),
+        **{k: sum(getattr(one.statistics, k) for one in ours) for k in _COUNTED},
+        "late_by_10_ms": sum(1000 * seconds > move_ms + 10 for seconds in spent[0]),
+        "max_ms": 1000 * max(spent[0]),
+        "mean_ms": 1000 * statistics.fmean(spent[0]),
+        "opponent_ms": 1000 * statistics.fmean(spent[1]),
+        "counts": {
+            name: sum(vars(one.counts)[name] for one in ours)
+            for name in vars(ours[0].counts)
+            if name != "most_histories"
+        },
+        "most_histories": max(one.counts.most_histories for one in ours),
+        "seconds_to_make": made,
+        "peak_bytes": peak_bytes(),
+    }
+
+
+def _string(*settings: str) -> str:
+    return f"resolving({','.join(settings)})"
+
+
+def _plan(options: argparse.Namespace) -> Iterator[Row]:
+    for game in options.games:
+        for leaf in options.leaves:
+            for iterations in options.iterations:
+                for size in options.sizes or SIZES.get(game, (1000,)):
+                    budget = f"max_histories={size}", f"iterations={iterations}"
+                    bot = _string(*budget, f"leaf={leaf}", *options.settings)
+                    for seed in range(options.seeds):
+                        yield {"game": game, "bot": bot, "seed": seed}
+
+
+def _plan_matches(options: argparse.Namespace) -> Iterator[Row]:
+    budget = (
+        f"max_histories={options.max_histories}",
+        f"move_ms={options.move_ms:g}",
+    )
+    for game in options.large:
+        for opponent in options.opponents:
+            yield {
+                "game": game,
+                "bot": _string(*budget, *options.settings),
+                "opponent": opponent,
+                "move_ms": options.move_ms,
+                "matches": options.matches,
+            }
+
+
+def _over_seeds(rows: Sequence[Row]) -> list[Row]:
+    lines: dict[tuple[str, str], Row] = {}
+    for row in rows:
+        line = lines.setdefault((row["game"], row["bot"]), {**row, "each": []})
+        line["each"].append(row["nash_conv"])
+    return list(lines.values())
+
+
+def _ways(row: Mapping[str, Any]) -> str:
+    """How often the player came to its answers in which way."""
+    ways = (f"{key.replace('_', ' ')} {n}" for key, n in row["counts"].items() if n)
+    return ", ".join(ways) or "–"
+
+
+_ASKED: dict[str, Column] = {
+    "game": "{game}",
+    "player": "`{bot}`",
+    "histories of the game": "{histories:,}",
+    "NashConv: mean (each seed)": lambda row: (
+        f"**{statistics.fmean(row['each']):.3f}** "
+        f"({' '.join(f'{value:.3f}' for value in sorted(row['each']))})"
+    ),
+    "ms per answer": "{mean_ms:.0f}",
+    **PEAK,
+}
+_WHO: dict[str, Column] = {
+    "game": "{game}",
+    "player": "`{bot}`",
+    "against": lambda row: OPPONENTS[row["opponent"]],
+}
+_RESULTS: dict[str, Column] = {
+    **_WHO,
+    "matches": "{matches}",
+    "mean return": "{mean:+.3f} ± {half_width:.3f}",
+    "won": "{won:.1%}",
+    "drawn": "{drawn:.1%}",
+    "as player 0": "{by_seat[0]:+.3f}",
+    "as player 1": "{by_seat[1]:+.3f}",
+    "ms per move": "{mean_ms:.0f}",
+    "its ms per move": "{opponent_ms:.1f}",
+    "its simulations": "{simulations:,}",
+}
+_CONDUCT: dict[str, Column] = {
+    **_WHO,
+    "moves": "{moves}",
+    "late": "{late_moves}",
+    "by 10 ms": "{late_by_10_ms}",
+    "slowest, ms": "{max_ms:.0f}",
+    "programs compiled": "{programs_compiled}",
+    "how answered": _ways,
+    "most histories": "{most_histories:,}",
+    **PEAK,
+}
+BENCHMARK = Benchmark(
+    "partial",
+    "NashConv of players of partial trees, and matches in games that are too large.",
+    "partial.md",
+    OPTIONS,
+    {
+        "exploitability": Part(
+            measure,
+            _plan,
+            (Table("NashConv, asked everywhere.", _ASKED, 2, _over_seeds),),
+        ),
+        "matches": Part(
+            measure_matches,
+            _plan_matches,
+            (
+                Table("Matches.", _RESULTS, 3),
+                Table("Conduct of the players.", _CONDUCT, 3),
+            ),
+            budget=("matches",),
+        ),
+    },
+)

@@ -1,1 +1,0 @@
-"""Exact judges: OpenSpiel's, and ours on games that are too large for these."""

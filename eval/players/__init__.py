@@ -1,1 +1,0 @@
-"""Measuring players: matches, tournaments, NashConv of what a bot plays."""

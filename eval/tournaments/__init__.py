@@ -1,0 +1,1 @@
+"""Tournaments: round robins of matches or sessions, and styles of play."""

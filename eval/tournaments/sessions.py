@@ -1,0 +1,354 @@
+"""Round robins of sessions: several hands of poker, each player with a stack of chips.
+
+A session is played hand by hand, the seats swapped in between. Both players begin with
+the same stack. What a hand of the game brings is paid from the loser's stack to the
+winner's, as far as the smaller of both stacks goes: nobody wins more from an opponent
+than it has itself at the table. The session ends when one is broke, or the rounds are
+over; who has more chips then has won it.
+
+The game itself knows nothing of the stacks: blinds and bets are those of the game, and
+a player with few chips left bets like any other. That is how the thesis on Deep CFR in
+limit hold'em is read here, of which this comes.
+
+The unit of intervals is a *deal*: two sessions with the same cards, hand by hand, in
+which the players have swapped seats. Every session is a line of `sessions.jsonl` as
+soon as it is over. A tournament that was stopped plays on from there.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import atomic
+from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.common.json_log import Record
+from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.common.record_checks import (
+    Test,
+    check_fields,
+    is_duration,
+    is_list,
+    is_number,
+    is_whole,
+)
+from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.judging.many_matches import Slot, generator
+from spiel_cr.judging.one_match import play_match
+from spiel_cr.players.bots import plain_game
+from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+
+from .round_robin import (
+    DEFAULTS,
+    SLOT_TESTS,
+    Instance,
+    Kind,
+    Made,
+    Outcome,
+    Records,
+    RoundRobinConfig,
+    check_slot,
+    pairs_csv,
+    run_round_robin,
+    slots_of,
+    square,
+)
+
+_Number = float | None
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionConfig:
+    """How long a session is.
+
+    Attributes:
+      stack: what each player begins with, in the game's units.
+      rounds: hands at most.
+    """
+
+    stack: float
+    rounds: int
+
+    def __post_init__(self) -> None:
+        check_number(self.stack, "stack", "(0, inf)")
+        check_iterations(self.rounds, name="rounds")
+
+
+def parse_session(text: str) -> SessionConfig:
+    """A session from "stack=80,rounds=10".
+
+    Raises:
+      ValueError: another form, or a bad value.
+    """
+    try:
+        found = parse(f"session({text})", "session")._replace(text=text)
+    except ValueError:
+        found = None
+    if found is None or "(" in text:
+        raise ValueError(
+            f"session={text!r} cannot be read; write, for instance, stack=80,rounds=10"
+        )
+    given = found.convert(table_of(SessionConfig))
+    if missing := [name for name in ("stack", "rounds") if name not in given]:
+        raise ValueError(
+            f"session={text!r}: {' and '.join(missing)} must be given; write, for "
+            f"instance, stack=80,rounds=10"
+        )
+    try:
+        return SessionConfig(**given)
+    except ValueError as error:
+        raise ValueError(f"session={text!r}: {error}") from error
+
+
+class Sessions(NamedTuple):
+    """Results; [k, k] of bots, a row's results against a column's.
+
+    Attributes:
+      bots: strings.
+      won: the share of sessions that the row wins, draws counted half; None on the
+        diagonal, as in all tables.
+      won_half_width: of the 95 % confidence interval around the share; None where one
+        deal was played only, and so are the other half widths.
+      chips: what the row wins per hand, as it was paid, in the game's units.
+      chips_half_width: of the interval around that.
+      sessions: played.
+      wins: of the row.
+      draws: sessions after which both have equally many chips.
+      hands: played.
+    """
+
+    bots: tuple[str, ...]
+    won: list[list[_Number]]
+    won_half_width: list[list[_Number]]
+    chips: list[list[_Number]]
+    chips_half_width: list[list[_Number]]
+    sessions: list[list[int]]
+    wins: list[list[int]]
+    draws: list[list[int]]
+    hands: list[list[int]]
+
+
+def check_chips(game: Game, what: str = "session") -> None:
+    """Refuses a game whose utilities are no chips.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      what: needs chips, for the error.
+
+    Raises:
+      ValueError: the game is not poker.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    try:
+        PokerRoles(load_game(plain_game(game)))
+    except NotPokerError as error:
+        raise ValueError(
+            f"{what}: only games of poker are played for chips, and {error}; leave "
+            f"{what} out, or choose such a game"
+        ) from error
+
+
+def play_sessions(
+    game: Game,
+    bots: Sequence[str],
+    sessions: int,
+    session: SessionConfig,
+    out: atomic.Path,
+    config: RoundRobinConfig = DEFAULTS,
+) -> Sessions:
+    """Plays the sessions that are not in the folder yet, and writes the tables.
+
+    Bots are made once for each seat, and restarted for each hand.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game; of poker.
+      bots: two or more strings for `load_bot`.
+      sessions: of each pair of bots; an odd number is rounded up. May be raised later.
+      session: how long they are.
+      out: folder; holds `settings.json`, `sessions.jsonl`, `sessions.csv`,
+        `summary.json`.
+      config: seed, memory, what is shown.
+
+    Raises:
+      OSError: a session or a table cannot be written. What was before is kept.
+      ValueError: a game that is not poker, a bad argument, a game too large for a bot,
+        a folder with another tournament in it, or a bot that chose what it may not.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    kind = Kind(
+        lines="sessions",
+        table="sessions.csv",
+        title="sessions",
+        what="session",
+        play=lambda instance, made, slot: _play(
+            instance, bots, made, slot, session, config.seed
+        ),
+        check_line=functools.partial(_check_line, tuple(bots), session),
+        tabulate=functools.partial(_outcome, bots),
+        check_game=check_chips,
+        settings={"session": dataclasses.asdict(session)},
+    )
+    return run_round_robin(game, bots, sessions, out, kind, config)
+
+
+def read_hands(
+    records: Mapping[Any, Record],
+) -> Iterator[tuple[Any, tuple[str, str], list[int]]]:
+    """Every hand of every session.
+
+    Args:
+      records: lines of `sessions.jsonl`.
+
+    Yields:
+      What says which deal it belongs to, the bots in seats 0 and 1, and OpenSpiel's
+      actions from the beginning of the hand.
+    """
+    for record in records.values():
+        deal = record["deal"], record["row"], record["column"]
+        first, second = record["players"]
+        for hand, actions in enumerate(record["hands"]):
+            yield deal, (second, first) if hand % 2 else (first, second), actions
+
+
+_LINE: dict[str, Test] = {
+    **SLOT_TESTS,
+    "hands": is_list(is_list(is_whole)),
+    "returns": is_list(is_number),
+    "paid": is_list(is_number),
+    "stacks": is_list(is_duration, 2),
+    "seconds": is_list(is_duration, 2),
+}
+
+
+def _check_line(bots: Sequence[str], config: SessionConfig, record: Record) -> None:
+    """Raises ValueError where a line is no session of these bots."""
+    check_fields(record, _LINE)
+    count = len(record["hands"])
+    if not 1 <= count <= config.rounds:
+        raise ValueError(f"is wrong: it has {count} hands of {config.rounds}")
+    if not count == len(record["returns"]) == len(record["paid"]):
+        raise ValueError("is wrong: hands, returns and paid are not equally many")
+    check_slot(bots, record)
+
+
+def _play(
+    instance: Instance,
+    bots: Sequence[str],
+    made: Made,
+    slot: Slot,
+    config: SessionConfig,
+    seed: int,
+) -> dict[str, Any]:
+    """Plays a session; returns its line of the log."""
+    names = [bots[number] for number in slot.seats]
+    stacks, seconds = [config.stack, config.stack], [0.0, 0.0]
+    hands: list[tuple[int, ...]] = []
+    returns: list[float] = []
+    paid: list[float] = []
+    while len(hands) < config.rounds and min(stacks) > 0:
+        hand = len(hands)
+        # Who sits in seat 0: player 0 of the session, then player 1, and so on.
+        order = (1, 0) if hand % 2 else (0, 1)
+        players = [made[slot.seats[who], seat] for seat, who in enumerate(order)]
+        try:
+            match = play_match(
+                instance,
+                players,
+                generator(seed, slot, 2 if slot.swapped else 1, hand),
+                chance=generator(seed, slot, 0, hand),
+            )
+        except ValueError as error:
+            raise ValueError(
+                f"session of {names[0]} and {names[1]}, deal {slot.deal}, hand "
+                f"{hand}: {error}"
+            ) from error
+        for seat, who in enumerate(order):
+            seconds[who] += sum(match.seconds[seat])
+        won = match.returns[order.index(0)]
+        chips = float(np.clip(won, -min(stacks), min(stacks)))
+        stacks = [stacks[0] + chips, stacks[1] - chips]
+        hands.append(match.actions)
+        returns.append(won)
+        paid.append(chips)
+    return {
+        **slot._asdict(),
+        "players": names,
+        "hands": hands,
+        "returns": returns,
+        "paid": paid,
+        "stacks": stacks,
+        "seconds": [round(own, 7) for own in seconds],
+    }
+
+
+class _Deals(NamedTuple):
+    """What a row did against a column, deal by deal; arrays [deals].
+
+    Attributes:
+      points: sessions won, draws counted half, of the two of the deal.
+      chips: that were paid.
+      hands: played.
+      wins, draws: sessions.
+    """
+
+    points: np.ndarray
+    chips: np.ndarray
+    hands: np.ndarray
+    wins: int
+    draws: int
+
+
+def _deals(records: Records, row: int, column: int) -> _Deals:
+    slots = slots_of(records, row, column)
+    points, chips, hands = np.zeros((3, len(slots) // 2))
+    wins = draws = 0
+    for slot in slots:
+        record, own = records[slot], int(slot.swapped)
+        ahead = record["stacks"][own] - record["stacks"][1 - own]
+        wins += ahead > 0
+        draws += ahead == 0
+        points[slot.deal] += (1 + np.sign(ahead)) / 2
+        chips[slot.deal] += (-1 if own else 1) * sum(record["paid"])
+        hands[slot.deal] += len(record["hands"])
+    return _Deals(points, chips, hands, wins, draws)
+
+
+def _outcome(bots: Sequence[str], records: Records) -> Outcome[Sessions]:
+    found = _tabulate(bots, records)
+    return Outcome(found, found._asdict(), _table(found))
+
+
+def _tabulate(bots: Sequence[str], records: Records) -> Sessions:
+    k = len(bots)
+    won, won_half, chips, chips_half = (square(k) for _ in range(4))
+    sessions, wins, draws, hands = ([[0] * k for _ in range(k)] for _ in range(4))
+    for i, j in itertools.combinations(range(k), 2):
+        deals = _deals(records, i, j)
+        share, half = mean_and_half_width(deals.points / 2, (0.0, 1.0))
+        won[i][j], won[j][i] = share, 1 - share
+        won_half[i][j] = won_half[j][i] = half
+        per_hand, half = ratio_and_half_width(deals.chips, deals.hands)
+        chips[i][j], chips[j][i] = per_hand, 0.0 - per_hand
+        chips_half[i][j] = chips_half[j][i] = half
+        sessions[i][j] = sessions[j][i] = 2 * len(deals.points)
+        draws[i][j] = draws[j][i] = deals.draws
+        wins[i][j] = deals.wins
+        wins[j][i] = sessions[i][j] - deals.wins - deals.draws
+        hands[i][j] = hands[j][i] = int(deals.hands.sum())
+    return Sessions(
+        tuple(bots), won, won_half, chips, chips_half, sessions, wins, draws, hands
+    )
+
+
+def _table(found: Sessions) -> str:
+    columns = [name for name in Sessions._fields if name != "bots"]
+    return pairs_csv(
+        found.bots,
+        columns,
+        lambda i, j: (getattr(found, name)[i][j] for name in columns),
+    )

@@ -1,0 +1,189 @@
+"""How bots play poker: action frequencies by street, loose or tight, passive or not.
+
+Read from matches that were played, hand by hand. A street is what lies between two
+deals; the first one has number 0. What an action is, its name says: a call where there
+is nothing to call counts as a check (see `poker_roles`).
+
+The measures are those of poker trackers. A hand is played *voluntarily* if the player
+calls or raises on the first street; blinds, antes and checks are not voluntary. The
+*aggression factor* is bets and raises per call. Who plays at least half of its hands is
+called loose, otherwise tight; who raises at least as often as it calls aggressive,
+otherwise passive. These two limits are ours: for two players at a table no others are
+agreed on.
+"""
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.json_log import Record
+from spiel_cr.common.statistics import ratio_and_half_width
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.players.bots import plain_game
+from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
+
+_LOOSE, _AGGRESSIVE = 0.5, 1.0
+
+# What says which hands share their cards; the bots in seats 0 and 1; OpenSpiel's
+# actions from the beginning of the hand.
+Hand = tuple[Hashable, tuple[str, str], Iterable[int]]
+
+
+class Style(NamedTuple):
+    """How a bot plays.
+
+    Attributes:
+      bot: its string.
+      hands: that it was dealt.
+      streets: for each street how often it took each action, in the order of
+        `MEANINGS`.
+      voluntary: the share of hands that it plays voluntarily.
+      voluntary_half_width: of the 95 % confidence interval, over deals; None where
+        there is one deal only.
+      aggression: bets and raises per call; None where it never calls.
+      aggression_half_width: as the other; None as well where it never calls.
+    """
+
+    bot: str
+    hands: int
+    streets: list[list[int]]
+    voluntary: float
+    voluntary_half_width: float | None
+    aggression: float | None
+    aggression_half_width: float | None
+
+    @property
+    def text(self) -> str:
+        """In two words, such as "tight, aggressive"."""
+        loose = "loose" if self.voluntary >= _LOOSE else "tight"
+        # Who never calls raises more often.
+        factor = np.inf if self.aggression is None else self.aggression
+        return f"{loose}, {'aggressive' if factor >= _AGGRESSIVE else 'passive'}"
+
+    def shares(self, street: int) -> list[float]:
+        """How often it takes each action on a street, of its decisions there."""
+        total = sum(self.streets[street])
+        return [count / total if total else 0.0 for count in self.streets[street]]
+
+
+def read_matches(records: Mapping[Any, Record]) -> Iterator[Hand]:
+    """Every match of a tournament; each is a hand.
+
+    Args:
+      records: lines of `matches.jsonl`.
+    """
+    for record in records.values():
+        deal = record["deal"], record["row"], record["column"]
+        first, second = record["players"]
+        yield deal, (first, second), record["actions"]
+
+
+class _Counts:
+    """Of a bot in the hands of a deal."""
+
+    def __init__(self) -> None:
+        self.hands = self.voluntary = self.raises = self.calls = 0
+
+
+def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
+    """How each bot plays, in the order in which they first appear.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game; of poker.
+      hands: that were played; see `read_matches` and `sessions.read_hands`.
+
+    Raises:
+      NotPokerError: the game is not poker.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    loaded = load_game(plain_game(game))
+    roles = PokerRoles(loaded)
+    deals: dict[str, dict[Hashable, _Counts]] = {}
+    streets: dict[str, list[list[int]]] = defaultdict(list)
+    for deal, bots, actions in hands:
+        own = [
+            deals.setdefault(bot, {}).setdefault(deal, _Counts())
+            for bot in dict.fromkeys(bots)
+        ]
+        by_seat = own if len(own) == 2 else own * 2
+        for counts in by_seat:
+            counts.hands += 1
+        state = loaded.new_initial_state()
+        street, dealt, joined = -1, False, set()
+        for action in actions:
+            player = state.current_player()
+            if player < 0:
+                dealt = True
+            else:
+                street, dealt = street + dealt, False
+                meaning = roles.meaning(state, action)
+                rows = streets[bots[player]]
+                while len(rows) <= street:
+                    rows.append([0] * len(MEANINGS))
+                rows[street][MEANINGS.index(meaning)] += 1
+                by_seat[player].raises += meaning == "raise"
+                by_seat[player].calls += meaning == "call"
+                if street == 0 and meaning in ("call", "raise"):
+                    joined.add(player)
+            state.apply_action(action)
+        for player in joined:
+            by_seat[player].voluntary += 1
+    return [_style(bot, list(own.values()), streets[bot]) for bot, own in deals.items()]
+
+
+def _style(bot: str, deals: list[_Counts], streets: list[list[int]]) -> Style:
+    table = np.array([(d.hands, d.voluntary, d.raises, d.calls) for d in deals], float)
+    hands, voluntary, raises, calls = table.T
+    share, half = ratio_and_half_width(voluntary, hands)
+    factor: tuple[float | None, float | None] = (None, None)
+    if calls.sum():
+        factor = ratio_and_half_width(raises, calls)
+    return Style(bot, int(hands.sum()), streets, share, half, *factor)
+
+
+def table_of_styles(styles: Iterable[Style]) -> str:
+    """CSV, one line for each bot and street."""
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    whole = (
+        "hands",
+        "voluntary",
+        "voluntary_half_width",
+        "aggression",
+        "aggression_half_width",
+    )
+    table.writerow(["bot", "street", *MEANINGS, *whole, "style"])
+    for style in styles:
+        facts = [getattr(style, name) for name in whole]
+        for street, counts in enumerate(style.streets):
+            table.writerow([style.bot, street, *counts, *facts, style.text])
+    return text.getvalue()
+
+
+def lines_of_styles(styles: Iterable[Style]) -> list[str]:
+    """For people: frequencies by street, then the measures."""
+    found = []
+    for style in styles:
+        found.append(f"{style.bot}: {style.text}, {style.hands:,} hands")
+        for street in range(len(style.streets)):
+            shares = (
+                f"{meaning} {share:6.1%}"
+                for meaning, share in zip(MEANINGS, style.shares(street), strict=True)
+            )
+            count = sum(style.streets[street])
+            found.append(f"  street {street}  {'  '.join(shares)}  of {count:,}")
+        played = _interval(style.voluntary, style.voluntary_half_width)
+        factor = _interval(style.aggression, style.aggression_half_width)
+        found.append(f"  plays {played} of its hands; raises per call {factor}")
+    return found
+
+
+def _interval(value: float | None, half_width: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f} ± {'?' if half_width is None else f'{half_width:.3f}'}"

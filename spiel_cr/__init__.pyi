@@ -1,0 +1,24 @@
+"""The public names, and where they are; `__init__.py` imports each when asked."""
+
+from .games.opening.loading import load_game as load_game
+from .games.tree.compiler import compile_game as compile_game
+from .judging.many_matches import play_matches as play_matches
+from .judging.response_config import ResponseConfig as ResponseConfig
+from .judging.verdicts import best_response as best_response
+from .judging.verdicts import evaluate as evaluate
+from .judging.verdicts import nash_conv as nash_conv
+from .players.bot_strings import load_bot as load_bot
+from .policies.leaf_functions import LeafValue as LeafValue
+from .policies.result import Result as Result
+from .resolving.continual import resolve as resolve
+from .resolving.resolving_config import ResolvingConfig as ResolvingConfig
+from .solvers.laying_out import Layout as Layout
+from .solvers.openspiel_solver import CFRPlusSolver as CFRPlusSolver
+from .solvers.openspiel_solver import CFRSolver as CFRSolver
+from .solvers.policy_files import load_policy as load_policy
+from .solvers.run import Checkpoint as Checkpoint
+from .solvers.run import Goal as Goal
+from .solvers.solve import lay_out as lay_out
+from .solvers.solve import solve as solve
+
+__version__: str

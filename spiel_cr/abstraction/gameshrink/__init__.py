@@ -1,0 +1,26 @@
+"""Which signals to play alike: GameShrink's test, an exact one, what becomes of it."""
+
+from spiel_cr.abstraction.gameshrink.counts import Counts, count
+from spiel_cr.abstraction.gameshrink.equitable import (
+    Difference,
+    difference,
+    lossless_partition,
+)
+from spiel_cr.abstraction.gameshrink.histograms import histogram_partition
+from spiel_cr.abstraction.gameshrink.linear_program import LPSize, lp_rows, lp_size
+from spiel_cr.abstraction.gameshrink.partition import Partition, coarsen, lift
+
+__all__ = [
+    "Counts",
+    "Difference",
+    "LPSize",
+    "Partition",
+    "coarsen",
+    "count",
+    "difference",
+    "histogram_partition",
+    "lift",
+    "lossless_partition",
+    "lp_rows",
+    "lp_size",
+]

@@ -1,0 +1,147 @@
+"""How large the linear program of a signal game would be, without making it.
+
+In sequence form (Koller, Megiddo & von Stengel 1996) player 0's realisation plan x and
+the values q of player 1's infosets satisfy E x = e and F' q ≤ A' x. E and F say for
+each infoset that its sequences sum to the one before it; A is the payoff coupling.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from spiel_cr.abstraction.gameshrink.counts import list_entries
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.game import Betting, Kernel, SignalGame
+
+
+class LPSize(NamedTuple):
+    """The size of a linear program.
+
+    Attributes:
+      rows: constraints, signs of variables left out.
+      columns: variables.
+      nonzeros: of the matrix of constraints: those of A, E and F.
+      payoff_nonzeros: those of A.
+    """
+
+    rows: int
+    columns: int
+    nonzeros: int
+    payoff_nonzeros: int
+
+
+def lp_size(game: SignalGame) -> LPSize:
+    """Counts rows, columns and nonzeros of the linear program of a game.
+
+    Sums that cancel within rounding are no nonzeros.
+
+    Raises:
+      GameTooLargeError: see `counts.list_entries`.
+    """
+    sequences, infosets = _sides(game.betting, [game.num_signals(p) for p in range(2)])
+    payoffs = _payoff_nonzeros(game)
+    return LPSize(
+        rows=infosets[0] + sequences[1],
+        columns=sequences[0] + infosets[1],
+        # A row of E or F has its infoset's sequences and the one before; the empty
+        # sequence has a row of its own.
+        nonzeros=payoffs + sum(sequences) + sum(infosets) - 2,
+        payoff_nonzeros=payoffs,
+    )
+
+
+def lp_rows(betting: Betting, num_signals: Sequence[Sequence[int]]) -> int:
+    """Counts the rows for a public tree and numbers of signals by player and round."""
+    sequences, infosets = _sides(betting, num_signals)
+    return infosets[0] + sequences[1]
+
+
+def _sides(
+    betting: Betting, num_signals: Sequence[Sequence[int]]
+) -> tuple[list[int], list[int]]:
+    """Both players' sequences, and infosets, the empty sequence's constraint added."""
+    num_actions = public_nodes.count_actions(betting).astype(np.int64)
+    sequences, infosets = [], []
+    for player in range(2):
+        nodes = np.flatnonzero(betting.player == player)
+        signals = np.array(num_signals[player], np.int64)[betting.round[nodes]]
+        infosets.append(1 + int(signals.sum()))
+        sequences.append(1 + int((signals * num_actions[nodes]).sum()))
+    return sequences, infosets
+
+
+def _payoff_nonzeros(game: SignalGame) -> int:
+    """Pairs of sequences at which something is paid."""
+    betting, terms = game.betting, game.terms
+    last = _last_sequences(game)
+    meetings: dict[tuple[int, int], list[int]] = {}
+    for number, leaf in enumerate(terms.leaf):
+        pair = int(last[0][leaf]), int(last[1][leaf])
+        meetings.setdefault(pair, []).append(number)
+    # Terms of one kernel alone are alike up to their stakes.
+    found: dict[tuple[tuple[int, ...], tuple[tuple[int, float], ...]], int] = {}
+    total = 0
+    for pair, numbers in meetings.items():
+        rounds = tuple(
+            -1 if node < 0 else int(betting.round[betting.parent[node]])
+            for node in pair
+        )
+        stakes: dict[int, float] = {}
+        for number in numbers:
+            kernel = int(terms.kernel[number])
+            stakes[kernel] = stakes.get(kernel, 0.0) + float(terms.stake[number])
+        if len(stakes) == 1:
+            stakes = {k: float(stake != 0) for k, stake in stakes.items()}
+        key = rounds, tuple(sorted(stakes.items()))
+        if key not in found:
+            found[key] = _nonzeros(game, rounds, stakes)
+        total += found[key]
+    return total
+
+
+def _last_sequences(game: SignalGame) -> np.ndarray:
+    """For each player and node the last node that an own action led to; -1: none."""
+    betting = game.betting
+    last = np.full((2, len(betting)), -1)
+    for node in range(1, len(betting)):
+        above = betting.parent[node]
+        last[:, node] = last[:, above]
+        last[betting.player[above], node] = node
+    return last
+
+
+def _nonzeros(
+    game: SignalGame, rounds: tuple[int, ...], stakes: dict[int, float]
+) -> int:
+    """Entries of a sum of kernels, between the signals of the last own decisions."""
+    tables = [
+        (stake, _between(game, game.kernels[k], rounds))
+        for k, stake in stakes.items()
+        if stake != 0
+    ]
+    if not tables:
+        return 0
+    total = sum(stake * table for stake, (table, _) in tables)
+    size = sum(abs(stake) * size for stake, (_, size) in tables)
+    return int((abs(total) > 1e-12 * size).nnz)
+
+
+def _between(
+    game: SignalGame, kernel: Kernel, rounds: tuple[int, ...]
+) -> tuple[sparse.csr_array, sparse.csr_array]:
+    """A kernel, and its absolute entries, summed over what refines earlier signals."""
+    entries = list_entries(kernel)
+    rows, columns = (
+        game.ancestors(player, kernel.round, rounds[player])[signals]
+        for player, signals in enumerate((entries.rows, entries.columns))
+    )
+    shape = tuple(
+        1 if r < 0 else game.num_signals(player)[r] for player, r in enumerate(rounds)
+    )
+    table, size = (
+        sparse.csr_array((values, (rows, columns)), shape=shape)
+        for values in (entries.values, abs(entries.values))
+    )
+    return table, size

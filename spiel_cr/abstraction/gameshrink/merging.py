@@ -1,0 +1,57 @@
+"""Signal games as solvers like them: nothing told apart in vain, boards together."""
+
+import numpy as np
+
+from spiel_cr.abstraction.gameshrink.equitable import lossless_partition
+from spiel_cr.abstraction.gameshrink.partition import Partition, coarsen
+from spiel_cr.common.arrays import joint_components
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.signals.game import HandKernel, SignalGame
+
+
+def merged(signals: SignalGame) -> SignalGame:
+    """The game without distinctions that make no difference, where these are found.
+
+    Its signals are numbered board by board, so that kernels are made of blocks of
+    neighbours (`games.signals.kernel_blocks.BlockRuns`).
+
+    Kernels of hands, which know of suits already, and deals that are not equally likely
+    are left as they are.
+    """
+    if any(isinstance(kernel, HandKernel) for kernel in signals.kernels):
+        return signals
+    try:
+        partition = lossless_partition(signals)
+    except (InvalidGameError, GameTooLargeError):  # no exact test for this game
+        return signals
+    before = [signals.num_signals(player) for player in range(2)]
+    if [partition.num_classes(player) for player in range(2)] == before:
+        return signals
+    return coarsen(signals, board_by_board(signals, partition))
+
+
+def board_by_board(signals: SignalGame, partition: Partition) -> Partition:
+    """The same classes, those that meet each other numbered side by side.
+
+    Args:
+      signals: the game; its kernels are listed.
+      partition: of its signals.
+    """
+    labels: tuple[list[np.ndarray], list[np.ndarray]] = ([], [])
+    for r in range(signals.num_rounds):
+        first, second = partition.labels[0][r], partition.labels[1][r]
+        count = 1 + int(first.max(initial=-1))
+        kernels = [k.coordinates() for k in signals.kernels if k.round == r]
+        none = [np.zeros(0, np.int64)]
+        rows = np.concatenate([*(first[k.rows] for k in kernels), *none])
+        columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
+        shape = count, 1 + int(second.max(initial=-1))
+        _, *both = joint_components(rows, columns, shape)
+        for mine, own, boards in (
+            (labels[0], first, both[0]),
+            (labels[1], second, both[1]),
+        ):
+            rank = np.empty(len(boards), np.int32)
+            rank[np.argsort(boards, kind="stable")] = np.arange(len(boards))
+            mine.append(rank[own])
+    return Partition((tuple(labels[0]), tuple(labels[1])))

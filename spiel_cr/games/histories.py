@@ -1,0 +1,90 @@
+"""Histories of a game in arrays, and who acts at one."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.short_repr import short_repr
+
+CHANCE = int(pyspiel.PlayerId.CHANCE)
+TERMINAL = int(pyspiel.PlayerId.TERMINAL)
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Histories:
+    """Every history of the game, breadth-first; the children of one are contiguous.
+
+    Attributes:
+      parent: int32 [N], index of the parent history, -1 at a root.
+      action: int8, int16 or int32 [N], as small as it can be: OpenSpiel's action that
+        leads here, -1 at a root.
+      player: int8 [N], who acts: 0, 1, CHANCE or TERMINAL.
+      infoset: int32 [N], the acting player's infoset, -1 where nobody decides.
+      observations: int32 [N] or None; at decisions, a number for what the player who
+        does *not* act has observed (`information_state_string(other)`), -1 elsewhere.
+        None where it was not asked for or the game does not provide it.
+      sequence: int32 [2, N], each player's last own sequence.
+      chance: float64 [N], probability of the chance moves on the way from the root,
+        times the root's weight. A read-only view of a single 1 where that is all.
+      utility: float64 [N], player 0's utility at terminals, 0 elsewhere; in the
+        game's own units.
+      level_start: int64 [D + 1], histories of depth d are
+        `level_start[d]:level_start[d + 1]`.
+      dropped: int32, ascending, the chance nodes that have outcomes of probability
+        zero; what these lead to is not in the arrays. Empty in partial trees, which
+        leave such outcomes out, too.
+    """
+
+    __repr__ = short_repr
+
+    parent: np.ndarray
+    action: np.ndarray
+    player: np.ndarray
+    infoset: np.ndarray
+    observations: np.ndarray | None
+    sequence: np.ndarray
+    chance: np.ndarray
+    utility: np.ndarray
+    level_start: np.ndarray
+    dropped: np.ndarray = dataclasses.field(
+        default_factory=lambda: np.zeros(0, np.int32)
+    )
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+    @property
+    def by_depth(self) -> list[slice]:
+        """The histories of each depth, from depth 0."""
+        return [slice(*ends) for ends in itertools.pairwise(self.level_start.tolist())]
+
+    def actions_to(self, history: int) -> list[int]:
+        """OpenSpiel actions (chance included) from the root to `history`."""
+        actions = []
+        while self.parent[history] >= 0:
+            actions.append(int(self.action[history]))
+            history = int(self.parent[history])
+        return actions[::-1]
+
+    def paths_to(self, histories: np.ndarray) -> np.ndarray:
+        """Actions from the root to each of many histories, then -1.
+
+        Args:
+          histories: integers [n], indices.
+
+        Returns:
+          The type of `action` [n, D - 1], or [n, 1] where all are roots.
+        """
+        depth = np.searchsorted(self.level_start, histories, side="right") - 1
+        width = max(1, int(depth.max(initial=0)))
+        paths = np.full((len(histories), width), -1, self.action.dtype)
+        above = np.asarray(histories)
+        rows = np.flatnonzero(depth)
+        while len(rows):
+            paths[rows, depth[rows] - 1] = self.action[above[rows]]
+            above = np.where(depth > 0, self.parent[above], above)
+            depth = depth - 1
+            rows = np.flatnonzero(depth > 0)
+        return paths

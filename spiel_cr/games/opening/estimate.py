@@ -1,0 +1,181 @@
+"""How many histories a game has, about, and whether so many can be compiled.
+
+Nothing is walked: a few passes through a sample of the tree are made, and a game that
+is clearly larger than a memory limit is refused at once.
+"""
+
+import math
+import time
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+
+__all__ = ["IMMENSE", "check_limit", "describe_histories", "estimate_histories"]
+
+# More histories than this are not estimated: nothing could hold them.
+IMMENSE = 1e15
+
+# The estimate of a skewed tree is uncertain; refuse early only when it is clearly over:
+# by the first factor where its passes agree within this relative error, else by the
+# second.
+_MARGIN, _WIDE_MARGIN, _SURE = 2.0, 10.0, 0.25
+# With a smaller relative error than this, no more passes are made.
+_CLOSE = 0.05
+# Seconds for an estimate, more than enough for one pass through any bundled game.
+_SECONDS = 1.0
+# Most games are small, and compiled in less time than that: one pass is enough where
+# it counts less than this share of what fits, and after so many seconds another share.
+# Should a large game look so small, its walk ends at the limit.
+_TINY, _SMALL, _SHORT = 0.01, 0.1, 0.1
+# Strata of a level, and children of a history, that a pass looks at.
+_MOST_STRATA = _MOST_CHILDREN = 32
+
+
+def estimate_histories(
+    game: pyspiel.Game,
+    *,
+    rollouts: int = 100,
+    seed: int = 0,
+    seconds: float = _SECONDS,
+    room: float = math.inf,
+) -> float:
+    """Estimates the number of histories without walking the tree.
+
+    Heterogeneous sampling (Chen 1992, "Heuristic sampling: a method for predicting the
+    performance of tree searching programs"): level by level, histories with the same
+    player and number of actions form a stratum; one of them, drawn by weight, stands
+    for all. A pass to the end is unbiased, as Knuth's random rollouts are (1975), with
+    less variance where subtrees differ in size and the number of actions tells. Their
+    mean is not: what was found so far says when to stop (`room`), and a pass that is
+    cut short (`seconds`) counts too little.
+
+    Args:
+      game: a sequential game.
+      rollouts: passes through the tree, at most; the result is their mean.
+      seed: of the passes.
+      seconds: begin no further pass, and end the one under way, after this time; what
+        that one has counted by then is taken.
+      room: the passes end where the mean is clearly more or less than this.
+
+    Returns:
+      The estimate; `IMMENSE` or more where a pass has counted so many.
+    """
+    return _estimate(game, rollouts, seed, seconds, room)[0]
+
+
+def _estimate(
+    game: pyspiel.Game, rollouts: int, seed: int, seconds: float, room: float
+) -> tuple[float, float]:
+    """As `estimate_histories`, with the standard error (inf after a single pass)."""
+    random, began = np.random.default_rng(seed), time.perf_counter()
+    deadline = began + seconds
+    found: list[float] = []
+    mean, error = 0.0, math.inf
+    while len(found) < rollouts and (not found or time.perf_counter() < deadline):
+        counted, ended = _probe(game, random, deadline)
+        if counted >= IMMENSE or (found and not ended):
+            # A pass that was cut short counts too little, and counts all the same
+            # where it is more than the others.
+            return max(counted, mean), error
+        found.append(counted)
+        mean = sum(found) / len(found)
+        if len(found) > 1:
+            error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
+        # By Markov's inequality, one pass is this much too high once in 10,000 times.
+        clear = mean > 1e4 * room
+        close = len(found) > 4 and error < _CLOSE * mean and room < math.inf
+        share = _SMALL if time.perf_counter() - began > _SHORT else _TINY
+        small = mean < share * room < math.inf
+        if clear or close or small or not ended:
+            break
+    return mean, error
+
+
+def _probe(
+    game: pyspiel.Game, random: np.random.Generator, deadline: float
+) -> tuple[float, bool]:
+    """One pass: how many histories it counts, and whether it came to the end."""
+    root = game.new_initial_state()
+    counted = 1.0
+    # Of each stratum one state that goes on, and how many it stands for.
+    level = {} if root.is_terminal() else {(0, 0): (root, 1.0)}
+    while level:
+        following: dict[tuple[int, int], tuple[pyspiel.State, float]] = {}
+        for state, weight in level.values():
+            actions = _possible(state)
+            counted += weight * len(actions)
+            if counted >= IMMENSE or time.perf_counter() > deadline:
+                return counted, False
+            if len(actions) > _MOST_CHILDREN:
+                weight *= len(actions) / _MOST_CHILDREN
+                actions = random.choice(actions, _MOST_CHILDREN, replace=False).tolist()
+            for action in actions:
+                child = state.child(action)
+                if child.is_terminal():
+                    continue
+                player = int(child.current_player())
+                stratum = player, len(child.legal_actions())
+                if stratum not in following and len(following) >= _MOST_STRATA:
+                    stratum = player, -1
+                stands, total = following.get(stratum, (child, 0.0))
+                total += weight
+                if stands is not child and random.random() * total < weight:
+                    stands = child
+                following[stratum] = stands, total
+        level = following
+    return counted, True
+
+
+def _possible(state: pyspiel.State) -> list[int]:
+    """Legal actions; at chance nodes the outcomes that have a probability.
+
+    Some games list others too, and stop with an error where one is taken.
+    """
+    if state.is_chance_node():
+        return [action for action, chance in state.chance_outcomes() if chance > 0]
+    actions: list[int] = state.legal_actions()
+    return actions
+
+
+def describe_histories(histories: float) -> str:
+    """A number of histories in words, such as "about 2.4e+09 histories"."""
+    if histories >= IMMENSE:
+        return "more than 10^15 histories"
+    return f"about {histories:.2g} histories"
+
+
+def check_limit(
+    game: pyspiel.Game, limit: memory.Limit, *, size: float | None = None
+) -> int:
+    """Refuses a game that clearly exceeds a memory limit, before walking it.
+
+    Takes about a second where the game is large or hardly fits, else much less.
+
+    Args:
+      game: a sequential game.
+      limit: bytes or a size, as users give it.
+      size: what `memory.parse_limit` makes of it, where that is known; it takes half a
+        millisecond to look at the machine.
+
+    Returns:
+      How many histories fit.
+
+    Raises:
+      GameTooLargeError: the estimate is over the limit, or no game fits.
+      ValueError: the limit is no size.
+    """
+    size = memory.parse_limit(limit) if size is None else size
+    fits = memory.room_for(size)
+    if math.isinf(size):
+        return fits
+    histories, error = _estimate(game, 100, 0, _SECONDS, fits)
+    margin = _MARGIN if error <= _SURE * histories else _WIDE_MARGIN
+    if histories > margin * fits:
+        why = f"has {describe_histories(histories)}"
+        if histories < IMMENSE:
+            need = memory.BASE_BYTES + histories * memory.BYTES_PER_HISTORY
+            why += f", which would take about {memory.describe_bytes(need)} to compile"
+        raise memory.too_large(game, why, limit, size)
+    return fits

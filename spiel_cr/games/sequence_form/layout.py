@@ -1,0 +1,357 @@
+"""The game as full-width solvers see it: two decision trees and a payoff coupling.
+
+In a two-player zero-sum game with perfect recall, player p's counterfactual values
+depend on the opponent only through its reach of sequences:
+`leaf values = ±A · reach(other)` with `A[s0, s1]` the sum of chance · utility over the
+terminals whose last own sequences are s0 and s1 (von Stengel 1996, "Efficient
+computation of behavior strategies"). Solvers, subgames and gadgets all speak this form.
+
+Logical numbers (see `games.tree.tree`) are for people and other modules. Solvers see a
+player's sequences by *position*: the empty sequence first, then level by level (a level
+is the number of own decisions before an infoset), within a level block by block. A
+block holds infosets of similar action counts as a dense [A, n] array, actions major, so
+that sums over actions are sums of rows, which compilers vectorise.
+"""
+
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import order_pairs
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.sequence_form import packing, treeplex
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
+
+# What one more block, or one more group of payoff rows, costs in a solver's step,
+# measured in array elements processed in the same time. Fewer, more padded blocks also
+# compile faster.
+_BLOCK_OVERHEAD = 4000
+_ROW_GROUP_OVERHEAD = 600
+
+# Regrets smaller than this share of the payoffs below an infoset are rounding errors of
+# double precision (in single precision such regrets hardly occur).
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """Where one player's logical sequences and infosets lie in the solver's arrays.
+
+    Attributes:
+      sequences: int32 [S], position of each logical sequence.
+      infosets: int32 [I], position of each logical infoset in vectors over infosets.
+      size: length of vectors over positions; more than S where blocks are padded.
+    """
+
+    sequences: np.ndarray
+    infosets: np.ndarray
+    size: int
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SequenceForm:
+    """A two-player zero-sum game in sequence form.
+
+    Attributes:
+      decisions: each player's decision points, logical.
+      list_payoffs: lists the coupling in coordinates.
+      layouts: logical numbers to positions, for each player.
+      arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
+    """
+
+    __repr__ = short_repr
+
+    decisions: tuple[Decisions, Decisions]
+    list_payoffs: Callable[[], Payoffs]
+    layouts: tuple[Layout, Layout]
+    arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether the coupling is kept in coordinates; then `payoffs` costs nothing."""
+        parts = self.arrays[0].coupling
+        return all(isinstance(part, treeplex.RowGroup) for part in parts)
+
+    @functools.cached_property
+    def payoffs(self) -> Payoffs:
+        """The coupling in coordinates, player 0's utility.
+
+        Raises:
+          GameTooLargeError: it is not kept so, and too large to be listed.
+        """
+        return self.list_payoffs()
+
+
+class PaddedShape(NamedTuple):
+    """The shapes of one player's arrays, padded: games that fit in share a program.
+
+    Attributes:
+      levels: for each level int [n], the actions of each of its infosets, descending.
+      rows: int [r], the payoffs of each sequence that has any, descending.
+    """
+
+    levels: tuple[np.ndarray, ...]
+    rows: np.ndarray
+
+
+PaddedShapes = tuple[PaddedShape, PaddedShape]
+
+
+def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> PaddedShapes:
+    """Each player's shapes without padding."""
+    result = []
+    for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
+        levels = own.levels()
+        counts = [
+            np.sort(own.num_actions[levels == level])[::-1]
+            for level in range(int(levels.max(initial=-1)) + 1)
+        ]
+        lengths = np.bincount(ends, minlength=1)
+        result.append(PaddedShape(tuple(counts), np.sort(lengths[lengths > 0])[::-1]))
+    return result[0], result[1]
+
+
+def common_shapes(needs: Sequence[PaddedShapes]) -> PaddedShapes:
+    """The smallest capacity in which each of several games fits."""
+    result = []
+    none = np.zeros(0, np.int64)
+    for mine in zip(*needs, strict=True):
+        levels = itertools.zip_longest(*(s.levels for s in mine), fillvalue=none)
+        rows = _cover([shape.rows for shape in mine])
+        result.append(PaddedShape(tuple(map(_cover, levels)), rows))
+    return result[0], result[1]
+
+
+def _cover(descending: Sequence[np.ndarray]) -> np.ndarray:
+    """The largest first, second, third, ... of several descending sequences."""
+    cover = np.zeros(max(len(counts) for counts in descending), np.int64)
+    for counts in descending:
+        cover[: len(counts)] = np.maximum(cover[: len(counts)], counts)
+    return cover
+
+
+def fits(need: PaddedShapes, capacity: PaddedShapes) -> bool:
+    """Whether a game with these needs can be laid out in a capacity."""
+    for mine, given in zip(need, capacity, strict=True):
+        if len(mine.levels) > len(given.levels):
+            return False
+        pairs = [*zip(mine.levels, given.levels, strict=False), (mine.rows, given.rows)]
+        if any(len(a) > len(b) or (a > b[: len(a)]).any() for a, b in pairs):
+            return False
+    return True
+
+
+def build(
+    decisions: tuple[Decisions, Decisions],
+    payoffs: Payoffs,
+    *,
+    capacity: PaddedShapes | None = None,
+) -> SequenceForm:
+    """Lays out both players' decision trees and the coupling for the solvers.
+
+    Args:
+      decisions: each player's decision points, in any order.
+      payoffs: pairs of logical sequences with player 0's utility times chance.
+      capacity: shapes to pad to, so that games with the same capacity have arrays of
+        equal shapes and share a compiled program; None: the shapes that they need.
+
+    Raises:
+      ValueError: the game does not fit into the capacity.
+    """
+    need = shapes_of(decisions, payoffs)
+    capacity = need if capacity is None else capacity
+    if not fits(need, capacity):
+        raise ValueError("the game does not fit into the capacity")
+    (layout0, levels0), (layout1, levels1) = (
+        _lay_out(own, _scales(own, ends, payoffs.values), shape.levels)
+        for own, ends, shape in zip(
+            decisions, (payoffs.rows, payoffs.columns), capacity, strict=True
+        )
+    )
+    rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
+    arrays = (
+        _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows),
+        _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
+    )
+    listed = functools.partial(Payoffs, *payoffs)
+    return SequenceForm(decisions, listed, (layout0, layout1), arrays)
+
+
+def attach(
+    form: SequenceForm,
+    sequences: tuple[np.ndarray, np.ndarray],
+    beyond: tuple[treeplex.Beyond, treeplex.Beyond],
+    *,
+    counts: tuple[Sequence[int], Sequence[int]] | None = None,
+) -> SequenceForm:
+    """A game that is cut off, with what its sequences are worth beyond the cut.
+
+    Args:
+      form: the game as far as the cut, from `build`.
+      sequences: for each player int [C], the logical sequences to which the values of
+        `beyond` belong, one by one. The empty sequence's own value is left out: no
+        decision depends on it.
+      beyond: each player's values.
+      counts: for each player and level, how many of its sequences to lay out, so that
+        games of one capacity have arrays of equal shapes; None: those there are.
+    """
+    arrays = []
+    for player, (tree, layout) in enumerate(
+        zip(form.arrays, form.layouts, strict=True)
+    ):
+        first = len(tree.zeros)
+        for group in tree.coupling:
+            assert isinstance(group, treeplex.RowGroup)
+            first += group.columns.shape[1]
+        positions, begin, levels = layout.sequences[sequences[player]], 1, []
+        for depth, level in enumerate(tree.levels):
+            end = begin + level.num_sequences
+            mine = np.flatnonzero((begin <= positions) & (positions < end))
+            wide = len(mine) if counts is None else counts[player][depth]
+            # Places left over add a zero, the last one before the cut's.
+            into, source = np.zeros(wide, np.int32), np.full(wide, first - 1, np.int32)
+            into[: len(mine)] = positions[mine] - begin
+            source[: len(mine)] = first + mine
+            pair = treeplex.Slices(typed(into)), treeplex.Slices(typed(source))
+            more = (*level.more, pair) if wide else level.more
+            levels.append(level._replace(more=more))
+            begin = end
+        arrays.append(tree._replace(levels=tuple(levels), beyond=beyond[player]))
+    return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
+
+
+def _lay_out(
+    decisions: Decisions, scale: np.ndarray, capacity: Sequence[np.ndarray]
+) -> tuple[Layout, list[treeplex.Level]]:
+    """Chooses blocks and positions for one player's infosets.
+
+    Args:
+      decisions: the player's.
+      scale: float64 [I], from `_scales`.
+      capacity: for each level the numbers of actions to pad its infosets to.
+
+    Returns:
+      The layout, and the levels; their `source` is filled in by `_couple`.
+    """
+    first, depths = decisions.first_sequence, decisions.levels()
+    position = np.zeros(decisions.num_sequences, np.int32)
+    infoset_position = np.zeros(len(decisions), np.int32)
+    # Position of a sequence within its own level: what children's `parent` refers to.
+    in_level = np.zeros(decisions.num_sequences, np.int32)
+    levels = []
+    offset, infoset_offset = 1, 0
+    for depth, counts in enumerate(capacity):
+        at_depth = np.flatnonzero(depths == depth)
+        # The infoset with the most actions takes the first place, and so on.
+        ranked = at_depth[np.argsort(-decisions.num_actions[at_depth], kind="stable")]
+        size, parents, uniform, tolerance = 0, [], [], []
+        for places, high in packing.groups(counts, _BLOCK_OVERHEAD):
+            members, width = ranked[places], places.stop - places.start
+            by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
+            members = members[by_parent]
+            legal = np.zeros((high, width), bool)
+            legal[:, : len(members)] = (
+                np.arange(len(legal))[:, None] < decisions.num_actions[members]
+            )
+            for a, row in enumerate(legal):
+                columns = np.flatnonzero(row)
+                in_level[first[members[columns]] + a] = size + a * width + columns
+            infoset_position[members] = infoset_offset + np.arange(len(members))
+            infoset_offset += width
+            size += legal.size
+            parent = np.zeros(width, np.int32)
+            parent[: len(members)] = in_level[decisions.parent[members]]
+            parents.append(parent)
+            uniform.append(typed(legal / np.maximum(legal.sum(axis=0), 1)))
+            tolerance.append(typed(_tolerance(legal, scale[members])))
+        mine = np.flatnonzero(np.repeat(depths == depth, decisions.num_actions)) + 1
+        position[mine] = offset + in_level[mine]
+        levels.append(
+            treeplex.Level(
+                parent=(treeplex.Slices(typed(np.concatenate(parents))),),
+                source=(),
+                uniform=tuple(uniform),
+                tolerance=tuple(tolerance),
+            )
+        )
+        offset += size
+    return Layout(position, infoset_position, offset), levels
+
+
+def _couple(
+    levels: Sequence[treeplex.Level],
+    layout: Layout,
+    own: np.ndarray,
+    other: np.ndarray,
+    values: np.ndarray,
+    capacity: np.ndarray,
+) -> treeplex.Treeplex:
+    """Puts one player's arrays together.
+
+    Args:
+      levels: from `_lay_out`.
+      layout: likewise.
+      own: int32 [nnz], positions of the player's sequences in the coupling.
+      other: int32 [nnz], positions of the opponent's.
+      values: float64 [nnz], the player's utility times chance.
+      capacity: int [r], the numbers of payoffs to pad its sequences to.
+    """
+    order = order_pairs(own, other)
+    # What positions without payoffs read comes last: a payoff of zero.
+    other = np.append(other[order].astype(np.int32), np.int32(0))
+    values = np.append(values[order], 0.0)
+    lengths = np.bincount(own, minlength=layout.size)
+    start = np.cumsum(lengths) - lengths
+    # A position without payoffs reads the zero that follows the last group's rows.
+    source = np.full(layout.size, -1, np.int32)
+    groups = []
+    done = 0
+    ranked = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    for places, high in packing.groups(capacity, _ROW_GROUP_OVERHEAD):
+        # In the order of positions, which gathers read faster.
+        rows = np.sort(ranked[places])
+        column = np.arange(high)[:, None]
+        padding = places.stop - places.start - len(rows)
+        entry = np.pad(start[rows], (0, padding)) + column
+        entry[column >= np.pad(lengths[rows], (0, padding))] = len(order)
+        groups.append(treeplex.RowGroup(typed(other[entry]), typed(values[entry])))
+        source[rows] = done + np.arange(len(rows), dtype=np.int32)
+        done += len(rows) + padding
+    source[source < 0] = done
+    ends = np.cumsum([1, *(level.num_sequences for level in levels)])
+    coupled = tuple(
+        level._replace(source=(treeplex.Slices(typed(source[begin:end])),))
+        for level, begin, end in zip(levels, ends[:-1], ends[1:], strict=True)
+    )
+    zero = typed(np.zeros(1))
+    return treeplex.Treeplex(coupled, tuple(groups), typed(source[:1]), zero)
+
+
+def _scales(
+    decisions: Decisions, sequences: np.ndarray, values: np.ndarray
+) -> np.ndarray:
+    """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
+    rounding error in units of the last place, is larger."""
+    below = np.bincount(
+        sequences, weights=np.abs(values), minlength=decisions.num_sequences
+    )
+    scale = np.zeros(len(decisions))
+    levels, owner = decisions.levels(), decisions.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        infosets = np.flatnonzero(levels == level)
+        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+        scale += np.bincount(owner[mine], weights=below[mine], minlength=len(scale))
+        np.add.at(below, decisions.parent[infosets], scale[infosets])
+    return scale
+
+
+def _tolerance(legal: np.ndarray, scale: np.ndarray) -> np.ndarray:
+    """float64 [A, n], the size of regrets that mean nothing; infinite at padding."""
+    tolerance = np.full(legal.shape, np.inf)
+    tolerance[:, : len(scale)] = _ROUNDING * scale
+    return np.where(legal, tolerance, np.inf)

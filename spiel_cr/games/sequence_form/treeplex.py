@@ -1,0 +1,411 @@
+"""JAX passes over one player's decision tree: strategy → reach, leaf values → values.
+
+The kernels are plain functions of arrays; callers jit them. Reach of a player is a
+vector over its positions (see `layout`), the product of its own action
+probabilities. Values are counterfactual: weighted by the reach of opponent and chance,
+from the owner's perspective, in the units of the tree's payoffs (solvers divide them by
+a power of two, see `exponent_of`).
+"""
+
+import dataclasses
+import functools
+import math
+import operator
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+# Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
+# additions, but reduces the major axis of a dense array one strided element at a time.
+_UNROLLED_ROWS = 16
+
+# One array [A, n] for each block of each level.
+Blocks = tuple[tuple[jax.Array, ...], ...]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Slices:
+    """Where equal slices of a vector begin, one after another.
+
+    In a game of signals (see `games.signals.form`) what belongs to one public node lies
+    side by side, signal by signal, and moves as one slice. Elsewhere slices have one
+    element, and this is an array of indices.
+
+    Attributes:
+      starts: int32 [k].
+      width: elements per slice.
+    """
+
+    starts: jax.Array
+    width: int = dataclasses.field(default=1, metadata={"static": True})
+
+    def __len__(self) -> int:
+        return self.starts.shape[0] * self.width
+
+    def take(self, vector: jax.Array) -> jax.Array:
+        """The slices of a vector, joined: [k · width]."""
+        if self.width == 1:
+            return vector[self.starts]
+        if isinstance(vector, np.ndarray):
+            places = np.asarray(self.starts)[:, None] + np.arange(self.width)
+            return cast(jax.Array, vector[places.reshape(-1)])
+        numbers = lax.GatherDimensionNumbers((1,), (), (0,))
+        taken = lax.gather(
+            *(vector, self.starts[:, None], numbers, (self.width,)),
+            mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+        )
+        return taken.reshape(-1)
+
+    def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
+        """The vector with values [k · width] added to its slices."""
+        if self.width == 1:
+            return vector.at[self.starts].add(values)
+        numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
+        return lax.scatter_add(
+            *(vector, self.starts[:, None], values.reshape(-1, self.width), numbers),
+            mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+        )
+
+
+def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
+    """All slices of a vector, joined."""
+    parts = [some.take(vector) for some in slices]
+    if len(parts) == 1:
+        return parts[0]
+    joined: jax.Array = vector.__array_namespace__().concat(parts)
+    return joined
+
+
+class Level(NamedTuple):
+    """The infosets with equally many own decisions before them.
+
+    A block of n infosets with A actions has a uniform strategy [A, n], or [A, 1] where
+    nothing is padded, and a tolerance [A, n], or [1, n] there.
+
+    Attributes:
+      parent: n elements, each infoset's parent sequence: its index among the sequences
+        of the level above (0 at the first level: the empty sequence).
+      source: m elements, where `leaf_values` puts the value of each of the level's
+        sequences, block after block, each block actions-major.
+      uniform: for each block the uniform strategy, 0 at padding.
+      tolerance: for each block how large a regret rounding alone can leave in one
+        iteration; infinite at padding.
+      more: where some of the level's sequences (the first) have another leaf value (the
+        second) to add to that of their `source`.
+    """
+
+    parent: tuple[Slices, ...]
+    source: tuple[Slices, ...]
+    uniform: tuple[jax.Array, ...]
+    tolerance: tuple[jax.Array, ...]
+    more: tuple[tuple[Slices, Slices], ...] = ()
+
+    @property
+    def shapes(self) -> list[tuple[int, int]]:
+        """Actions and infosets of each block."""
+        return [
+            (uniform.shape[0], tolerance.shape[1])
+            for uniform, tolerance in zip(self.uniform, self.tolerance, strict=True)
+        ]
+
+    @property
+    def num_infosets(self) -> int:
+        return sum(n for _, n in self.shapes)
+
+    @property
+    def num_sequences(self) -> int:
+        """Places of sequences, padding included."""
+        return sum(actions * n for actions, n in self.shapes)
+
+    def split(self, values: jax.Array) -> list[jax.Array]:
+        """Cuts values of all sequences into the blocks [A, n]."""
+        blocks, begin = [], 0
+        for actions, n in self.shapes:
+            end = begin + actions * n
+            blocks.append(values[begin:end].reshape(actions, n))
+            begin = end
+        return blocks
+
+
+class Coupling(Protocol):
+    """Some rows of the payoff coupling: leaf values from the opponent's reach."""
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [r], the rows' values; opponent's reach by position."""
+
+    def largest(self) -> float:
+        """The largest |payoff|; of numpy arrays."""
+
+    def rescaled(self, exponent: int) -> "Coupling":
+        """The same with payoffs over 2^exponent; numpy arrays."""
+
+    @property
+    def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes."""
+
+    @property
+    def written_out_rows(self) -> int:
+        """Rows of arrays that an evaluation has as operations of their own."""
+
+
+class RowGroup(NamedTuple):
+    """Rows of the payoff coupling with similar numbers of entries, padded to equal.
+
+    Attributes:
+      columns: int32 [w, r], positions of the opponent's sequences.
+      values: float [w, r], the owner's utility times chance; 0 at padding.
+    """
+
+    columns: jax.Array
+    values: jax.Array
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [r]; see `Coupling`."""
+        if self.columns.shape[0] > _UNROLLED_ROWS:
+            return (self.values * other_reach[self.columns]).sum(axis=0)
+        # Gather row by row, so that each product fuses with its gather.
+        terms = [
+            v * other_reach[c] for c, v in zip(self.columns, self.values, strict=True)
+        ]
+        return functools.reduce(operator.add, terms)
+
+    def largest(self) -> float:
+        """The largest |payoff|."""
+        return float(np.abs(self.values).max(initial=0))
+
+    def rescaled(self, exponent: int) -> "RowGroup":
+        """The same with payoffs over 2^exponent."""
+        return self._replace(values=divide(self.values, exponent))
+
+    @property
+    def num_payoffs(self) -> int:
+        return self.values.size
+
+    @property
+    def written_out_rows(self) -> int:
+        count = len(self.columns)
+        return count if count <= _UNROLLED_ROWS else 1
+
+
+class Beyond(Protocol):
+    """What comes after sequences at which a depth-limited game is cut off.
+
+    Payoffs are linear in the opponent's reach. What a subgame is worth to a player is
+    not: it depends on both players' reach of it. A registered dataclass of arrays.
+    """
+
+    def leaf_values(self, own_reach: jax.Array, other_reach: jax.Array) -> jax.Array:
+        """float [C], the owner's counterfactual values; both reaches by position."""
+
+    def largest(self) -> float:
+        """A bound of the values' size at any reach; of numpy arrays."""
+
+    def rescaled(self, exponent: int) -> "Beyond":
+        """The same with values over 2^exponent; numpy arrays."""
+
+
+class Treeplex(NamedTuple):
+    """One player's decision tree and its rows of the payoff coupling.
+
+    Attributes:
+      levels: top to bottom.
+      coupling: the rows with at least one entry, in groups.
+      root_source: int32 [k], where `leaf_values` puts what adds up to the empty
+        sequence's value.
+      zeros: float [Z], zeros, which `leaf_values` puts next for sequences without
+        payoffs; as many as the widest slice has elements.
+      beyond: values where the game is cut off, which `leaf_values` puts last; None: it
+        is not cut off, or its leaves are payoffs.
+    """
+
+    levels: tuple[Level, ...]
+    coupling: tuple[Coupling, ...]
+    root_source: jax.Array
+    zeros: jax.Array
+    beyond: Beyond | None = None
+
+
+def written_out_rows(tree: Treeplex) -> int:
+    """How many rows of arrays a pass over a tree has as operations of their own."""
+    blocks = [block for level in tree.levels for block in level.uniform]
+    # Of a longer sum only the rows before it would be written out one by one.
+    rows = [min(len(block), _UNROLLED_ROWS + 1) for block in blocks]
+    return sum(rows) + sum(group.written_out_rows for group in tree.coupling)
+
+
+def sum_rows(rows: jax.Array) -> jax.Array:
+    """Sums [k, n] over its first axis."""
+    if rows.shape[0] > _UNROLLED_ROWS:
+        return rows.sum(axis=0)
+    return functools.reduce(operator.add, [rows[i] for i in range(rows.shape[0])])
+
+
+def leaf_values(
+    tree: Treeplex, other_reach: jax.Array, own_reach: jax.Array | None = None
+) -> jax.Array:
+    """Sums terminal payoffs by own sequence: the product of coupling and reach.
+
+    Args:
+      tree: the player's treeplex.
+      other_reach: float [S'], the opponent's reach by position.
+      own_reach: float [S], the player's own; only trees that are cut off need it.
+
+    Returns:
+      float [R + Z + C], values of the rows that have payoffs, in the order that
+      `Level.source` refers to, then zeros, then values beyond the cut.
+
+    Raises:
+      ValueError: the tree is cut off, and `own_reach` is missing.
+    """
+    parts = [group.leaf_values(other_reach) for group in tree.coupling]
+    parts.append(tree.zeros)
+    if tree.beyond is not None:
+        if own_reach is None:
+            raise ValueError(
+                "own_reach=None: the values of a game that is cut off depend on both "
+                "players' reach; give own_reach, too"
+            )
+        parts.append(tree.beyond.leaf_values(own_reach, other_reach))
+    return jnp.concatenate(parts)
+
+
+def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
+    """The empty sequence's own value, float scalar, from `leaf_values`."""
+    if tree.root_source.shape[0] == 1:
+        return leaves[tree.root_source[0]]
+    return leaves[tree.root_source].sum()
+
+
+def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
+    """float [m], the own leaf values of a level's sequences, from `leaf_values`."""
+    values = take(level.source, leaves)
+    for into, source in level.more:
+        values = into.add_to(values, source.take(leaves))
+    return values
+
+
+def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
+    """Multiplies action probabilities down the tree.
+
+    Args:
+      tree: the player's treeplex.
+      strategy: behaviour strategy, one [A, n] a block.
+
+    Returns:
+      float [S], the player's own reach of every position; 1 at the empty sequence.
+    """
+    # numpy arrays stay numpy arrays: initial states need no compiled program.
+    namespace = tree.root_source.__array_namespace__()
+    above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
+    parts = [above]
+    for level, blocks in zip(tree.levels, strategy, strict=True):
+        into = take(level.parent, above)
+        rows = []
+        begin = 0
+        for block in blocks:
+            end = begin + block.shape[1]
+            rows.append((into[None, begin:end] * block).reshape(-1))
+            begin = end
+        above = namespace.concat(rows)
+        parts.append(above)
+    joined: jax.Array = namespace.concat(parts)
+    return joined
+
+
+def values_below(
+    level: Level, leaves: jax.Array, child: Level | None, child_values: jax.Array | None
+) -> list[jax.Array]:
+    """Counterfactual value of every action of a level.
+
+    Args:
+      level: the level.
+      leaves: from `leaf_values`.
+      child: the level below, None at the last one.
+      child_values: float [n of child], values of its infosets.
+
+    Returns:
+      One float [A, n] for each block of the level; 0 at padding.
+    """
+    return level.split(with_children(leaves_of(level, leaves), child, child_values))
+
+
+def with_children(
+    values: jax.Array, child: Level | None, child_values: jax.Array | None
+) -> jax.Array:
+    """Adds values of infosets to those of the sequences that they follow.
+
+    Args:
+      values: float [m], of a level's sequences.
+      child: the level below, None at the last one.
+      child_values: float [n of child], values of its infosets.
+    """
+    if child is not None and child_values is not None:
+        begin = 0
+        for some in child.parent:
+            end = begin + len(some)
+            values = some.add_to(values, child_values[begin:end])
+            begin = end
+    return values
+
+
+def exponent_of(payoffs: Iterable[float]) -> int:
+    """The e for which 2^e is just above the largest payoff; 0 where all are zero.
+
+    Solvers divide payoffs by 2^e, so that no size of payoffs can overflow or vanish in
+    their arithmetic. A power of two changes no other bit: whatever else solvers
+    compute is products, sums and comparisons of payoffs.
+
+    Args:
+      payoffs: the largest |payoff| of each part of a game.
+    """
+    return math.frexp(max(payoffs, default=0.0))[1]
+
+
+def rescale(tree: Treeplex, exponent: int) -> Treeplex:
+    """The treeplex with payoffs and tolerances over 2^exponent; numpy arrays."""
+    levels = tuple(
+        level._replace(
+            tolerance=tuple(divide(block, exponent) for block in level.tolerance)
+        )
+        for level in tree.levels
+    )
+    coupling = tuple(group.rescaled(exponent) for group in tree.coupling)
+    beyond = None if tree.beyond is None else tree.beyond.rescaled(exponent)
+    return tree._replace(levels=levels, coupling=coupling, beyond=beyond)
+
+
+def largest_payoff(tree: Treeplex) -> float:
+    """The largest |payoff|, or bound of what lies beyond a cut; of numpy arrays."""
+    parts = [group.largest() for group in tree.coupling]
+    if tree.beyond is not None:
+        parts.append(tree.beyond.largest())
+    return max(parts, default=0.0)
+
+
+def divide(payoffs: jax.Array, exponent: int) -> jax.Array:
+    """Payoffs over 2^exponent; numpy arrays, exact but for numbers that vanish."""
+    return cast(jax.Array, np.ldexp(np.asarray(payoffs), -exponent))
+
+
+def uniform_strategy(tree: Treeplex) -> Blocks:
+    """The uniform behaviour strategy."""
+    namespace = tree.root_source.__array_namespace__()
+    return tuple(
+        tuple(
+            uniform
+            if uniform.shape == shape
+            else namespace.broadcast_to(uniform, shape)
+            for uniform, shape in zip(level.uniform, level.shapes, strict=True)
+        )
+        for level in tree.levels
+    )
+
+
+def join(parts: Sequence[jax.Array]) -> jax.Array:
+    """Concatenates vectors; a single one is passed through."""
+    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)

@@ -1,0 +1,240 @@
+"""A signal game from rules on arrays that declare their signals.
+
+docs/signals.md has a complete example, and says what is checked of a declaration.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.common import memory
+from spiel_cr.common.announcing import is_wanted
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.signals.declaring import deals as dealing
+from spiel_cr.games.signals.declaring.deals import Dealing, Dealt
+from spiel_cr.games.signals.declaring.line import (
+    Deals,
+    Line,
+    draw_deals,
+    every_deal,
+    find_line,
+)
+from spiel_cr.games.signals.declaring.public_tree import PublicTree, grow
+from spiel_cr.games.signals.declaring.signal_rules import (
+    SignalRules,
+    ask_names,
+    ask_signals,
+)
+from spiel_cr.games.signals.declaring.stakes import check_on, find_stakes
+from spiel_cr.games.signals.game import SignalGame
+
+# Public nodes times deals that are played to compare and check leaves.
+_SAMPLE = 1 << 20
+# Deals are listed if there are no more; else drawn, so many at most.
+_MOST_LISTED, _MOST_DRAWN = 1 << 14, 1024
+# Deals on which leaves are compared, and those on which they are checked.
+_FEWEST_COMPARED, _FEWEST_CHECKED = 64, 2
+# Leaves times deals that payoffs are held of at once.
+_MOST_PAYOFFS = 1 << 24
+# Deals that are played: more than a million per second, so hours.
+_MOST_PLAYED = 1e10
+# Seconds before progress is shown.
+_SILENT = 1.0
+
+
+def build(
+    game: pyspiel.Game,
+    rules: SignalRules,
+    random: np.random.Generator,
+    *,
+    progress: bool = False,
+    memory_limit: memory.Limit = None,
+) -> SignalGame:
+    """Builds the signal game that rules on arrays declare.
+
+    Args:
+      game: a sequential OpenSpiel game.
+      rules: its rules on arrays, which declare signals.
+      random: consumed, by the deals on which leaves are compared and checked.
+      progress: show the deals played so far on stderr, after a second; commands
+        always do.
+      memory_limit: refuse games whose public tree or signals take more.
+
+    Returns:
+      The signal game, with sparse kernels.
+
+    Raises:
+      GameTooLargeError: it takes more memory than the limit, or hours.
+      InvalidGameError: the declaration is not true; says where.
+    """
+    tree = grow(game, rules, memory_limit)
+    line = find_line(game, tree)
+    every = every_deal(game, rules, line, _MOST_LISTED)
+
+    def deals(rows: int, fewest: int) -> Deals:
+        """All of them, if they are few for so many rows; else some at random."""
+        if every is not None and rows * len(every.outcomes) <= _SAMPLE:
+            return every
+        count = int(np.clip(_SAMPLE // rows, fewest, _MOST_DRAWN))
+        return draw_deals(game, rules, line, random, count)
+
+    classes = tree.num_classes
+    if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
+        raise GameTooLargeError(
+            f"{game}: {classes:,} leaves of its public tree may all pay differently, "
+            f"and to compare them would take long; give its vectorised game a method "
+            f"payoff_key (docs/signals.md)"
+        )
+    samples = deals(classes, _FEWEST_COMPARED)
+    num_deals = _expected_deals(tree, samples, every)
+    if num_deals[-1] > _MOST_PLAYED:
+        raise GameTooLargeError(
+            f"{game}: there are about {num_deals[-1]:.1e} deals, and all of them are "
+            f"played, up to {_MOST_PLAYED:.0e}; choose fewer cards"
+        )
+    stakes = find_stakes(game, rules, tree, samples, _below(tree, line))
+    check_on(game, rules, tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
+    with _Watch(game, memory_limit, progress) as watch:
+        dealt = Dealing(
+            *(game, rules, tree, line, stakes),
+            num_deals=num_deals,
+            random=random,
+            progress=watch,
+        ).run()
+    signal_game = SignalGame(
+        game,
+        tree.betting,
+        dealt.parents,
+        dealt.kernels,
+        stakes.terms,
+        DealtReader(game, rules, tree, line, dealt),
+    )
+    signal_game.check()
+    return signal_game
+
+
+class _Watch:
+    """Shows how many deals were played, and ends where memory does not suffice."""
+
+    def __init__(self, game: pyspiel.Game, limit: memory.Limit, progress: bool) -> None:
+        self._game, self._limit = game, limit
+        self._size = memory.parse_limit(limit)
+        self._bar = tqdm(
+            desc=f"dealing {game.get_type().short_name}",
+            unit=" deals",
+            unit_scale=True,
+            delay=_SILENT,
+            disable=not is_wanted(progress),
+        )
+
+    def __enter__(self) -> "_Watch":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._bar.close()
+
+    def __call__(self, more: int) -> None:
+        """Counts deals.
+
+        Raises:
+          GameTooLargeError: the process holds more than the limit.
+        """
+        self._bar.update(more)
+        held = memory.held_bytes()
+        if held > self._size:
+            raise memory.too_large(
+                self._game,
+                f"has signals that take more than {memory.describe_bytes(held)}",
+                *(self._limit, self._size),
+            )
+
+
+def _expected_deals(
+    tree: PublicTree, samples: Deals, every: Deals | None
+) -> list[float]:
+    """How many deals enter each round, about; at most, where all of them are known."""
+    if every is not None:
+        return [float(len(every.outcomes))] * len(tree.num_deals)
+    # The mean of 1 / odds, over deals drawn by their odds, is expected to be just that.
+    return [
+        float(np.mean(1 / samples.odds[:, :count].prod(axis=1)))
+        for count in tree.num_deals
+    ]
+
+
+def _below(tree: PublicTree, line: Line) -> np.ndarray:
+    """bool [P], the nodes that lie below the line where it enters their round."""
+    betting = tree.betting
+    below = np.zeros(len(betting), bool)
+    start = np.array(line.nodes)
+    below[0] = True
+    for first, last in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
+        nodes = np.arange(first, last)
+        same_round = betting.round[nodes] == betting.round[betting.parent[nodes]]
+        on = start[betting.round[nodes]] == nodes
+        below[nodes] = on | below[betting.parent[nodes]] & same_round
+    return below
+
+
+class DealtReader:
+    """Reads signals off states by the outcomes of chance alone (see `game.Reader`)."""
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        rules: SignalRules,
+        tree: PublicTree,
+        line: Line,
+        dealt: Dealt,
+    ) -> None:
+        """Use `build` instead."""
+        self._game, self._rules = game, rules
+        self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
+        self.paths = [tree.path(node) for node in line.nodes]
+        self._keys, self.examples = dealt.keys, dealt.examples
+        self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
+        self._known: dict[tuple[int, ...], int] = {}
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        """The player's signal at a decision or an end, in the round of the state.
+
+        Raises:
+          ValueError: deals are yet to come before the next decision.
+        """
+        moves = state.full_history()
+        deal = tuple(move.action for move in moves if move.player == CHANCE)
+        if (player, *deal) not in self._known:
+            r = self._round_of.get(len(deal))
+            if r is None or state.is_chance_node():
+                raise ValueError(
+                    f"state: after {state.history()} of {self._game} there are deals "
+                    f"to come, and signals belong to decisions and ends"
+                )
+            self._known[player, *deal] = self._find(r, player, deal)
+        return self._known[player, *deal]
+
+    def _find(self, r: int, player: int, deal: tuple[int, ...]) -> int:
+        if (player, r) not in self._number:
+            rows = map(tuple, self._keys[player][r].tolist())
+            self._number[player, r] = {row: i for i, row in enumerate(rows)}
+        states = dealing.play(self._rules, np.array([deal]), self.paths[r])
+        (key,) = ask_signals(self._game, self._rules, states, player)
+        return self._number[player, r][tuple(key.tolist())]
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        """What a signal stands for; of several deals, one of them."""
+        outcomes = self.examples[player][round][signal : signal + 1]
+        bets = self.paths[round]
+        states = dealing.play(self._rules, outcomes, bets)
+        names: Sequence[str] | None = ask_names(self._rules, states, player)
+        if names is not None:
+            return names[0]
+        state = self._game.new_initial_state()
+        left, moves = list(outcomes[0].tolist()), list(bets)
+        while left or moves:
+            state.apply_action((left if state.is_chance_node() else moves).pop(0))
+        text: str = state.information_state_string(player)
+        return text

@@ -1,0 +1,154 @@
+"""One line of bets through all rounds of a declared game, and deals along it."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.signals.declaring.public_tree import PublicTree
+from spiel_cr.games.signals.declaring.signal_rules import (
+    SignalRules,
+    ask_odds,
+    ask_signals,
+)
+
+
+class Line(NamedTuple):
+    """A line of bets that meets every round.
+
+    Attributes:
+      nodes: the public node of each round at which it enters.
+      moves: for each round the actions from there to the next round; none in the last.
+    """
+
+    nodes: list[int]
+    moves: list[list[int]]
+
+
+def find_line(game: pyspiel.Game, tree: PublicTree) -> Line:
+    """The shortest line of bets that meets every round.
+
+    Raises:
+      InvalidGameError: there is none.
+    """
+    betting, num_rounds = tree.betting, len(tree.num_deals)
+    met = np.ones(len(betting), np.int64) << betting.round
+    for start, end in zip(tree.level_start[1:-1], tree.level_start[2:], strict=True):
+        met[start:end] |= met[betting.parent[start:end]]
+    complete = np.flatnonzero(met == (1 << num_rounds) - 1)
+    if not len(complete):
+        raise InvalidGameError(
+            f"{game}: no line of bets meets all of its {num_rounds} rounds, that is, "
+            f"{tree.num_deals.tolist()} moves of chance; signals are found along one "
+            f"such line; leave out the rounds that only some bets lead to"
+        )
+    node = int(complete[0])
+    nodes: list[int] = [0] * num_rounds
+    moves: list[list[int]] = [[] for _ in range(num_rounds)]
+    nodes[-1] = node
+    while (above := int(betting.parent[node])) >= 0:
+        moves[betting.round[above]].insert(0, int(betting.action[node]))
+        nodes[betting.round[above]] = above
+        node = above
+    return Line(nodes, moves)
+
+
+class Deals(NamedTuple):
+    """Whole deals, with what was seen of them along a line of bets.
+
+    Attributes:
+      outcomes: int64 [n, C], the outcome of each move of chance.
+      odds: float64 [n, C], their probabilities.
+      signals: for each round and player the signals there, integers [n, k].
+    """
+
+    outcomes: np.ndarray
+    odds: np.ndarray
+    signals: list[tuple[np.ndarray, np.ndarray]]
+
+
+def draw_deals(
+    game: pyspiel.Game,
+    rules: SignalRules,
+    line: Line,
+    random: np.random.Generator,
+    count: int,
+) -> Deals:
+    """Deals at random, along a line of bets.
+
+    Args:
+      game: for messages.
+      rules: the game on arrays.
+      line: of bets.
+      random: consumed, one number for each deal and move of chance.
+      count: how many deals, each by its own probability.
+    """
+
+    def draw(odds: np.ndarray, move: int) -> np.ndarray:
+        level = np.cumsum(odds, axis=1)
+        drawn = random.random(count) * level[:, -1]
+        # The last possible outcome, should rounding lead beyond it.
+        last = odds.shape[1] - 1 - np.argmax(odds[:, ::-1] > 0, axis=1)
+        return np.minimum((level <= drawn[:, None]).sum(axis=1), last)
+
+    return _deal(game, rules, line, count, draw)
+
+
+def every_deal(
+    game: pyspiel.Game, rules: SignalRules, line: Line, most: int
+) -> Deals | None:
+    """All deals, or None if there are more than `most`."""
+    states = rules.new_initial_states()
+    outcomes = np.zeros((1, 0), np.int64)
+    for moves in line.moves:
+        while rules.current_player(states[:1])[0] == CHANCE:
+            odds = ask_odds(game, rules, states)
+            where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
+            if len(where) > most:
+                return None
+            outcomes = np.column_stack([outcomes[where], outcome])
+            states = rules.child(states[where], outcome)
+        for action in moves:
+            states = rules.child(states, np.full(len(states), action))
+    return _deal(
+        *(game, rules, line, len(outcomes)), lambda odds, move: outcomes[:, move]
+    )
+
+
+def _deal(
+    game: pyspiel.Game,
+    rules: SignalRules,
+    line: Line,
+    count: int,
+    choose: Callable[[np.ndarray, int], np.ndarray],
+) -> Deals:
+    """Deals by outcomes that `choose` says, of odds [n, A] and a move of chance."""
+    states = np.repeat(rules.new_initial_states(), count, axis=0)
+    outcomes: list[np.ndarray] = []
+    odds: list[np.ndarray] = []
+    signals = []
+    for moves in line.moves:
+        while rules.current_player(states[:1])[0] == CHANCE:
+            each = ask_odds(game, rules, states)
+            chosen = choose(each, len(outcomes))
+            outcomes.append(chosen)
+            odds.append(each[np.arange(count), chosen])
+            states = rules.child(states, chosen)
+        signals.append(
+            (
+                ask_signals(game, rules, states, 0),
+                ask_signals(game, rules, states, 1),
+            )
+        )
+        for action in moves:
+            states = rules.child(states, np.full(count, action))
+    return Deals(_columns(outcomes, count), _columns(odds, count, float), signals)
+
+
+def _columns(
+    arrays: list[np.ndarray], count: int, dtype: type = np.int64
+) -> np.ndarray:
+    return np.stack(arrays, axis=1) if arrays else np.zeros((count, 0), dtype)

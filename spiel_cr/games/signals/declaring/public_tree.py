@@ -1,0 +1,168 @@
+"""The public tree of a declared game: walked along one deal.
+
+A round is all that happens after equally many deals (moves of chance). The tree of bets
+is found by taking the first outcome at every deal; that other deals lead through the
+same tree is checked by `replay`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.common.arrays import ranks
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.signals.declaring.signal_rules import (
+    SignalRules,
+    ask_odds,
+    ask_payoff_keys,
+)
+from spiel_cr.games.signals.game import Betting
+
+# What a public node takes at the peak, until the signal game is there.
+_NODE_BYTES = 190
+
+
+class PublicTree(NamedTuple):
+    """The public tree and what belongs to it.
+
+    Attributes:
+      betting: the tree; nodes are in breadth-first order, level by level.
+      level_start: int64 [levels + 1], the first node of each level.
+      num_deals: int64 [R], moves of chance before each round.
+      payoff_keys: integers [leaves, k], in order of the leaves, of the leaves' round
+        and what the game says; None: the game does not say it.
+    """
+
+    betting: Betting
+    level_start: np.ndarray
+    num_deals: np.ndarray
+    payoff_keys: np.ndarray | None
+
+    @property
+    def leaves(self) -> np.ndarray:
+        """int64 [leaves], the nodes where the game ends."""
+        return np.flatnonzero(self.betting.player == TERMINAL)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes of leaves may pay differently."""
+        if self.payoff_keys is None:
+            return len(self.leaves)
+        return int(ranks([self.payoff_keys]).max()) + 1
+
+    def path(self, node: int) -> list[int]:
+        """The public actions from the root to a node."""
+        actions = []
+        while node > 0:
+            actions.append(int(self.betting.action[node]))
+            node = int(self.betting.parent[node])
+        return actions[::-1]
+
+    def up_to(self, nodes: np.ndarray) -> np.ndarray:
+        """bool [P], some nodes and all that are above them."""
+        keep = np.zeros(len(self.betting), bool)
+        while len(nodes):
+            nodes = np.unique(nodes)
+            keep[nodes] = True
+            nodes = self.betting.parent[nodes]
+            nodes = nodes[nodes >= 0]
+        return keep
+
+
+def grow(
+    game: pyspiel.Game, rules: SignalRules, limit: memory.Limit = None
+) -> PublicTree:
+    """Walks all bets along one deal.
+
+    Args:
+      game: for messages.
+      rules: the game on arrays.
+      limit: of memory.
+
+    Returns:
+      The public tree.
+
+    Raises:
+      GameTooLargeError: it takes more memory than the limit.
+      InvalidGameError: somebody has no legal action.
+    """
+    size = memory.parse_limit(limit)
+    held = max(memory.IMPORTED_BYTES, memory.held_bytes())
+    states, deals = _first_deals(game, rules, rules.new_initial_states(), 0)
+    parent, action = np.full(1, -1), np.full(1, -1)
+    parts: list[tuple[np.ndarray, ...]] = []
+    keys: list[np.ndarray] = []
+    level_start = [0]
+    while len(states):
+        player = _movers(game, rules, states)
+        parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
+        over = player == TERMINAL
+        if over.any():
+            asked = ask_payoff_keys(game, rules, states[over])
+            if asked is not None:
+                keys.append(np.column_stack([deals[over], asked]))
+        number = level_start[-1] + np.flatnonzero(~over)
+        level_start.append(level_start[-1] + len(states))
+        states, deals = states[~over], deals[~over]
+        if not len(states):
+            break
+        where, action = _legal(game, rules, states)
+        need = held + _NODE_BYTES * (level_start[-1] + len(where))
+        if need > size or level_start[-1] + len(where) >= 2**31:
+            raise memory.too_large(
+                game,
+                f"has more than {level_start[-1] + len(where):,} public nodes, which "
+                f"take {memory.describe_bytes(need)}",
+                *(limit, size),
+            )
+        after = rules.child(states[where], action)
+        parent = number[where]
+        states, deals = _first_deals(game, rules, after, deals[where])
+    player, parent, action, deals = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    num_deals, rounds = np.unique(deals, return_inverse=True)
+    betting = Betting(player, parent, action, rounds.astype(np.int8))
+    payoff_keys = np.concatenate(keys) if keys else None
+    return PublicTree(betting, np.array(level_start), num_deals, payoff_keys)
+
+
+def _movers(game: pyspiel.Game, rules: SignalRules, states: np.ndarray) -> np.ndarray:
+    player = np.asarray(rules.current_player(states)).astype(np.int8)
+    if not ((player == TERMINAL) | (player == 0) | (player == 1)).all():
+        raise InvalidGameError(
+            f"{game}: current_player of the vectorised game gives "
+            f"{sorted(set(player.tolist()))}; players are 0 and 1, chance is {CHANCE} "
+            f"and the end {TERMINAL}"
+        )
+    return player
+
+
+def _legal(
+    game: pyspiel.Game, rules: SignalRules, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Indices of states and legal actions there, in order."""
+    mask = rules.legal_actions_mask(states)
+    if not mask.any(axis=1).all():
+        raise InvalidGameError(
+            f"{game}: a player has no legal action in a state of its vectorised game; "
+            f"a game without moves must be terminal there; correct legal_actions_mask"
+        )
+    where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
+    return where, action
+
+
+def _first_deals(
+    game: pyspiel.Game, rules: SignalRules, states: np.ndarray, deals: np.ndarray | int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states after the next deals, if there are any, and how many were made."""
+    deals = np.zeros(len(states), np.int64) + deals
+    while (draws := np.asarray(rules.current_player(states)) == CHANCE).any():
+        odds = ask_odds(game, rules, states[draws])
+        states = states.copy()
+        states[draws] = rules.child(states[draws], np.argmax(odds > 0, axis=1))
+        deals[draws] += 1
+    return states, deals

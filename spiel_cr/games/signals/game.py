@@ -1,0 +1,321 @@
+"""What a signal game is: public actions, dealt private information, and their payoffs.
+
+In many games every action is public and private information is only dealt. A player's
+*signal* in a round is all that its cards have told it so far, public cards included. A
+player's infoset is then a public node and a signal, and the payoff coupling factors
+into A = sum over k of S_k ⊗ K_k: S_k says what is at stake at the public leaves, K_k,
+a *kernel*, how two signals compare. A public card is only block structure of a kernel
+(Johanson et al. 2011, "Accelerating best response calculation in large extensive
+games"; Farina & Sandholm 2022, "Fast payoff matrix sparsification techniques").
+
+Legend for shapes: P public nodes, R rounds, H signals of one player in one round, T
+terms, K kernels.
+"""
+
+import dataclasses
+from collections.abc import Iterator
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import pyspiel
+from scipy import sparse
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form.decisions import Payoffs
+
+
+@dataclasses.dataclass(frozen=True)
+class Betting:
+    """The public tree: decisions and leaves. Deals are no nodes: rounds count them.
+
+    Attributes:
+      player: int8 [P], who acts: 0, 1 or TERMINAL.
+      parent: int32 [P], the node above, which comes before; -1 at node 0, the root.
+      action: int32 [P], OpenSpiel's action that leads here; -1 at the root. The
+        children of a node are in ascending order of actions.
+      round: int8 [P], from 0: whose signals the players have at the node. No less than
+        that of the parent.
+    """
+
+    player: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray
+    round: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.parent)
+
+
+class Kernel(Protocol):
+    """How two signals of a round compare: a matrix [H0, H1] of player 0's utility.
+
+    Entries are sums, over all deals that give these two signals, of the probability of
+    the deal times player 0's utility per unit of stake.
+
+    Attributes:
+      round: whose signals it compares.
+      shape: H0 and H1.
+    """
+
+    @property
+    def round(self) -> int:
+        """Whose signals it compares, from 0."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many signals of the round each player has, H0 and H1."""
+
+    def coordinates(self) -> Payoffs:
+        """The entries: signals of player 0 and 1, values; each pair once."""
+
+
+@dataclasses.dataclass(frozen=True)
+class SparseKernel:
+    """A kernel by its entries; see `Kernel`.
+
+    Attributes:
+      round: whose signals it compares.
+      shape: H0 and H1.
+      entries: signals of both players and values; each pair at most once.
+    """
+
+    round: int
+    shape: tuple[int, int]
+    entries: Payoffs
+
+    def coordinates(self) -> Payoffs:
+        """The entries."""
+        return self.entries
+
+
+class Hands(NamedTuple):
+    """One player's hands, board by board, as a `HandKernel` compares them.
+
+    Attributes:
+      signal: int32 [n], the signal that each hand belongs to. Several hands may belong
+        to one signal: a board that is yet to come, or suits that make no difference.
+      board: int32 [n], what is on the table; hands meet hands of their own board only.
+      cards: int8 [n, c], the private cards, by numbers that both players share.
+      strength: int32 [n], the higher one wins.
+      weight: float64 [n], see `HandKernel`.
+    """
+
+    signal: np.ndarray
+    board: np.ndarray
+    cards: np.ndarray
+    strength: np.ndarray
+    weight: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class HandKernel:
+    """A kernel of hands that share a deck; see `Kernel`.
+
+    The entry of two signals is the sum, over the pairs of hands h of the first and g of
+    the second that lie on the same board and have no card in common, of weight[h] ·
+    weight[g], times the sign of strength[h] - strength[g] at a showdown.
+
+    Attributes:
+      round: whose signals it compares.
+      shape: H0 and H1.
+      hands: both players'.
+      showdown: whether strengths count; else (somebody folded) only who can have what.
+    """
+
+    round: int
+    shape: tuple[int, int]
+    hands: tuple[Hands, Hands]
+    showdown: bool
+
+    def coordinates(self) -> Payoffs:
+        """The entries; for games that are small enough to list them."""
+        first, second = self.hands
+        i, j = _pairs(first.board, second.board)
+        shared = (first.cards[i][:, :, None] == second.cards[j][:, None, :]).any((1, 2))
+        i, j = i[~shared], j[~shared]
+        values = first.weight[i] * second.weight[j]
+        if self.showdown:
+            values = values * np.sign(first.strength[i] - second.strength[j])
+        return sum_entries(first.signal[i], second.signal[j], values, self.shape)
+
+
+class Terms(NamedTuple):
+    """What is paid at leaves: player 0 gets stake · kernel; several terms add up.
+
+    Attributes:
+      leaf: int32 [T], a public node that is TERMINAL.
+      kernel: int32 [T], number of the kernel; its round is that of the leaf.
+      stake: float64 [T], in the game's units.
+    """
+
+    leaf: np.ndarray
+    kernel: np.ndarray
+    stake: np.ndarray
+
+
+class Reader(Protocol):
+    """Reads signals off OpenSpiel's states, and names them for people."""
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        """The player's signal at a decision or an end, in the round of the state."""
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        """What a signal stands for, such as "Kh | 5c 9d"; public cards after the bar.
+
+        A signal of several deals is named after one of them.
+        """
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class SignalGame:
+    """A two-player zero-sum game with public actions and dealt private information.
+
+    Attributes:
+      game: the OpenSpiel game.
+      betting: the public tree.
+      parents: for each player and round int32 [H], the signal of the round before that
+        each signal refines; zeros in round 0, before which there is a single one.
+      kernels: how signals compare.
+      terms: what is paid at the leaves.
+      reader: finds the signals of states.
+    """
+
+    __repr__ = short_repr
+
+    game: pyspiel.Game
+    betting: Betting
+    parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    kernels: tuple[Kernel, ...]
+    terms: Terms
+    reader: Reader
+
+    @property
+    def num_rounds(self) -> int:
+        """R, how many rounds there are."""
+        return len(self.parents[0])
+
+    def num_signals(self, player: int) -> list[int]:
+        """How many signals a player has, by round."""
+        return [len(parent) for parent in self.parents[player]]
+
+    def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
+        """The signal of an earlier round behind each signal of a round.
+
+        Args:
+          player: whose.
+          round: the later round.
+          above: the earlier one; -1: before all rounds, where there is a single signal.
+
+        Returns:
+          int32 [H].
+        """
+        signal = np.arange(len(self.parents[player][round]), dtype=np.int32)
+        for r in range(round, above, -1):
+            signal = self.parents[player][r][signal]
+        return signal
+
+    def check(self) -> None:
+        """Raises InvalidGameError where the parts do not fit each other.
+
+        What they say of the OpenSpiel game is not looked at.
+        """
+        for found in (self._public_problems, self._signal_problems):
+            for problem, there in found():
+                if there:
+                    raise InvalidGameError(f"{self.game}: {problem} in its signal form")
+
+    def _public_problems(self) -> Iterator[tuple[str, bool]]:
+        """What may be wrong with the public tree, and whether it is."""
+        betting, size = self.betting, len(self.betting)
+        yield "there is no public node", size == 0
+        above, action, nodes = betting.parent[1:], betting.action[1:], np.arange(size)
+        root = betting.parent[0] == -1 and betting.round[0] == 0
+        yield "node 0 is no root of round 0", not root
+        yield "a node comes before its parent", _outside(above, nodes[1:])
+        acts = np.isin(betting.player, (0, 1))
+        known = acts | (betting.player == TERMINAL)
+        yield "a public node's player is not 0, 1 or TERMINAL", not known.all()
+        counts = np.bincount(above, minlength=size)
+        yield "an action is taken after an end", bool((counts[~acts] > 0).any())
+        yield "a decision has no actions", (counts[acts] == 0).any()
+        order = np.argsort(above, kind="stable")
+        same = above[order][1:] == above[order][:-1]
+        rises = np.diff(action[order]) > 0
+        yield "a node's actions do not ascend", not rises[same].all()
+        rounds = betting.round
+        yield "a round ends before it begins", (rounds[1:] < rounds[above]).any()
+        yield "a node's round has no signals", _outside(rounds, self.num_rounds)
+
+    def _signal_problems(self) -> Iterator[tuple[str, bool]]:
+        """The same of signals, kernels and terms."""
+        betting, terms = self.betting, self.terms
+        for player in range(2):
+            counts = [1, *self.num_signals(player)]
+            yield "players have different rounds", len(counts) - 1 != self.num_rounds
+            for r, parent in enumerate(self.parents[player]):
+                problem = f"a signal of player {player} in round {r} refines none"
+                yield problem, _outside(parent, counts[r])
+        for number, kernel in enumerate(self.kernels):
+            name = f"kernel {number}"
+            yield f"{name} has no round", not 0 <= kernel.round < self.num_rounds
+            shape = tuple(len(own[kernel.round]) for own in self.parents)
+            problem = f"{name} does not fit the signals of its round"
+            yield problem, tuple(kernel.shape) != shape
+            if isinstance(kernel, HandKernel):
+                numbers = [own.signal for own in kernel.hands]
+                values = [own.weight for own in kernel.hands]
+            else:
+                rows, columns, entries = kernel.coordinates()
+                numbers, values = [rows, columns], [entries]
+            for own, count in zip(numbers, shape, strict=True):
+                yield f"{name} has entries of unknown signals", _outside(own, count)
+            finite = all(np.isfinite(part).all() for part in values)
+            yield f"{name} has entries that are not finite", not finite
+        unknown = _outside(terms.leaf, len(betting))
+        yield "a term's leaf is no public node", unknown
+        unknown = _outside(terms.kernel, len(self.kernels))
+        yield "a term's kernel is none", unknown
+        ends = betting.player[terms.leaf] == TERMINAL
+        yield "a payoff is at a decision", not ends.all()
+        rounds = np.array([kernel.round for kernel in self.kernels], int)
+        other = rounds[terms.kernel] != betting.round[terms.leaf]
+        yield "a kernel is of another round than its leaf", other.any()
+        yield "a stake is not finite", not np.isfinite(terms.stake).all()
+
+
+def compares(kernel: Kernel) -> bool:
+    """Whether signals win as well as lose by it; else somebody has folded."""
+    if isinstance(kernel, HandKernel):
+        return kernel.showdown
+    values = kernel.coordinates().values
+    return bool((values > 0).any() and (values < 0).any())
+
+
+def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
+    """Whether some number is not from 0 to below its count."""
+    return bool(((numbers < 0) | (numbers >= counts)).any())
+
+
+def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """All places i of the first and j of the second array that hold equal numbers."""
+    order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
+    begins = np.searchsorted(second, first[order], "left", others)
+    counts = np.searchsorted(second, first[order], "right", others) - begins
+    skipped = np.cumsum(counts) - counts
+    within = np.arange(counts.sum()) - np.repeat(skipped - begins, counts)
+    return np.repeat(order, counts), others[within]
+
+
+def sum_entries(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
+) -> Payoffs:
+    """Adds up entries of equal pairs; those that cancel are left out."""
+    total = sparse.csr_array((values, (rows, columns)), shape=shape)
+    total.eliminate_zeros()
+    return Payoffs(
+        np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(total.indptr)),
+        total.indices.astype(np.int32),
+        total.data,
+    )

@@ -1,0 +1,529 @@
+"""Kernels of hands that share a deck, laid out without listing their entries.
+
+What somebody who folds loses depends on who can hold what: the reach of all hands, less
+that of hands with a shared card, which a sum for each card tells (inclusion and
+exclusion; Johanson et al. 2011, "Accelerating best response calculation in large
+extensive games", section 5). That is a product of low rank, 1 + cards.
+
+At a showdown, hands lie by strength, in blocks. Within a block all pairs are compared
+one by one. Between two blocks one hand always beats the other, or all tie, so a block
+need only know the sums of the others: sums of each block by card, a product with the
+signs between blocks, and back. Nothing but the shared cards is ever subtracted: what is
+left of rounding are a few units in the last place of the reach of all hands on a board.
+
+Legend for shapes: L leaves, H signals, K boards, n blocks of one board, b hands in one
+block, C cards on hand on a board, and one; a prime marks the opponent's.
+"""
+
+import dataclasses
+import functools
+import operator
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.games.sequence_form.packing import groups
+from spiel_cr.games.signals.game import HandKernel, Hands
+from spiel_cr.games.signals.kernel_blocks import GATHER, columns, host, number_within
+
+# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
+# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+_BLOCKS = (48, 64, 96)
+
+# Rooms for hands in batches are multiples of this, which XLA multiplies faster.
+_SIDE = 8
+
+# As many bytes may the comparisons within blocks take while they are laid out.
+_CHUNK = 1 << 26
+
+
+class SignalSums(NamedTuple):
+    """Adds up hands that belong to one signal.
+
+    Attributes:
+      slots: one int32 [w, r] for each number w of hands: the slots of signals that have
+        so many, padded by the zero after all slots; none where no signal has several.
+      place: int32 [H], where each signal's sum is: among those of `slots` and one zero,
+        or among the slots themselves; None: signals and slots are the same.
+    """
+
+    slots: tuple[jax.Array, ...]
+    place: jax.Array | None
+
+    def apply(self, values: jax.Array) -> jax.Array:
+        """float [L, H] of float [L, slots]."""
+        if self.place is None:
+            return values
+        zero = jnp.zeros((len(values), 1), values.dtype)
+        values = jnp.concatenate([values, zero], axis=1)
+        if self.slots:
+            parts = [
+                functools.reduce(
+                    operator.add, [columns(values, slot) for slot in slots]
+                )
+                for slots in self.slots
+            ]
+            values = jnp.concatenate([*parts, zero], axis=1)
+        return columns(values, self.place)
+
+    def largest(self, values: np.ndarray) -> float:
+        """The largest sum, in the arithmetic of numpy.
+
+        Args:
+          values: float64 [slots], at least 0.
+        """
+        values = np.append(values, 0.0)
+        sums = [values[np.asarray(slots)].sum(axis=0) for slots in self.slots]
+        return float(max(some.max(initial=0) for some in sums or [values]))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Folds:
+    """Who can hold what, weighed; see `kernels.LaidOut`.
+
+    Attributes:
+      signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
+      into: float [K, b', C], each hand's weight, at place 0 and at its cards; 0 at
+        padding.
+      back: float [K, C, b], the player's weights with its sign, negative at cards.
+      twin: int32 [K, b], the opponent's signal with the same two cards, which were
+        subtracted twice; None where a player's hands are single cards.
+      twin_weight: float [K, b], the player's own utility against it; 0 where there is
+        none.
+      sums: hands to signals.
+    """
+
+    signal: jax.Array
+    into: jax.Array
+    back: jax.Array
+    twin: jax.Array | None
+    twin_weight: jax.Array | None
+    sums: SignalSums
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `kernels.LaidOut`."""
+        x = jnp.asarray(x)
+        hands = columns(x, self.signal).transpose(1, 2, 0)
+        by_card = jnp.einsum("kil,kic->klc", hands, self.into)
+        values = jnp.einsum("klc,kcj->klj", by_card, self.back).transpose(1, 0, 2)
+        if self.twin is not None and self.twin_weight is not None:
+            values += columns(x, self.twin) * self.twin_weight[None]
+        return self.sums.apply(values.reshape(len(x), -1))
+
+    def largest(self) -> float:
+        """A bound on the |entries|; see `kernels.LaidOut`."""
+        return _bound(self.signal, self.into[..., 0], self.back[:, 0], self.sums)
+
+    @property
+    def nbytes(self) -> int:
+        """See `kernels.LaidOut`."""
+        return sum(array.nbytes for array in jax.tree.leaves(self))
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Showdowns:
+    """Who wins, weighed; see `kernels.LaidOut`.
+
+    Attributes:
+      signal: int32 [K · n, b'], the opponent's signal of each hand; 0 at padding.
+      into: float [K · n, b', C], each hand's weight, at place 0 and at its cards; 0 at
+        padding.
+      sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
+        block, -1 where they lose, 0 within a block and where all tie.
+      back: float [K · n, C + b', b], the player's weights, negative at cards; then the
+        entries within the block.
+      sums: hands to signals.
+    """
+
+    signal: jax.Array
+    into: jax.Array
+    sign: jax.Array
+    back: jax.Array
+    sums: SignalSums
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `kernels.LaidOut`."""
+        x = jnp.asarray(x)
+        hands = columns(x, self.signal).transpose(1, 0, 2)
+        by_card = jnp.einsum("nli,nic->nlc", hands, self.into)
+        boards, blocks, _ = self.sign.shape
+        below = jnp.einsum(
+            "kab,kbs->kas", self.sign, by_card.reshape(boards, blocks, -1)
+        )
+        both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
+        values = jnp.einsum("nlc,ncj->nlj", both, self.back).transpose(1, 0, 2)
+        return self.sums.apply(values.reshape(len(x), -1))
+
+    def largest(self) -> float:
+        """A bound on the |entries|; see `kernels.LaidOut`."""
+        boards = len(self.sign)
+        return _bound(
+            np.asarray(self.signal).reshape(boards, -1),
+            np.asarray(self.into[..., 0]).reshape(boards, -1),
+            np.asarray(self.back[:, 0]).reshape(boards, -1),
+            self.sums,
+        )
+
+    @property
+    def nbytes(self) -> int:
+        """See `kernels.LaidOut`."""
+        return sum(array.nbytes for array in jax.tree.leaves(self))
+
+
+def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
+    """Lays out one player's values of hands with one or two cards each.
+
+    Returns:
+      None where the hands are none that this form can do: other numbers of cards,
+      a hand listed twice, or two cards that are strong in one player's hand only.
+    """
+    own, other = kernel.hands[player], kernel.hands[1 - player]
+    own, other = _on_shared_boards(own, other)
+    if not len(own.board):
+        return None
+    if any(hands.cards.shape[1] not in (1, 2) for hands in (own, other)):
+        return None
+    keys = _keys(own, other)
+    if keys is None:
+        return None
+    if not kernel.showdown:
+        return _folds(own, other, keys, kernel.shape[player], 1.0 - 2.0 * player)
+    if _of_two_cards(own, other) and not _agree(own, other, keys):
+        return None
+    return _showdowns(own, other, kernel.shape[player])
+
+
+def hands_cost(kernel: HandKernel, player: int) -> int:
+    """What `lay_out_hands` costs per leaf, in products; about."""
+    own, other = _on_shared_boards(kernel.hands[player], kernel.hands[1 - player])
+    if not len(own.board):
+        return 0
+    boards = int(own.board.max()) + 1
+    most = max(
+        int(np.bincount(hands.board, minlength=boards).max()) for hands in (own, other)
+    )
+    cards = int(own.cards.max(initial=-1)) + 2
+    width = _round_up(min(most, _BLOCKS[0]))
+    blocks = -(-most // width)
+    product = 2 * most * cards
+    if kernel.showdown:
+        product = blocks * (blocks * cards + width * (2 * cards + width))
+    gathered = boards * (4 * most if kernel.showdown else 3 * most) + len(own.board)
+    return boards * product + GATHER * gathered
+
+
+def _on_shared_boards(own: Hands, other: Hands) -> tuple[Hands, Hands]:
+    """The hands that weigh anything, on boards where both have some, from 0 on."""
+    own, other = (
+        Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
+        for hands in (own, other)
+    )
+    shared = np.intersect1d(own.board, other.board)
+    own, other = (
+        Hands(*(field[np.isin(hands.board, shared)] for field in hands))
+        for hands in (own, other)
+    )
+    return (
+        own._replace(board=np.searchsorted(shared, own.board)),
+        other._replace(board=np.searchsorted(shared, other.board)),
+    )
+
+
+def _of_two_cards(own: Hands, other: Hands) -> bool:
+    """Whether two hands can share two cards, which are then subtracted twice."""
+    return own.cards.shape[1] == other.cards.shape[1] == 2
+
+
+class _Keys(NamedTuple):
+    """int64 [hands], one number for each board and set of cards.
+
+    Those of hands of as many cards can be compared.
+    """
+
+    own: np.ndarray
+    other: np.ndarray
+
+
+def _keys(own: Hands, other: Hands) -> _Keys | None:
+    """None where a hand holds a card twice, or one of two cards is listed twice."""
+    keys = []
+    for hands in (own, other):
+        cards = np.sort(hands.cards.astype(np.int64), axis=1)
+        if (cards[:, 1:] == cards[:, :-1]).any() or (cards < 0).any():
+            return None
+        key = hands.board.astype(np.int64)
+        for column in cards.T:
+            key = key << 8 | column
+        if len(np.unique(key)) < len(key):
+            return None
+        keys.append(key)
+    return _Keys(*keys)
+
+
+def _agree(own: Hands, other: Hands, keys: _Keys) -> bool:
+    """Whether the same cards are equally strong in both players' hands."""
+    _, i, j = np.intersect1d(keys.own, keys.other, True, True)
+    return bool((own.strength[i] == other.strength[j]).all())
+
+
+def _folds(
+    own: Hands, other: Hands, keys: _Keys, num_signals: int, sign: float
+) -> Folds:
+    boards = 1 + int(own.board.max())
+    card, count = _card_places(own, other, boards)
+    slot, width = _in_order(own.board)
+    other_slot, other_width = _in_order(other.board)
+    signal, into = _sums_by_card(
+        other, card[1], other.board, other_slot, (boards, other_width, count)
+    )
+    back = _back(own, card[0], own.board, slot, (boards, count, width)) * sign
+    twin = twin_weight = None
+    if _of_two_cards(own, other):
+        twin = np.zeros((boards, width), np.int32)
+        twin_weight = np.zeros((boards, width))
+        _, i, j = np.intersect1d(keys.own, keys.other, True, True)
+        twin[own.board[i], slot[i]] = other.signal[j]
+        twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
+    return Folds(
+        host(signal),
+        host(into),
+        host(back),
+        None if twin is None else host(twin),
+        None if twin_weight is None else host(twin_weight),
+        _signal_sums(own, own.board * width + slot, boards * width, num_signals),
+    )
+
+
+def _showdowns(own: Hands, other: Hands, num_signals: int) -> Showdowns:
+    boards = 1 + int(own.board.max())
+    card, count = _card_places(own, other, boards)
+
+    def cost(most: int) -> int:
+        """Of blocks of so many hands, per board and leaf."""
+        blocks = _strength_blocks(own, other, boards, most)[2]
+        products = most * count + blocks * count + (count + most) * most
+        return blocks * (products + 2 * GATHER * most)
+
+    most = min(_BLOCKS, key=cost)
+    block, level, per_board = _strength_blocks(own, other, boards, most)
+    # Blocks of board k are numbered k · per_board + 0, 1, 2, ...
+    rank = [number_within(part) for part in block]
+    high, wide = (_round_up(1 + int(part.max())) for part in rank)
+    size = boards * per_board
+    signal, into = _sums_by_card(other, card[1], block[1], rank[1], (size, wide, count))
+    back = np.zeros((size, count + wide, high))
+    back[:, :count] = _back(own, card[0], block[0], rank[0], (size, count, high))
+    back[:, count:] = _within_blocks(own, other, block, rank, (size, wide, high))
+    sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
+    return Showdowns(
+        host(signal),
+        host(into),
+        host(sign),
+        host(back),
+        _signal_sums(own, block[0] * high + rank[0], size * high, num_signals),
+    )
+
+
+def _card_places(
+    own: Hands, other: Hands, boards: int
+) -> tuple[tuple[np.ndarray, np.ndarray], int]:
+    """Numbers the cards of each board from 1.
+
+    Returns:
+      Each player's int [hands, c], and one more than the most cards of any board.
+    """
+    cards = 1 + max(int(own.cards.max()), int(other.cards.max()))
+    used = np.zeros((boards, cards), bool)
+    for hands in (own, other):
+        used[hands.board[:, None], hands.cards] = True
+    place = np.cumsum(used, axis=1)
+    first, second = (place[h.board[:, None], h.cards] for h in (own, other))
+    return (first, second), 1 + int(place[:, -1].max())
+
+
+def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
+    """Each hand's number on its board, and how many there is room for."""
+    slot = number_within(board)
+    width = 1 + int(slot.max())
+    return slot, width if board.max() == 0 else _round_up(width)
+
+
+def _round_up(size: int) -> int:
+    """The next multiple of `_SIDE`."""
+    return -(-size // _SIDE) * _SIDE
+
+
+def _sums_by_card(
+    hands: Hands,
+    card: np.ndarray,
+    block: np.ndarray,
+    slot: np.ndarray,
+    shape: tuple[int, int, int],
+) -> tuple[np.ndarray, np.ndarray]:
+    """`signal` and `into` of the opponent's hands."""
+    signal, into = np.zeros(shape[:2], np.int32), np.zeros(shape)
+    signal[block, slot] = hands.signal
+    into[block, slot, 0] = hands.weight
+    into[block[:, None], slot[:, None], card] = hands.weight[:, None]
+    return signal, into
+
+
+def _back(
+    hands: Hands,
+    card: np.ndarray,
+    block: np.ndarray,
+    slot: np.ndarray,
+    shape: tuple[int, int, int],
+) -> np.ndarray:
+    """float64 [blocks, C, b], what sums of the opponent's reach are multiplied by."""
+    back = np.zeros(shape)
+    back[block, 0, slot] = hands.weight
+    back[block[:, None], card, slot[:, None]] = -hands.weight[:, None]
+    return back
+
+
+def _strength_blocks(
+    own: Hands, other: Hands, boards: int, room: int
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
+    """Puts the hands of each board into blocks of neighbouring strengths.
+
+    Hands of different blocks compare alike: a strength that fills more than one block
+    shares none of them with others.
+
+    Args:
+      own: the player's hands.
+      other: the opponent's.
+      boards: how many.
+      room: hands of each player in one block.
+
+    Returns:
+      Each player's int64 [hands], the block; int64 [boards, n], the place of each block
+      among the strengths of its board, equal where all hands tie; and n.
+    """
+    # Strengths in order, board by board.
+    strengths, number = np.unique(
+        np.concatenate([_board_strength(hands) for hands in (own, other)]),
+        return_inverse=True,
+    )
+    numbers = number[: len(own.board)], number[len(own.board) :]
+    sizes = [np.bincount(part, minlength=len(strengths)) for part in numbers]
+    counts = np.maximum(sizes[0], sizes[1])
+    board = strengths >> 32
+    first = np.zeros(len(strengths), np.int64)
+    offset = [np.zeros(len(strengths), np.int64) for _ in range(2)]
+    levels: list[list[int]] = [[] for _ in range(boards)]
+    shared, filled = False, [0, 0]
+    for s in range(len(strengths)):
+        mine = levels[board[s]]
+        size = sizes[0][s], sizes[1][s]
+        fits = max(filled[0] + size[0], filled[1] + size[1]) <= room
+        if not (shared and mine and fits):
+            mine.append(s)
+            filled = [0, 0]
+        first[s] = len(mine) - 1
+        offset[0][s], offset[1][s] = filled
+        filled = [filled[0] + size[0], filled[1] + size[1]]
+        # Blocks of one strength only, which are full.
+        shared = bool(counts[s] <= room)
+        mine.extend([s] * (-(-int(counts[s]) // room) - 1))
+    most = max(len(mine) for mine in levels)
+    level = np.zeros((boards, most), np.int64)
+    for k, mine in enumerate(levels):
+        level[k, : len(mine)] = mine
+    blocks = []
+    for part, begins, hands in zip(numbers, offset, (own, other), strict=True):
+        within = begins[part] + number_within(part)
+        blocks.append(hands.board * most + first[part] + within // room)
+    return (blocks[0], blocks[1]), level, most
+
+
+def _board_strength(hands: Hands) -> np.ndarray:
+    """int64 [hands], in the order of boards, then of strengths."""
+    return hands.board.astype(np.int64) << 32 | (
+        hands.strength.astype(np.int64) + (1 << 31)
+    )
+
+
+def _within_blocks(
+    own: Hands,
+    other: Hands,
+    block: tuple[np.ndarray, np.ndarray],
+    rank: tuple[np.ndarray, np.ndarray] | list[np.ndarray],
+    shape: tuple[int, int, int],
+) -> np.ndarray:
+    """float64 [blocks, b', b], the entries of hands that share a block."""
+    size, wide, high = shape
+    tables = []
+    for hands, part, place, width in zip(
+        (own, other), block, rank, (high, wide), strict=True
+    ):
+        index = np.full((size, width), -1, np.int64)
+        index[part, place] = np.arange(len(hands.board))
+        tables.append(index)
+    values = np.zeros(shape)
+    step = max(1, _CHUNK // (wide * high * 32))
+    for begin in range(0, size, step):
+        i = tables[0][begin : begin + step, None, :]
+        j = tables[1][begin : begin + step, :, None]
+        met = (i >= 0) & (j >= 0)
+        for first in own.cards.T:
+            for second in other.cards.T:
+                met &= first[i] != second[j]
+        entries = np.sign(
+            own.strength[i].astype(np.int64) - other.strength[j].astype(np.int64)
+        ) * (own.weight[i] * other.weight[j])
+        values[begin : begin + step] = np.where(met, entries, 0.0)
+    return values
+
+
+def _signal_sums(
+    hands: Hands, slot: np.ndarray, num_slots: int, num_signals: int
+) -> SignalSums:
+    """How values of slots become values of signals."""
+    order = np.argsort(hands.signal, kind="stable")
+    counts = np.bincount(hands.signal, minlength=num_signals)
+    if counts.max() <= 1:
+        place = np.full(num_signals, num_slots, np.int32)
+        place[hands.signal] = slot
+        same = num_signals == num_slots and (place == np.arange(num_slots)).all()
+        return SignalSums((), None if same else host(place))
+    begins = np.cumsum(counts) - counts
+    by_count = np.argsort(-counts, kind="stable")
+    slot = np.append(slot[order], num_slots).astype(np.int32)
+    place = np.full(num_signals, np.count_nonzero(counts), np.int32)
+    laid, size = [], 0
+    for members, width in groups(counts[by_count], 0.0):
+        signals = by_count[members]
+        entry = begins[signals] + np.arange(width)[:, None]
+        entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
+        laid.append(host(slot[entry]))
+        place[signals] = size + np.arange(len(signals), dtype=np.int32)
+        size += len(signals)
+    return SignalSums(tuple(laid), host(place))
+
+
+def _bound(
+    signal: np.ndarray | jax.Array,
+    weight: np.ndarray | jax.Array,
+    own_weight: np.ndarray | jax.Array,
+    sums: SignalSums,
+) -> float:
+    """The most that any signal of the opponent can weigh with any of the player's.
+
+    Args:
+      signal: int32 [K, hands'], the opponent's.
+      weight: float [K, hands'].
+      own_weight: float [K, hands], of either sign.
+      sums: of the player's hands.
+    """
+    signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
+    heaviest = [
+        np.bincount(signals, weights).max()
+        for signals, weights in zip(signal, weight, strict=True)
+    ]
+    own = np.abs(np.asarray(own_weight, np.float64)) * np.array(heaviest)[:, None]
+    return sums.largest(own.reshape(-1))

@@ -1,0 +1,149 @@
+"""How much memory solving a signal game will take; refusals before it is done.
+
+Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
+to peaks of processes on CPUs (docs/signals.md has a table).
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.games.signals.public_nodes import count_actions, public_decisions
+
+# What a process holds that solves the smallest game; and of XLA, for all programs, for
+# each kind of decision, which becomes a block of arrays.
+_BASE, _KIND = 350e6, 6.3e6
+# On the host, for each infoset and sequence: logical numbers, positions, tolerances.
+_INFOSET, _SEQUENCE = 24, 8
+# How often the state is there at the peak: itself, and what an iteration works with.
+_STATES = 1.6
+# Best responses: float64 vectors over sequences that are there at once.
+_VECTORS = 1
+# How often the game's arrays are there: as declared, laid out for both players, cast.
+_GAMES = 3
+# How often kernels of hands are there: for both players, on the host and cast.
+_HANDS = 4
+
+
+class Size(NamedTuple):
+    """What a player's part of a signal form is made of.
+
+    Attributes:
+      infosets: I.
+      sequences: S, the empty one included.
+    """
+
+    infosets: int
+    sequences: int
+
+
+def size_of(signals: SignalGame, player: int) -> Size:
+    """Infosets and sequences of a player in the signal form."""
+    decisions = public_decisions(signals, player)
+    return Size(int(decisions.first_infoset[-1]), decisions.num_sequences)
+
+
+def game_bytes(signals: SignalGame) -> int:
+    """What the arrays of a signal game take, its kernels included."""
+    parts = signals.betting, signals.parents, signals.kernels, signals.terms
+    return sum(map(_bytes, parts))
+
+
+def _bytes(part: Any) -> int:
+    """Of arrays, tuples and dataclasses of them; other things count nothing."""
+    if isinstance(part, np.ndarray):
+        return part.nbytes
+    if dataclasses.is_dataclass(part):
+        values = (getattr(part, field.name) for field in dataclasses.fields(part))
+        return sum(map(_bytes, values))
+    return sum(map(_bytes, part)) if isinstance(part, tuple) else 0
+
+
+def num_kinds(signals: SignalGame) -> int:
+    """How many kinds of public decisions there are, of both players.
+
+    Of a kind are those with as many own decisions before, in the same round, and with
+    about as many actions (powers of two).
+    """
+    betting, count = signals.betting, 0
+    actions = count_actions(betting)
+    depth = Decisions(betting.parent + 1, np.ones(len(betting), np.int32)).levels()
+    by_depth = np.split(
+        np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]
+    )
+    for player in range(2):
+        acts = betting.player == player
+        before = np.zeros(len(betting), np.int32)
+        for nodes in by_depth[1:]:
+            above = betting.parent[nodes]
+            before[nodes] = before[above] + acts[above]
+        width = np.ceil(np.log2(np.maximum(actions, 1))).astype(np.int32)
+        kinds = np.stack([before, betting.round, width])[:, acts]
+        count += np.unique(kinds, axis=1).shape[1]
+    return count
+
+
+def _hand_bytes(kernel: Kernel) -> float:
+    """What a kernel of hands takes laid out for both players, and cast; 0 of others."""
+    if not isinstance(kernel, HandKernel):
+        return 0.0
+    hands = max(kernel.hands, key=lambda own: len(own.board))
+    if not len(hands.board):
+        return 0.0
+    _, counts = np.unique(hands.board, return_counts=True)
+    cards = 1 + len(np.unique(hands.cards))
+    # Into sums by card and back; at a showdown, the block's own pairs, too.
+    wide = 3 if kernel.showdown else 2
+    return _HANDS * 8.0 * len(counts) * int(counts.max()) * wide * cards
+
+
+def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
+    """The peak of a process that solves a signal game by full-width iterations.
+
+    Args:
+      signals: the game.
+      dtype: of the arithmetic.
+    """
+    sizes = [size_of(signals, player) for player in range(2)]
+    infosets = sum(size.infosets for size in sizes)
+    sequences = sum(size.sequences for size in sizes)
+    state = 4 * sequences * np.dtype(dtype).itemsize
+    host = float(_INFOSET * infosets + _SEQUENCE * sequences)
+    host += _GAMES * game_bytes(signals)
+    host += sum(map(_hand_bytes, signals.kernels))
+    vectors = 8 * _VECTORS * sequences
+    return _BASE + program_bytes(signals) + host + _STATES * state + vectors
+
+
+def program_bytes(signals: SignalGame) -> float:
+    """What compiling the program of full-width iterations takes."""
+    return _KIND * num_kinds(signals)
+
+
+def check(
+    signals: SignalGame,
+    dtype: np.typing.DTypeLike,
+    limit: memory.Limit,
+    *,
+    more: float = 0.0,
+) -> None:
+    """Refuses what would take more memory than there may be.
+
+    Args:
+      signals: the game.
+      dtype: of the arithmetic.
+      limit: of the whole process, as users give it.
+      more: bytes that an algorithm takes beside those of full-width iterations.
+
+    Raises:
+      GameTooLargeError: it would.
+    """
+    remedy = "choose smaller game parameters"
+    if np.dtype(dtype) != np.float32:
+        remedy = "take dtype float32"
+    what = f"solving {signals.game} in the form of signals"
+    memory.check_need(what, peak_bytes(signals, dtype) + more, limit, remedy)

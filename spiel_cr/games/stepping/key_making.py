@@ -1,0 +1,99 @@
+"""How keys of a game are made: who steps it, and a hash that tells that apart."""
+
+import hashlib
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening.game_checks import chance_outcomes
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.games.stepping.workers import MOST_WORKERS, Workers
+
+# What keys are hashes of: information as rules on arrays give it, or OpenSpiel's
+# information-state strings.
+RULES, STRINGS = "rules", "strings"
+KINDS = (RULES, STRINGS)
+# Matches that are looked at for a fingerprint, and the most moves of each.
+_MATCHES, _MOVES = 8, 200
+# Parameters that say where a game lies, and not what it is.
+_PLACES = ("filename",)
+
+
+def kind_for(game: pyspiel.Game, *, use_rules: bool = True) -> str:
+    """How keys of a game are made by default.
+
+    Args:
+      game: a sequential game.
+      use_rules: take its rules on arrays, if it has them.
+    """
+    return RULES if use_rules and vectorised.of_game(game) is not None else STRINGS
+
+
+def make_source(game: str | pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator:
+    """What steps a game's histories.
+
+    Args:
+      game: OpenSpiel game string or game.
+      kind: of its keys, one of `KINDS`.
+      workers: processes that step OpenSpiel's states; 1: this one does.
+
+    Raises:
+      pyspiel.SpielError, ValueError: as `load_game`; a game without rules on arrays is
+        to be played by them; or these are to be played by several processes.
+      WorkerFailedError: a process ended.
+    """
+    check_choice(kind, "kind", KINDS)
+    check_whole(workers, "workers", 1, MOST_WORKERS)
+    game = load_game(game)
+    if kind == RULES:
+        if workers > 1:
+            raise ValueError(
+                f"workers={workers} step OpenSpiel's states, and {game} is played by "
+                f"rules on arrays, in one process; leave workers out, or turn these "
+                f"rules off (vectorised=False, --no-vectorised)"
+            )
+        return RulesSource(game)
+    return StateSource(game) if workers == 1 else Workers(game, workers)
+
+
+def fingerprint(source: Simulator) -> str:
+    """A hash of a game's name and parameters, and of some matches, always the same.
+
+    In these it takes in keys, actions, the probabilities of chance and returns. They
+    tell two versions of a game apart, and files from which games are read.
+
+    Args:
+      source: of the game.
+    """
+    random, digest = np.random.default_rng(0), hashlib.sha256()
+    digest.update(repr(_settings(source.game)).encode())
+    for _ in range(_MATCHES):
+        state = source.game.new_initial_state()
+        for _ in range(_MOVES):
+            if state.is_terminal():
+                digest.update(np.array(state.returns()).tobytes())
+                break
+            if state.is_chance_node():
+                outcomes = sorted(chance_outcomes(state))
+                legal = [action for action, _ in outcomes]
+                digest.update(np.array([odds for _, odds in outcomes]).tobytes())
+            else:
+                legal = sorted(state.legal_actions())
+                digest.update(source.key_of(state).tobytes())
+            digest.update(np.array(legal, np.int64).tobytes())
+            state.apply_action(legal[int(random.random() * len(legal))])
+    return digest.hexdigest()
+
+
+def _settings(game: pyspiel.Game) -> tuple[str, list[tuple[str, str]]]:
+    """A game's name, and its parameters with those that were left out."""
+    kind = game.get_type()
+    parameters = {**kind.parameter_specification, **game.get_parameters()}
+    return kind.short_name, sorted(
+        (name, repr(value)) for name, value in parameters.items() if name not in _PLACES
+    )

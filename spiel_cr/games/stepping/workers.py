@@ -1,0 +1,299 @@
+"""OpenSpiel's states in worker processes; only numbers go to and fro.
+
+A state stays in the process that made it, and so do those that follow it. Chance is
+drawn in the parent, so results are the same for any number of workers.
+"""
+
+import contextlib
+import importlib
+import traceback
+from multiprocessing.connection import Connection
+from types import TracebackType
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory, processes
+from spiel_cr.common.checks import check_whole
+from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
+from spiel_cr.games.opening.loading import load_again, load_game
+from spiel_cr.games.stepping import state_source
+from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.state_source import FACTS, Decision
+
+MOST_WORKERS = 1024
+# An answer begins with one of these: facts follow, or the text of an error.
+_FINE = b"+"
+_ERRORS: dict[bytes, type[Exception]] = {
+    b"i": InvalidGameError,
+    b"s": pyspiel.SpielError,
+    b"m": MemoryError,
+    b"?": WorkerFailedError,
+}
+
+
+class _Level:
+    """Decisions that workers hold, by one number in all of them; dropped with this."""
+
+    def __init__(self, number: int, dropped: list[int]) -> None:
+        self.number = number
+        self._dropped = dropped
+
+    def __del__(self) -> None:
+        self._dropped.append(self.number)
+
+
+class HeldStates:
+    """States of positions that workers hold: where each one is.
+
+    They are held until nobody has these places any more.
+    """
+
+    def __init__(self, level: _Level, worker: np.ndarray, place: np.ndarray) -> None:
+        """Takes places as they are.
+
+        Args:
+          level: of all of them.
+          worker: int64 [n].
+          place: int64 [n], within the worker's part of the level.
+        """
+        self.level, self.worker, self.place = level, worker, place
+
+    def __len__(self) -> int:
+        return len(self.worker)
+
+    def __getitem__(self, chosen: np.ndarray) -> "HeldStates":
+        """Some of them, by integers or a mask."""
+        return HeldStates(self.level, self.worker[chosen], self.place[chosen])
+
+
+class Workers:
+    """A `StateSource` whose states are stepped by several processes.
+
+    Attributes:
+      game: the (sequential) game.
+      max_actions: no decision has more actions.
+      state_bytes: as of `StateSource`, in the workers.
+      held_bytes: what the processes held together before their first step.
+    """
+
+    state_bytes = state_source.STATE_BYTES
+
+    def __init__(self, game: str | pyspiel.Game, count: int) -> None:
+        """Starts the processes, and waits until each has loaded the game.
+
+        Args:
+          game: OpenSpiel game string or game.
+          count: of processes.
+
+        Raises:
+          pyspiel.SpielError, ValueError: as `load_game`; a bad count; or other
+            processes cannot make this game from its string.
+          WorkerFailedError: a process ended.
+        """
+        check_whole(count, "workers", 1, MOST_WORKERS)
+        self.game = load_game(game)
+        self.max_actions: int = self.game.num_distinct_actions()
+        if load_again(self.game) is None:
+            raise ValueError(
+                f"workers={count}: other processes cannot make {self.game} from its "
+                f"string; register the game in a module of its own, or leave workers "
+                f"out"
+            )
+        self._levels = 0
+        self._dropped: list[int] = []
+        self._workers: list[processes.Worker] = []
+        self.held_bytes = 0
+        modules = ",".join(sorted(_modules(pyspiel.Game)))
+        try:
+            for _ in range(count):
+                worker = processes.start(_work, str(self.game), modules)
+                self._workers.append(worker)
+            for number in range(count):
+                self.held_bytes += int(np.frombuffer(self._answer(number), np.int64)[0])
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        place: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def start(self, count: int, random: np.random.Generator) -> Positions:
+        """As `StateSource.start`."""
+        drawn = state_source.draws(self.game, count, random)
+        worker = np.arange(count) * len(self._workers) // max(count, 1)
+        nowhere = np.zeros(count, np.int64)
+        return self._step(-1, worker, nowhere, nowhere, drawn)
+
+    def step(
+        self,
+        positions: Positions,
+        parent: np.ndarray,
+        action: np.ndarray,
+        random: np.random.Generator,
+    ) -> Positions:
+        """As `StateSource.step`."""
+        drawn = state_source.draws(self.game, len(parent), random)
+        held = positions.states[parent]
+        return self._step(held.level.number, held.worker, held.place, action, drawn)
+
+    def key_of(self, state: pyspiel.State) -> np.ndarray:
+        """As `StateSource.key_of`; in this process."""
+        return state_source.key_of(state)
+
+    def close(self) -> None:
+        """Ends the processes."""
+        for worker in self._workers:
+            processes.end(worker)
+        self._workers.clear()
+
+    def _step(
+        self,
+        level: int,
+        worker: np.ndarray,
+        place: np.ndarray,
+        action: np.ndarray,
+        drawn: np.ndarray,
+    ) -> Positions:
+        """Lets each worker make its part of a new level.
+
+        Args:
+          level: number of the old one; -1: histories begin.
+          worker: int64 [m], who has the state.
+          place: int64 [m], where in its part of the old level.
+          action: int64 [m], indices among the legal actions.
+          drawn: uint64 [m], seeds of chance.
+        """
+        new = _Level(self._levels, self._dropped)
+        self._levels += 1
+        # One at a time: levels may be dropped meanwhile.
+        dropped = [self._dropped.pop() for _ in range(len(self._dropped))]
+        parts = [
+            np.flatnonzero(worker == number) for number in range(len(self._workers))
+        ]
+        place_after = np.zeros(len(worker), np.int64)
+        for number, part in enumerate(parts):
+            head = [level, new.number, len(dropped), len(part), *dropped]
+            numbers = (head, place[part], action[part], drawn[part].view(np.int64))
+            # What is wrong with the process, its answer will tell.
+            with contextlib.suppress(OSError):
+                self._workers[number].pipe.send_bytes(
+                    np.concatenate(numbers, dtype=np.int64).tobytes()
+                )
+            place_after[part] = np.arange(len(part))
+        facts = np.zeros(len(worker), FACTS)
+        answers = [self._answer(number) for number in range(len(parts))]
+        for part, answer in zip(parts, answers, strict=True):
+            facts[part] = np.frombuffer(answer, FACTS)
+        held = HeldStates(new, worker, place_after)
+        return state_source.as_positions(held, facts)
+
+    def _answer(self, number: int) -> bytes:
+        """What a worker answers.
+
+        Raises:
+          InvalidGameError, pyspiel.SpielError, MemoryError, WorkerFailedError: what
+            happened there, or its process ended.
+        """
+        worker = self._workers[number]
+        try:
+            answer = worker.pipe.recv_bytes()
+        except (EOFError, OSError):
+            # A process that is killed resets its end of the pipe.
+            worker.process.join()
+            raise WorkerFailedError(
+                f"worker {number} of {len(self._workers)} ended with code "
+                f"{worker.process.exitcode}; take fewer workers if there was too "
+                f"little memory for them, and start them under "
+                f"`if __name__ == '__main__':` in a script"
+            ) from None
+        kind, rest = answer[:1], answer[1:]
+        if kind != _FINE:
+            raise _ERRORS[kind](rest.decode("utf-8", "replace"))
+        return rest
+
+
+def _modules(kind: type) -> set[str]:
+    """Modules of all games that are written in Python, so that workers know them."""
+    below: list[type] = kind.__subclasses__()
+    modules = {kind_below.__module__ for kind_below in below}
+    modules = modules.union(*(_modules(kind_below) for kind_below in below))
+    return {name for name in modules if name.partition(".")[0] not in _KNOWN}
+
+
+# Modules that a worker has, or cannot import.
+_KNOWN = ("pyspiel", "__main__", "__mp_main__")
+
+
+def _work(pipe: Connection, game: str, modules: str) -> None:
+    """A worker: requests come in, facts go out, until nobody asks any more."""
+    processes.become_worker()
+    held: dict[int, list[Decision | None]] = {}
+    loaded = None
+    while True:
+        try:
+            if loaded is None:
+                loaded = _load(game, modules)
+                answer = np.int64(memory.held_bytes()).tobytes()
+            else:
+                answer = _levelled(loaded, held, pipe.recv_bytes())
+        except (EOFError, OSError):
+            return
+        except Exception as error:
+            # The parent raises it, and asks no more.
+            with contextlib.suppress(OSError):
+                pipe.send_bytes(_as_message(error))
+            return
+        with contextlib.suppress(OSError):
+            pipe.send_bytes(_FINE + answer)
+
+
+def _load(game: str, modules: str) -> pyspiel.Game:
+    """The game; games in Python are registered by their modules first."""
+    for name in modules.split(",") if modules else ():
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    return pyspiel.load_game(game)
+
+
+def _levelled(
+    game: pyspiel.Game, held: dict[int, list[Decision | None]], request: bytes
+) -> bytes:
+    """Makes a worker's part of a level, and drops levels that nobody has any more.
+
+    Args:
+      game: the game.
+      held: decisions by level; changed.
+      request: see `Workers._step`.
+    """
+    numbers = np.frombuffer(request, np.int64)
+    level, new, dropping, count = numbers[:4].tolist()
+    place, action, drawn = numbers[4 + dropping :].reshape(3, count)
+    drawn = drawn.view(np.uint64)
+    if level < 0:
+        decisions, facts = state_source.first(game, drawn)
+    else:
+        level_before = held.get(level, [])
+        before = [level_before[index] for index in place.tolist()]
+        decisions, facts = state_source.after(before, action, drawn)
+    held[new] = decisions
+    for number in numbers[4 : 4 + dropping].tolist():
+        held.pop(number, None)
+    return facts.tobytes()
+
+
+def _as_message(error: Exception) -> bytes:
+    """An error as a message."""
+    for kind, kind_of in _ERRORS.items():
+        if isinstance(error, kind_of):
+            return kind + str(error).encode("utf-8", "replace")
+    lines = "".join(traceback.format_exception(error))
+    return b"?" + f"a worker failed:\n{lines}".encode("utf-8", "replace")

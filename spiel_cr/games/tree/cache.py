@@ -1,0 +1,379 @@
+"""Compiled games kept in a folder of files, for the next time.
+
+A file is found by a hash of all that decides what is in it: the game with all its
+parameters, versions, and the sources of Python games and of the compiler. Readers and
+other writers see whole files only; what cannot be read is compiled anew and replaced.
+Nothing is pickled.
+"""
+
+import dataclasses
+import hashlib
+import json
+import os
+import pathlib
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+from absl import logging
+
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.games.opening.loading import is_python, load_again
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.infostate_strings import Strings
+from spiel_cr.games.tree.replay import lazy_strings
+from spiel_cr.games.tree.tree import CompiledGame, Infosets, assemble
+
+# Packages whose code decides what is compiled, and where they are.
+_COMPILER = (
+    "common",
+    "games",
+    "games/opening",
+    "games/sequence_form",
+    "games/tree",
+)
+_SOURCES = pathlib.Path(__file__).parents[2]
+_PACKAGES = ("spiel_cr", "open_spiel", "numpy")
+_SUFFIX = ".npz"
+
+
+class UnknownOriginError(ValueError):
+    """What a game compiles to cannot be known from its string and its sources."""
+
+
+def through(
+    game: pyspiel.Game,
+    rules: VectorisedGame | None,
+    folder: atomic.Path,
+    make: Callable[[], CompiledGame],
+    observations: bool,
+) -> CompiledGame:
+    """Reads a compiled game from a folder, or compiles it and writes it there.
+
+    Args:
+      game: a checked, sequential game.
+      rules: the vectorised game that it is compiled by, if any.
+      folder: where the files are; made where it is missing.
+      make: compiles the game.
+      observations: as in `compile_game`.
+
+    Raises:
+      ValueError: `folder` is a file; or whatever `make` raises.
+    """
+    place = pathlib.Path(folder)
+    if os.path.exists(place) and not place.is_dir():
+        raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
+    try:
+        identity = identify(game, rules, observations=observations)
+    except UnknownOriginError as error:
+        logging.warning("not cached: %s", error)
+        return make()
+    path = place / _name(identity)
+    tree = load(path, identity, game, rules)
+    if tree is None:
+        tree = make()
+        try:
+            save(path, identity, tree, strings=rules is None)
+        except OSError as error:
+            logging.warning("%s is compiled but not cached: %s", game, error)
+    return tree
+
+
+def identify(
+    game: pyspiel.Game, rules: VectorisedGame | None, *, observations: bool = False
+) -> dict[str, Any]:
+    """All that decides what a game compiles to, for JSON.
+
+    Args:
+      game: a sequential game.
+      rules: the vectorised game that it is compiled by, if any.
+      observations: as in `compile_game`.
+
+    Raises:
+      UnknownOriginError: that is unknown: the game is not what its string says, or its
+        Python source is not to be found.
+    """
+    _check_string(game)
+    versions = storage.versions()
+    return {
+        "kind": "compiled game",
+        "game": str(game),
+        "parameters": game.get_parameters(),
+        "observations": observations,
+        "vectorised": rules is not None,
+        "versions": {package: versions[package] for package in _PACKAGES},
+        "sources": _hash_files(_sources(game, rules)),
+        "compiler": _hash_files(
+            str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
+        ),
+    }
+
+
+def _check_string(game: pyspiel.Game) -> None:
+    """Refuses a game unless OpenSpiel loads an equal one by its string."""
+    name = game.get_type().short_name
+    if name not in pyspiel.registered_names():
+        raise UnknownOriginError(
+            f"{game} is not registered with OpenSpiel; load it by a string"
+        )
+    if load_again(game) is None:
+        raise UnknownOriginError(
+            f"OpenSpiel loads another game by the string {game}; give the game "
+            f"parameters, so that its string tells it from others"
+        )
+
+
+def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
+    """Files that a game depends on: its Python sources, and files in its parameters.
+
+    Of Python classes, all sources in the folders of their modules.
+
+    Raises:
+      UnknownOriginError: a class has no source file.
+    """
+    files = set(filter(os.path.isfile, _strings_in(game.get_parameters())))
+    classes: set[type] = set() if rules is None else {type(rules)}
+    for inner in _with_inner(game):
+        if is_python(inner):
+            classes |= {type(inner), type(inner.new_initial_state())}
+    for kind in {base for one in classes for base in one.__mro__}:
+        bundled = kind in (*pyspiel.Game.__mro__, *pyspiel.State.__mro__)
+        if bundled or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
+            continue
+        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+        if file is None or not os.path.isfile(file):
+            raise UnknownOriginError(
+                f"{game} has no source file for {kind.__qualname__}"
+            )
+        files.add(file)
+        files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}
+    return files
+
+
+def _strings_in(parameters: Mapping[str, Any]) -> Iterator[str]:
+    for value in parameters.values():
+        if isinstance(value, str):
+            yield value
+        elif isinstance(value, Mapping):
+            yield from _strings_in(value)
+
+
+def _with_inner(game: pyspiel.Game) -> Iterator[pyspiel.Game]:
+    """A game and the games that it wraps."""
+    yield game
+    for value in game.get_parameters().values():
+        if isinstance(value, Mapping) and "name" in value:
+            parameters = {k: v for k, v in value.items() if k != "name"}
+            yield from _with_inner(pyspiel.load_game(value["name"], parameters))
+
+
+def _hash_files(paths: Iterable[str]) -> str | None:
+    """A hash of the names and contents of files; None without any."""
+    ordered, digest = sorted(paths), hashlib.sha256()
+    for path in ordered:
+        content = pathlib.Path(path).read_bytes()
+        digest.update(f"{os.path.basename(path)} {len(content)}\0".encode() + content)
+    return digest.hexdigest() if ordered else None
+
+
+def _name(identity: Mapping[str, Any]) -> str:
+    """The file's name: readable, and different for different identities."""
+    text = json.dumps(identity, sort_keys=True)
+    short = str(identity["game"]).partition("(")[0]
+    return f"{short}-{hashlib.sha256(text.encode()).hexdigest()[:24]}{_SUFFIX}"
+
+
+def load(
+    path: pathlib.Path,
+    identity: Mapping[str, Any],
+    game: pyspiel.Game,
+    rules: VectorisedGame | None,
+) -> CompiledGame | None:
+    """Reads a file that `save` wrote; None where there is none, or it is damaged.
+
+    Args:
+      path: the file.
+      identity: what it must be for.
+      game: the game.
+      rules: its vectorised game, if it is compiled by that.
+    """
+    if not os.path.isfile(path):
+        return None
+    try:
+        arrays, metadata = storage.load(path)
+        if metadata != json.loads(json.dumps(identity)):
+            raise DamagedFileError("it is for another game")
+        _check_arrays(arrays, strings=rules is None)
+    except (OSError, DamagedFileError) as error:
+        logging.warning("%s is not used and will be replaced: %s", path, error)
+        return None
+    return _from_arrays(arrays, game, rules)
+
+
+def save(
+    path: pathlib.Path,
+    identity: Mapping[str, Any],
+    tree: CompiledGame,
+    *,
+    strings: bool,
+) -> None:
+    """Writes a compiled game; whoever reads meanwhile sees the old file or the new one.
+
+    Args:
+      path: the file; its folder is made where it is missing.
+      identity: from `identify`.
+      tree: the compiled game.
+      strings: also keep information-state strings; not needed where a vectorised game
+        makes them.
+
+    Raises:
+      ValueError: it is a partial tree.
+    """
+    if tree.frontier is not None:
+        raise ValueError(f"{tree.game} is a partial tree; files hold whole games")
+    arrays = _to_arrays(tree, strings)
+    storage.save(path, arrays, identity, durable=False)
+
+
+def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
+    """All that cannot be made again faster than it is read."""
+    arrays = dict(vars(tree.histories))
+    if arrays["observations"] is None:
+        arrays["observations"] = np.zeros(0, np.int32)
+    if arrays["chance"].strides == (0,):  # a view of a single number
+        arrays["chance"] = arrays["chance"][:1]
+    for player, own in enumerate(tree.infosets):
+        arrays |= {
+            f"parent{player}": own.decisions.parent,
+            f"num_actions{player}": own.decisions.num_actions,
+            f"actions{player}": own.actions,
+            f"history{player}": own.history,
+        }
+        if strings:
+            text, ends = Strings.packed(own.keys).utf8()
+            arrays |= {f"text{player}": text, f"ends{player}": ends}
+    return arrays
+
+
+# The types of what a file holds; actions have the smallest that is large enough.
+_TYPES = {
+    **{"parent": "i4", "player": "i1", "infoset": "i4", "observations": "i4"},
+    **{"sequence": "i4", "chance": "f8", "utility": "f8", "level_start": "i8"},
+    "dropped": "i4",
+}
+_OWN_TYPES = {"parent": "i4", "num_actions": "i4", "actions": "i4", "history": "i4"}
+_STRING_TYPES = {"text": "u1", "ends": "i8"}
+
+
+def _check_arrays(arrays: Mapping[str, np.ndarray], *, strings: bool) -> None:
+    """Checks types, shapes and ranges, so that no later step meets an impossible index.
+
+    Args:
+      arrays: of the file.
+      strings: whether information-state strings must be there.
+
+    Raises:
+      DamagedFileError: they are not a compiled game.
+    """
+    own_types = _OWN_TYPES | (_STRING_TYPES if strings else {})
+    types = _TYPES | {
+        f"{name}{p}": own_types[name] for name in own_types for p in (0, 1)
+    }
+    _expect(set(arrays) == {"action", *types}, "its arrays have other names")
+    for name, dtype in types.items():
+        _expect(arrays[name].dtype == dtype, f"{name} is {arrays[name].dtype}")
+        wanted = 2 if name == "sequence" else 1
+        _expect(arrays[name].ndim == wanted, f"{name} has {arrays[name].ndim} axes")
+    parent, player, level_start = (
+        arrays[name] for name in ("parent", "player", "level_start")
+    )
+    count = len(parent)
+    _expect(arrays["action"].dtype in (np.int8, np.int16, np.int32), "action")
+    for name in ("action", "player", "infoset", "utility"):
+        _expect(arrays[name].shape == (count,), f"{name} has another length")
+    for name, short in (("observations", 0), ("chance", 1)):
+        _expect(len(arrays[name]) in (short, count), f"{name} has another length")
+    _expect(arrays["sequence"].shape == (2, count), "sequence has another shape")
+    _expect(bool(np.isin(player, (0, 1, CHANCE, TERMINAL)).all()), "player")
+    for name in ("chance", "utility"):
+        _expect(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
+    _expect(len(level_start) > 1, "level_start is too short")
+    _expect(level_start[0] == 0 and level_start[-1] == count > 0, "level_start")
+    _expect(bool((np.diff(level_start) >= 0).all()), "level_start falls")
+    roots = int(level_start[1])
+    _expect(bool((parent[:roots] == -1).all()), "a root has a parent")
+    numbers = np.arange(roots, count, dtype=np.int32)
+    _expect(_within(parent[roots:], 0, numbers), "parent")
+    _expect(_within(arrays["dropped"], 0, count), "dropped")
+    for p in range(2):
+        _check_player(arrays, p, strings=strings)
+
+
+def _check_player(
+    arrays: Mapping[str, np.ndarray], player: int, *, strings: bool
+) -> None:
+    """The part of `_check_arrays` that is about one player's infosets."""
+    parent, num_actions, actions, history = (
+        arrays[f"{name}{player}"] for name in _OWN_TYPES
+    )
+    count = len(parent)
+    _expect(len(num_actions) == len(history) == count, "infosets have other lengths")
+    _expect(_within(num_actions, 1, len(actions) + 1), "num_actions")
+    ends = 1 + np.cumsum(num_actions, dtype=np.int64)
+    sequences = int(ends[-1]) if count else 1
+    _expect(len(actions) == sequences - 1, "actions has another length")
+    _expect(_within(parent, 0, ends - num_actions), "a parent sequence")
+    _expect(_within(arrays["sequence"][player], 0, sequences), "sequence")
+    acts = np.flatnonzero(arrays["player"] == player)
+    _expect(_within(arrays["infoset"][acts], 0, count), "infoset")
+    _expect(_within(history, 0, len(arrays["player"])), "history")
+    _expect(bool((arrays["player"][history] == player).all()), "history")
+    own = arrays["infoset"][history]
+    _expect(np.array_equal(own, np.arange(count)), "history is of another infoset")
+    if strings:
+        text, ends = arrays[f"text{player}"], arrays[f"ends{player}"]
+        _expect(len(ends) == count, "ends has another length")
+        _expect(_within(np.diff(ends, prepend=0), 0, len(text) + 1), "ends")
+        _expect((int(ends[-1]) if count else 0) == len(text), "text is cut off")
+
+
+def _within(numbers: np.ndarray, least: int, below: np.ndarray | int) -> bool:
+    """Whether all numbers are at least `least` and below `below`."""
+    return bool((numbers >= least).all() and (numbers < below).all())
+
+
+def _expect(holds: bool, what: str) -> None:
+    """Raises DamagedFileError where something does not hold.
+
+    Args:
+      holds: what must.
+      what: is wrong otherwise.
+    """
+    if not holds:
+        raise DamagedFileError(f"it holds no compiled game: {what}")
+
+
+def _from_arrays(
+    arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
+) -> CompiledGame:
+    histories = Histories(*(arrays[f.name] for f in dataclasses.fields(Histories)))
+    if not len(arrays["observations"]):
+        histories = dataclasses.replace(histories, observations=None)
+    if len(arrays["chance"]) == 1:
+        chance = np.broadcast_to(arrays["chance"][0], len(histories))
+        histories = dataclasses.replace(histories, chance=chance)
+    infosets, keys = [], []
+    for p in range(2):
+        first = arrays[f"history{p}"]
+        decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
+        infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
+        if rules is None:
+            keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))
+        else:
+            keys.append(lazy_strings(game, rules, histories, first, p))
+    return assemble(game, histories, infosets, keys)

@@ -1,0 +1,259 @@
+"""The numbers of a game's infosets and sequences, and the check of perfect recall.
+
+Both ways of walking a game, over OpenSpiel's states (`state_walk`) and over arrays of
+states (`vectorised_walk`), give `Histories` in breadth-first order with any numbers for
+what players know. Here perfect recall is checked, infosets and sequences get their
+final numbers, and all that follows from the tree alone is filled in.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.arrays import ranges, smallest_dtype
+from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+from spiel_cr.games.histories import Histories
+from spiel_cr.games.opening.game_checks import describe_history
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.replay import string_at
+from spiel_cr.games.tree.tree import Infosets
+
+
+class Numbered(NamedTuple):
+    """Histories and infosets with their final numbers.
+
+    Attributes:
+      histories: all N histories.
+      infosets: each player's, still without keys.
+      labels: for each player int64 [I], the number that the walk gave to each infoset.
+    """
+
+    histories: Histories
+    infosets: tuple[Infosets, Infosets]
+    labels: tuple[np.ndarray, np.ndarray]
+
+
+def number(
+    walked: Histories,
+    game: pyspiel.Game,
+    *,
+    key_at: Callable[[int, int], str] | None = None,
+) -> Numbered:
+    """Numbers infosets and sequences; checks that the game has perfect recall.
+
+    Infosets are sorted by the number of own decisions before them, then by the first of
+    their histories in preorder. Observations are numbered in preorder, too.
+
+    Args:
+      walked: all histories as a walk gives them. `infoset` has labels: numbers from 0
+        for each player, each in use, equal exactly where the player who acts has the
+        same information; `observations` has the same for the player who does not act.
+        `sequence` is not read, and `action` is of any integer type.
+      game: for messages.
+      key_at: also for messages, the information-state string at a history of a
+        player; None: by replaying the history.
+
+    Raises:
+      ImperfectRecallError: a player forgets something.
+      InvalidGameError: the histories of an infoset have different legal actions.
+    """
+    return _Numbering(walked, game, key_at).run()
+
+
+class _Numbering:
+    """The numbers of a game while they are made.
+
+    Attributes:
+      begin: int32 [N + 1], the children of history h are `begin[h]:begin[h + 1]`.
+      preorder: int32 [N], the place of each history if the tree is walked depth-first.
+      infoset: int32 [N], as in `Histories`.
+    """
+
+    def __init__(
+        self,
+        walked: Histories,
+        game: pyspiel.Game,
+        key_at: Callable[[int, int], str] | None,
+    ) -> None:
+        self.walked = walked
+        self.game = game
+        self.key_at = key_at
+        self.begin = np.ones(len(walked) + 1, np.int32)
+        counts = np.bincount(walked.parent[1:], minlength=len(walked))
+        np.cumsum(counts, out=self.begin[1:], dtype=np.int32)
+        self.begin[1:] += 1
+        self.preorder = self._preorder()
+        self.infoset = np.full(len(walked), -1, np.int32)
+
+    def run(self) -> Numbered:
+        """Numbers everything; see `number`."""
+        walked = self.walked
+        (own0, labels0), (own1, labels1) = self._infosets(0), self._infosets(1)
+        infosets = own0, own1
+        sequence = self._sequences(infosets)
+        self._check_recall(infosets, sequence)
+        observations = None
+        if walked.observations is not None:
+            observations = np.full(len(walked), -1, np.int32)
+            for p in range(2):
+                members = np.flatnonzero(walked.player == p)
+                labels = walked.observations[members]
+                first = _earliest(labels, self.preorder[members])
+                observations[members] = _ranks(np.argsort(first))[labels]
+        chance = walked.chance
+        if (chance == 1.0).all():
+            chance = np.broadcast_to(1.0, len(walked))
+        actions = smallest_dtype(int(walked.action.max()))
+        histories = dataclasses.replace(
+            walked,
+            action=walked.action.astype(actions, copy=False),
+            infoset=self.infoset,
+            observations=observations,
+            sequence=sequence,
+            chance=chance,
+        )
+        return Numbered(histories, infosets, (labels0, labels1))
+
+    def _preorder(self) -> np.ndarray:
+        begin, level_start = self.begin, self.walked.level_start
+        size = np.ones(len(self.walked), np.int32)
+        levels = range(len(level_start) - 2)
+
+        def before(level: int) -> tuple[slice, slice, np.ndarray, np.ndarray]:
+            """Sizes of the subtrees to the left in a level; where families begin."""
+            low, high, end = level_start[level : level + 3].tolist()
+            left = np.zeros(end - high + 1, np.int32)
+            np.cumsum(size[high:end], out=left[1:], dtype=np.int32)
+            families = begin[low : high + 1] - high
+            return slice(low, high), slice(high, end), left, families
+
+        for level in reversed(levels):
+            above, _, left, families = before(level)
+            size[above] += np.diff(left[families])
+        place = np.zeros(len(size), np.int32)
+        for level in levels:
+            above, below, left, families = before(level)
+            base = place[above] + 1 - left[families[:-1]]
+            place[below] = np.repeat(base, np.diff(families)) + left[:-1]
+        return place
+
+    def _infosets(self, player: int) -> tuple[Infosets, np.ndarray]:
+        """One player's infosets but for parents, and the label of each."""
+        walked, begin = self.walked, self.begin
+        members = np.flatnonzero(walked.player == player)
+        labels = walked.infoset[members]
+        places = _earliest(labels, self.preorder[members])
+        history = np.empty(len(places), np.int32)
+        history[labels[::-1]] = members[::-1]  # the first member comes last and stays
+        level = np.zeros(len(places), np.int32)
+        above = walked.parent[history]
+        while (inside := above >= 0).any():
+            level += inside & (walked.player[above] == player)
+            above = np.where(inside, walked.parent[above], -1)
+        order = np.lexsort((places, level))
+        history = history[order]
+        counts = begin[history + 1] - begin[history]
+        children = ranges(begin[history], counts)
+        infosets = Infosets(
+            keys=(),
+            decisions=Decisions(np.zeros(len(order), np.int32), counts),
+            actions=walked.action[children].astype(np.int32),
+            history=history,
+        )
+        self.infoset[members] = _ranks(order)[labels]
+        same = counts[self.infoset[members]] == np.diff(begin)[members]
+        if not same.all():
+            raise self._different_actions(infosets, members[~same][0])
+        return infosets, order
+
+    def _sequences(self, infosets: tuple[Infosets, Infosets]) -> np.ndarray:
+        """int32 [2, N], each player's last own sequence at every history."""
+        walked, begin = self.walked, self.begin
+        sequence = np.zeros((2, len(walked)), np.int32)
+        first = [own.decisions.first_sequence for own in infosets]
+        for level in range(len(walked.level_start) - 2):
+            low, high, end = walked.level_start[level : level + 3].tolist()
+            player, counts = walked.player[low:high], np.diff(begin[low : high + 1])
+            for p in range(2):
+                last = sequence[p, low:high].copy()
+                decides = np.flatnonzero(player == p)
+                # To this comes the number of the child.
+                last[decides] = first[p][self.infoset[low + decides]]
+                last[decides] -= begin[low + decides]
+                sequence[p, high:end] = np.repeat(last, counts)
+                if not len(decides):
+                    continue
+                children = high + np.flatnonzero(np.repeat(player == p, counts))
+                own = sequence[p, children] + children
+                same = infosets[p].actions[own - 1] == walked.action[children]
+                if not same.all():
+                    odd = walked.parent[children[~same][0]]
+                    raise self._different_actions(infosets[p], odd)
+                sequence[p, children] = own
+        return sequence
+
+    def _check_recall(
+        self, infosets: tuple[Infosets, Infosets], sequence: np.ndarray
+    ) -> None:
+        """Fills in the parents of infosets; every history of one must have the same."""
+        for p, mine in enumerate(infosets):
+            mine.decisions.parent[:] = sequence[p, mine.history]
+            members = np.flatnonzero(self.walked.player == p)
+            parents = mine.decisions.parent[self.infoset[members]]
+            same = parents == sequence[p, members]
+            if not same.all():
+                odd = int(members[~same][0])
+                first = int(mine.history[self.infoset[odd]])
+                raise ImperfectRecallError(
+                    f"{self.game}: player {p} has imperfect recall: the information "
+                    f"state {self._key(odd, p)!r} is reached after different own "
+                    f"infosets or actions{self._places(first, odd)}; spiel_cr needs "
+                    f"information-state strings that remember them"
+                )
+
+    def _different_actions(self, mine: Infosets, odd: int) -> InvalidGameError:
+        """What to say of a history whose actions are not those of its infoset."""
+        walked, player = self.walked, int(self.walked.player[odd])
+        first = int(mine.history[self.infoset[odd]])
+        legal, other = (
+            walked.action[walked.parent == history].tolist() for history in (odd, first)
+        )
+        return InvalidGameError(
+            f"{self.game}: player {player} has legal actions {legal} at one history "
+            f"of information state {self._key(int(odd), player)!r} and {other} at "
+            f"another{self._places(int(odd), first)}; a player must be able to tell "
+            f"such histories apart"
+        )
+
+    def _places(self, one: int, other: int) -> str:
+        """Two histories in words, for errors, if they can be played again."""
+        if self.key_at is not None:
+            return ""
+        places = (
+            describe_history(self.game, self.walked.actions_to(history))
+            for history in (one, other)
+        )
+        return f", {' and '.join(places)}"
+
+    def _key(self, history: int, player: int) -> str:
+        """A player's information-state string."""
+        if self.key_at is not None:
+            return self.key_at(history, player)
+        return string_at(self.game, self.walked.actions_to(history), player)
+
+
+def _earliest(labels: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """int32 [labels], the least place of each label."""
+    first = np.full(int(labels.max(initial=-1)) + 1, np.iinfo(np.int32).max, np.int32)
+    np.minimum.at(first, labels, places)
+    return first
+
+
+def _ranks(order: np.ndarray) -> np.ndarray:
+    """int32, the inverse of a permutation."""
+    ranks = np.empty(len(order), np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    return ranks

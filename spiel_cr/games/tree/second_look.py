@@ -1,0 +1,161 @@
+"""A walked game is asked again, at a sample of its terminals: is it still the same?
+
+A game that draws its payoffs while it is walked is another game in each walk, and an
+equilibrium of one is none of the other. Rules on arrays may differ from the states
+that bots are asked at.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.games.opening import game_checks
+from spiel_cr.games.opening.loading import is_python, load_again
+
+# Terminals that are asked again.
+_SAMPLE = 6
+
+
+def check(
+    game: pyspiel.Game,
+    walked: Histories,
+    strings: Sequence[Sequence[str]] | None,
+) -> None:
+    """Plays to some terminals again, by states of the game as it is loaded anew.
+
+    Args:
+      game: a sequential game.
+      walked: all histories as a walk gives them.
+      strings: each player's information-state string of each label in `walked.infoset`,
+        asked again of games written in Python only, since the first string of a new
+        game in C++ is slow; None: the game was walked by its rules on arrays, which
+        give none.
+
+    Raises:
+      InvalidGameError: something is not as it was; names the history.
+    """
+    over = np.flatnonzero(walked.player == TERMINAL)
+    # Those that were met last come first, as what is drawn depends on the order.
+    chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
+    again = load_again(game) or game
+    for path in _paths(walked, -np.unique(-chosen)):
+        _Look(game, strings, again.new_initial_state()).follow(path)
+
+
+class _Step(NamedTuple):
+    """What a walk said of a history on the way to a terminal.
+
+    Attributes:
+      player, label, utility: as in `Histories`, `label` as `infoset`.
+      action: that leads to the next step; -1: there is none.
+      odds: of that, where chance acts; otherwise 1.
+    """
+
+    player: int
+    label: int
+    utility: float
+    action: int
+    odds: float
+
+
+def _paths(walked: Histories, terminals: np.ndarray) -> list[list[_Step]]:
+    """The steps from the root to each of some terminals."""
+    columns = [terminals]
+    while (above := columns[-1]).any():  # 0 is the root, and its own parent here
+        columns.append(np.maximum(walked.parent[above], 0))
+    nodes = np.stack(columns[::-1], axis=1)
+    below = np.roll(nodes, -1, axis=1)
+    below[:, -1] = nodes[:, -1]
+    table = zip(
+        (nodes > 0).tolist(),
+        (below > 0).tolist(),
+        *(
+            values.tolist()
+            for values in (
+                *(walked.player[nodes], walked.infoset[nodes], walked.utility[nodes]),
+                np.where(below > nodes, walked.action[below], -1),
+                walked.chance[below] / walked.chance[nodes],
+            )
+        ),
+        strict=True,
+    )
+    paths = []
+    for inside, next_inside, *rows in table:
+        # Shorter paths begin with the root several times; the last one counts.
+        first = 0 if len(inside) == 1 else next_inside.index(True)
+        paths.append([_Step(*step) for step in zip(*rows, strict=True)][first:])
+    return paths
+
+
+class _Look:
+    """One terminal, played to again."""
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        strings: Sequence[Sequence[str]] | None,
+        state: pyspiel.State,
+    ) -> None:
+        self._game, self._strings, self._state = game, strings, state
+
+    def follow(self, path: list[_Step]) -> None:
+        """Plays to a terminal and compares all on the way."""
+        state = self._state
+        for step in path:
+            if state.current_player() != step.player:
+                raise self._differs(
+                    "current_player", state.current_player(), step.player
+                )
+            if step.player == CHANCE:
+                self._compare_chance(step)
+            elif step.player != TERMINAL:
+                self._compare_decision(step)
+            if state.is_terminal() != (step.player == TERMINAL):
+                raise game_checks.invalid(
+                    state,
+                    f"current_player gives {step.player} and is_terminal gives "
+                    f"{state.is_terminal()}",
+                    f"the player is {TERMINAL} exactly where the game is over; correct "
+                    f"one of them",
+                )
+            if step.action >= 0:
+                state.apply_action(step.action)
+        utility, was = game_checks.returns(state)[0], path[-1].utility
+        if abs(utility - was) > game_checks.sum_tolerance(self._game, utility, was):
+            raise self._differs("the utility, histories.utility", utility, was)
+
+    def _compare_chance(self, step: _Step) -> None:
+        odds = dict(game_checks.chance_outcomes(self._state)).get(step.action, 0.0)
+        if abs(odds - step.odds) > game_checks.CHANCE_TOLERANCE:
+            raise self._differs(
+                f"the probability of outcome {step.action}", odds, step.odds
+            )
+
+    def _compare_decision(self, step: _Step) -> None:
+        legal = self._state.legal_actions()
+        if step.action not in legal:
+            raise self._differs("legal_actions", legal, f"with {step.action} in it")
+        if self._strings is not None and is_python(self._game):
+            now = self._state.information_state_string(step.player)
+            if now != (was := self._strings[step.player][step.label]):
+                raise self._differs("information_state_string", now, was)
+
+    def _differs(self, what: str, now: Any, was: Any) -> InvalidGameError:
+        if self._strings is None:
+            return game_checks.invalid(
+                self._state,
+                f"{what} by the vectorised game is {was!r}, and {now!r} by the states",
+                "both must play the same game; compare them with "
+                "spiel_cr.games.tree.vectorised_check, or compile by states "
+                "(vectorised=False)",
+            )
+        return game_checks.invalid(
+            self._state,
+            f"{what} is {now!r} now and was {was!r} before",
+            "a game must be the same each time that it is walked; draw nothing outside "
+            "of chance nodes, and leave out wrappers such as add_noise",
+        )

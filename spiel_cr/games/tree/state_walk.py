@@ -1,0 +1,146 @@
+"""The walk that suits every game: each of OpenSpiel's states is visited once."""
+
+import struct
+from collections.abc import Callable
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.games.opening import game_checks
+from spiel_cr.games.tree.tree import MAX_HISTORIES, too_many
+
+# What is recorded of each state, packed as they are met.
+_RECORD = np.dtype(
+    [
+        *((name, "=i4") for name in ("parent", "action", "depth")),
+        *(("player", "=i1"), ("chance", "=f8"), ("utility", "=f8")),
+        *(("label", "=i4"), ("other_label", "=i4")),
+    ]
+)
+# The walk is looked after each time that it has visited so many: in some games large
+# states wait for their turn, and a thousand visits can take a gigabyte.
+_WATCHED = 16
+_PACK = struct.Struct("=iiibddii").pack
+
+
+def walk(
+    game: pyspiel.Game,
+    *,
+    observations: bool = False,
+    max_histories: int = MAX_HISTORIES,
+    watch: Callable[[int], None] | None = None,
+) -> tuple[Histories, tuple[list[str], list[str]]]:
+    """Visits every state of a sequential game exactly once.
+
+    Args:
+      game: a sequential game.
+      observations: also record what the player who does not act has observed.
+      max_histories: refuse games with more histories than this.
+      watch: is called now and then with the number of histories so far.
+
+    Returns:
+      All histories as `numbering.number` takes them, and for each player the
+      information-state string of each label.
+
+    Raises:
+      InvalidGameError: somebody else acts than players 0 and 1 and chance, a player has
+        nothing to do or one action twice, odds are none, or returns do not sum to zero;
+        names the history.
+      TooManyHistoriesError: there are more than `max_histories` histories.
+    """
+    records, node = bytearray(), -1
+    known, observed = _Labels(), _Labels()
+    dropped: list[int] = []
+    # Depth-first: whole levels of states would need too much memory.
+    stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
+    while stack:
+        state, parent, action, chance, depth = stack.pop()
+        node += 1
+        if node == max_histories:
+            raise too_many(game, max_histories)
+        if watch is not None and not node % _WATCHED:
+            watch(node)
+        player = state.current_player()
+        label = other_label = -1
+        utility = 0.0
+        if player == 0 or player == 1:
+            label = known.label(state, player)
+            if observations:
+                try:
+                    other_label = observed.label(state, 1 - player)
+                except pyspiel.SpielError:  # the game does not provide that
+                    observations = False
+            legal = state.legal_actions()
+            if not legal:
+                raise game_checks.no_action(state, player)
+            for act in reversed(legal):
+                stack.append((state.child(act), node, act, chance, depth + 1))
+        elif player == CHANCE:
+            given = state.chance_outcomes()
+            outcomes = game_checks.possible_outcomes(state, given)
+            if len(outcomes) < len(given):
+                dropped.append(node)
+            for act, p in reversed(outcomes):
+                stack.append((state.child(act), node, act, chance * p, depth + 1))
+        elif player == TERMINAL:
+            utilities = state.returns()
+            if len(utilities) != 2 or utilities[0] + utilities[1] != 0:
+                game_checks.check_returns(state, utilities)
+            utility = utilities[0]
+        else:
+            raise game_checks.wrong_player(state, player)
+        try:
+            records += _PACK(
+                *(parent, action, depth, player, chance, utility, label, other_label)
+            )
+        except struct.error as error:
+            raise game_checks.wrong_action(state, action) from error
+    histories = _breadth_first(records, dropped, observations)
+    game_checks.check_moves(game, histories)
+    return histories, known.strings()
+
+
+def _breadth_first(
+    records: bytearray, dropped: list[int], observations: bool
+) -> Histories:
+    """Records of a depth-first walk as histories, depth by depth.
+
+    Args:
+      records: of all states, packed as `_RECORD`, in the order of visits.
+      dropped: numbers, in that order, of chance nodes with impossible outcomes.
+      observations: whether the other player's observations were recorded throughout.
+    """
+    walked = np.frombuffer(records, _RECORD)
+    order = np.argsort(walked["depth"], kind="stable")
+    rank = np.empty(len(order), np.int32)
+    rank[order] = np.arange(len(order), dtype=np.int32)
+    above, depths = walked["parent"][order], walked["depth"][order]
+    return Histories(
+        parent=np.where(above >= 0, rank[above], np.int32(-1)),
+        action=walked["action"][order],
+        player=walked["player"][order],
+        infoset=walked["label"][order],
+        observations=walked["other_label"][order] if observations else None,
+        sequence=np.zeros((2, 0), np.int32),
+        chance=walked["chance"][order],
+        utility=walked["utility"][order],
+        level_start=np.searchsorted(depths, np.arange(int(depths[-1]) + 2)),
+        dropped=np.sort(rank[dropped]),
+    )
+
+
+class _Labels:
+    """Numbers for each player's information-state strings, in the order of visits."""
+
+    def __init__(self) -> None:
+        self._of: tuple[dict[str, int], dict[str, int]] = ({}, {})
+
+    def label(self, state: pyspiel.State, player: int) -> int:
+        """The number of a player's string at a state."""
+        of = self._of[player]
+        return of.setdefault(state.information_state_string(player), len(of))
+
+    def strings(self) -> tuple[list[str], list[str]]:
+        """Each player's strings, by number."""
+        return list(self._of[0]), list(self._of[1])

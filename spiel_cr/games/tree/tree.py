@@ -1,0 +1,221 @@
+"""What a compiled game is: every history and infoset as numpy arrays.
+
+Legend for shapes, used in the whole package:
+  N histories (every node: chance, decision, terminal), I infosets of one player,
+  S sequences of one player (the empty one included), A actions at an infoset,
+  D depth levels, B batch.
+
+Sequences of a player are numbered logically: 0 is the empty sequence, and infoset i
+owns the consecutive numbers `first_sequence[i] + a` for its a-th legal action.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    InvalidGameError,
+    TooManyHistoriesError,
+)
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import TERMINAL, Histories
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+
+# Histories are numbered by int32.
+MAX_HISTORIES = 2**31 - 1
+# As many histories below outcomes of probability zero are looked at.
+_MOST_IMPOSSIBLE = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Infosets:
+    """One player's infosets, sorted by the number of own decisions before them.
+
+    Attributes:
+      keys: I information-state strings; those of a vectorised game are made when they
+        are asked for.
+      decisions: the parent sequence and action count of every infoset.
+      actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.
+      history: int32 [I], the first history of each infoset.
+    """
+
+    __repr__ = short_repr
+
+    keys: Sequence[str]
+    decisions: Decisions
+    actions: np.ndarray
+    history: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.decisions)
+
+
+class Impossible(NamedTuple):
+    """What lies below outcomes of probability zero.
+
+    Attributes:
+      states: a state of each information state there, by its string; those that are
+        possible as well are among them.
+      histories: how many lie there.
+    """
+
+    states: dict[str, pyspiel.State]
+    histories: int
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class CompiledGame:
+    """A two-player zero-sum game with perfect recall as arrays.
+
+    Attributes:
+      game: the (sequential) OpenSpiel game.
+      histories: all N histories.
+      infosets: each player's infosets.
+      form: the same game in sequence form, which is all that full-width solvers need.
+      frontier: bool [N], the histories at which a partial tree ends although the game
+        goes on: TERMINAL in these arrays, with a leaf value as utility (see
+        `resolving.partial.partial_tree`); None: the whole game is there.
+      rooted: the partial tree begins with a chance move that the game does not have
+        (see `partial_tree.PartialTree.rooted_at`), so its paths are not paths of the
+        game; `frontier` is not None then.
+    """
+
+    __repr__ = short_repr
+
+    game: pyspiel.Game
+    histories: Histories
+    infosets: tuple[Infosets, Infosets]
+    form: layout.SequenceForm
+    frontier: np.ndarray | None = None
+    rooted: bool = False
+
+    @property
+    def num_terminals(self) -> int:
+        return int((self.histories.player == TERMINAL).sum())
+
+    @property
+    def max_depth(self) -> int:
+        """Moves, chance included, of the longest history."""
+        return len(self.histories.level_start) - 2
+
+    def state_at(self, history: int) -> pyspiel.State:
+        """A new state of the game at a history; not of a `rooted` partial tree."""
+        state = self.game.new_initial_state()
+        for action in self.histories.actions_to(int(history)):
+            state.apply_action(action)
+        return state
+
+    @functools.cached_property
+    def impossible(self) -> Impossible:
+        """What no array holds, but OpenSpiel's tools walk through and ask policies at.
+
+        Raises:
+          GameTooLargeError: it is more than a million histories.
+          InvalidGameError: OpenSpiel refuses a state there, though the game lists it.
+        """
+        try:
+            return self._walk_impossible()
+        except pyspiel.SpielError as error:
+            name = self.game.get_type().short_name
+            raise InvalidGameError(
+                f"{name}: OpenSpiel lists outcomes of probability zero and refuses to "
+                f"take them, so that its tools, which walk through them, fail on this "
+                f"game; judge it by spiel_cr instead (spiel-cr solve and resolve: "
+                f"leave --judge out), or policies of the signal form by spiel-cr "
+                f"best-response --method exact"
+            ) from error
+
+    def _walk_impossible(self) -> Impossible:
+        """Walks through it by OpenSpiel's states."""
+        states: dict[str, pyspiel.State] = {}
+        stack: list[pyspiel.State] = []
+        for history in self.histories.dropped.tolist():
+            above = self.state_at(history)
+            stack += [above.child(a) for a, p in above.chance_outcomes() if not p > 0]
+        count = 0
+        while stack:
+            state = stack.pop()
+            count += 1
+            if count > _MOST_IMPOSSIBLE:
+                raise GameTooLargeError(
+                    f"{self.game}: more than {_MOST_IMPOSSIBLE:,} histories lie below "
+                    f"outcomes of probability zero, where OpenSpiel's tools ask for "
+                    f"a policy, too; leave these outcomes out of the game, or judge "
+                    f"by spiel_cr (solve and resolve: --judge spiel_cr)"
+                )
+            player = state.current_player()
+            if player in (0, 1):
+                states.setdefault(state.information_state_string(player), state)
+            if not state.is_terminal():
+                stack += map(state.child, state.legal_actions())
+        return Impossible(states, count)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the game takes, strings of infosets included once there are any.
+
+        Arrays that are views of others count once.
+        """
+        parts = [
+            *vars(self.histories).values(),
+            *(vars(own) | {"decisions": None} for own in self.infosets),
+            *map(vars, self.form.decisions),
+            self.form.payoffs,
+            *map(vars, self.form.layouts),
+            self.form.arrays,
+            self.frontier,
+        ]
+        owners = {}
+        for leaf in jax.tree.leaves(parts):
+            while isinstance(getattr(leaf, "base", None), np.ndarray):
+                leaf = leaf.base
+            owners[id(leaf)] = getattr(leaf, "nbytes", 0)
+        return sum(owners.values())
+
+
+def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
+    """The error to raise when a game turns out to have more histories than `limit`."""
+    if limit >= MAX_HISTORIES:
+        return TooManyHistoriesError(
+            f"{game} has more than {MAX_HISTORIES} histories, the most that can be "
+            f"numbered; choose smaller game parameters"
+        )
+    return TooManyHistoriesError(
+        f"{game} has more than max_histories={limit} histories; raise the limit or "
+        f"choose smaller game parameters"
+    )
+
+
+def assemble(
+    game: pyspiel.Game,
+    histories: Histories,
+    infosets: Sequence[Infosets],
+    keys: Sequence[Sequence[str]],
+) -> CompiledGame:
+    """A compiled game, to which this adds the sequence form.
+
+    Args:
+      game: a sequential game.
+      histories: all N histories.
+      infosets: both players', without keys.
+      keys: both players' information-state strings.
+    """
+    own0, own1 = (
+        dataclasses.replace(own, keys=strings)
+        for own, strings in zip(infosets, keys, strict=True)
+    )
+    terminal = np.flatnonzero((histories.player == TERMINAL) & (histories.utility != 0))
+    payoffs = sum_payoffs(
+        histories.sequence[0, terminal],
+        histories.sequence[1, terminal],
+        histories.chance[terminal] * histories.utility[terminal],
+    )
+    form = layout.build((own0.decisions, own1.decisions), payoffs)
+    return CompiledGame(game, histories, (own0, own1), form)

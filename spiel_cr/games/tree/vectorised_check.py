@@ -1,0 +1,235 @@
+"""The contract of vectorised games: do they play the game of OpenSpiel's states?
+
+For the tests of any vectorised game; nothing else in the package uses it.
+"""
+
+import contextlib
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
+from spiel_cr.games.tree.compiler import compile_game
+
+# Of this many states at once tensors are compared: OpenSpiel makes lists of them.
+_TENSORS = 100
+
+
+def check(
+    game: str | pyspiel.Game,
+    random: np.random.Generator,
+    *,
+    rollouts: int = 100,
+    max_histories: int = 20_000,
+) -> None:
+    """Compares a vectorised game with its states: on samples, and all if it is small.
+
+    Args:
+      game: OpenSpiel game string or game with a `vectorised` method.
+      random: consumed by the rollouts.
+      rollouts: how many.
+      max_histories: games with more are not compared as a whole.
+
+    Raises:
+      ValueError: they differ, or the game is not vectorised; says where.
+    """
+    check_rollouts(game, random, rollouts=rollouts)
+    with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
+        check_tree(game, max_histories=max_histories)
+
+
+def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) -> None:
+    """Compiles a game both ways and compares everything, node for node.
+
+    Raises:
+      GameTooLargeError: the game would take more memory than there is.
+      TooManyHistoriesError: there are more than `max_histories` histories.
+      ValueError: the results differ; says in what.
+    """
+    compiled, walked = (
+        compile_game(
+            game, observations=True, max_histories=max_histories, vectorised=vectorised
+        )
+        for vectorised in (True, False)
+    )
+    _compare(compiled.game, "histories", compiled.histories, walked.histories)
+    for player in range(2):
+        mine, theirs = compiled.infosets[player], walked.infosets[player]
+        _compare(compiled.game, f"infosets[{player}]", mine, theirs)
+    _compare(compiled.game, "payoffs", compiled.form.payoffs, walked.form.payoffs)
+
+
+def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
+    """Compares arrays and strings, also inside of what holds them."""
+    if dataclasses.is_dataclass(ours):
+        for field in dataclasses.fields(ours):
+            inner = getattr(ours, field.name), getattr(theirs, field.name)
+            _compare(game, f"{name}.{field.name}", *inner)
+        return
+    if isinstance(ours, np.ndarray) and isinstance(theirs, np.ndarray):
+        same = ours.dtype == theirs.dtype and np.array_equal(ours, theirs)
+    elif ours is None or theirs is None:
+        same = ours is theirs
+    else:
+        same = len(ours) == len(theirs) and all(
+            np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True)
+        )
+    if not same:
+        raise ValueError(
+            f"{game}: {name} by the vectorised game is not that of its states"
+        )
+
+
+def check_rollouts(
+    game: str | pyspiel.Game, random: np.random.Generator, *, rollouts: int = 100
+) -> None:
+    """Plays a game at random, by states and vectorised at once.
+
+    At every step both must agree on who acts, on legal actions, chances, utilities and
+    information. The vectorised game gets read-only arrays, since it must not change
+    them.
+
+    Args:
+      game: OpenSpiel game string or game with a `vectorised` method.
+      random: consumed, one draw a step and rollout.
+      rollouts: how many, all at the same time.
+
+    Raises:
+      ValueError: they differ, or the game is not vectorised; says after which actions.
+    """
+    game = load_game(game)
+    rules = of_game(game)
+    if rules is None:
+        raise ValueError(f"{game} is not vectorised; give its class a vectorised()")
+    comparison = _Comparison(game, rules)
+    rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)
+    states = [game.new_initial_state() for _ in range(rollouts)]
+    while True:
+        comparison.compare(_read_only(rows), states)
+        on = [i for i, state in enumerate(states) if not state.is_terminal()]
+        rows, states = _read_only(rows[on]), [states[i] for i in on]
+        if not states:
+            return
+        actions = [
+            legal[int(random.integers(len(legal)))]
+            for legal in (state.legal_actions() for state in states)
+        ]
+        for state, action in zip(states, actions, strict=True):
+            state.apply_action(action)
+        rows = rules.child(rows, np.array(actions, np.int64))
+
+
+def _read_only(rows: np.ndarray) -> np.ndarray:
+    """A copy that cannot be written to."""
+    rows = rows.copy()
+    rows.setflags(write=False)
+    return rows
+
+
+class _Comparison:
+    """What was seen of a game so far; information must correspond one to one."""
+
+    def __init__(self, game: pyspiel.Game, rules: VectorisedGame) -> None:
+        self._game = game
+        self._rules = rules
+        self._string_of: dict[tuple, str] = {}
+        self._key_of: dict[tuple, tuple] = {}
+
+    def compare(self, rows: np.ndarray, states: list[pyspiel.State]) -> None:
+        """Compares rows with states, one to one."""
+        players = [state.current_player() for state in states]
+        self._same("current_player", self._rules.current_player(rows), players, states)
+        over = np.array([state.is_terminal() for state in states])
+        ended = [state for state in states if state.is_terminal()]
+        if ended:
+            worth = self._rules.returns(_read_only(rows[over]))
+            self._same("returns", worth, [s.player_return(0) for s in ended], ended)
+        states = [state for state in states if not state.is_terminal()]
+        if not states:
+            return
+        live = _read_only(rows[~over])
+        mask = self._rules.legal_actions_mask(live)
+        legal = [np.flatnonzero(row).tolist() for row in mask]
+        wanted = [state.legal_actions() for state in states]
+        self._same("legal_actions_mask", legal, wanted, states)
+        draws = [i for i, state in enumerate(states) if state.is_chance_node()]
+        if draws:
+            odds = self._rules.chance_probabilities(_read_only(live[draws]))
+            for i, row in zip(draws, odds, strict=True):
+                given = [p for _, p in states[i].chance_outcomes()]
+                near = np.abs(row[legal[i]] - given) < 1e-12
+                self._same("chance_probabilities", [near.all()], [True], [states[i]])
+        for actor in range(2):
+            acting = [i for i, s in enumerate(states) if s.current_player() == actor]
+            for player in range(2) if acting else ():
+                some = [states[i] for i in acting]
+                self._compare_information(_read_only(live[acting]), some, actor, player)
+                self._compare_tensors(_read_only(live[acting]), some, actor, player)
+
+    def _compare_information(
+        self, rows: np.ndarray, states: list[pyspiel.State], actor: int, player: int
+    ) -> None:
+        """Compares what a player knows where `actor` acts."""
+        try:
+            strings = [state.information_state_string(player) for state in states]
+        except pyspiel.SpielError:
+            if actor == player:
+                raise
+            return  # a game need not provide observations of who does not act
+        make = getattr(self._rules, "information_state_strings", None)
+        if make is not None:
+            made = make(rows, player)
+            self._same("information_state_strings", made, strings, states)
+        keys = self._rules.information_state(rows, player)
+        numbers = [(actor, player, *np.ravel(key).tolist()) for key in keys]
+        words = [(actor, player, string) for string in strings]
+        known = list(map(self._string_of.setdefault, numbers, strings))
+        self._same("information_state", known, strings, states)
+        back = list(map(self._key_of.setdefault, words, numbers))
+        self._same("information_state", numbers, back, states)
+
+    def _compare_tensors(
+        self, rows: np.ndarray, states: list[pyspiel.State], actor: int, player: int
+    ) -> None:
+        """Compares what a network reads where `actor` acts, if the rules say it."""
+        make = getattr(self._rules, "information_state_tensor", None)
+        if make is None:
+            return
+        rows, states = rows[:_TENSORS], states[:_TENSORS]
+        try:
+            tensors = [state.information_state_tensor(player) for state in states]
+        except pyspiel.SpielError:
+            if actor == player:
+                raise
+            return
+        made, wanted = make(rows, player), np.array(tensors, np.float32)
+        if made.dtype not in (bool, np.float32) or made.shape != wanted.shape:
+            raise ValueError(
+                f"{self._game}: information_state_tensor of the vectorised game gives "
+                f"{made.dtype} {list(made.shape)}, where float32 or bool "
+                f"{list(wanted.shape)} is right"
+            )
+        wrong = np.argwhere(made != wanted)
+        if len(wrong):
+            row, place = wrong[0].tolist()
+            raise ValueError(
+                f"{self._game}: after actions {states[row].history()} "
+                f"information_state_tensor of the vectorised game gives "
+                f"{float(made[row, place])} at place {place}, where "
+                f"{wanted[row, place]} is right"
+            )
+
+    def _same(
+        self, method: str, ours: Any, theirs: Any, states: list[pyspiel.State]
+    ) -> None:
+        """Compares item by item; the message says where the first difference is."""
+        for mine, wanted, state in zip(ours, theirs, states, strict=True):
+            if mine != wanted:
+                raise ValueError(
+                    f"{self._game}: after actions {state.history()} {method} of the "
+                    f"vectorised game gives {mine}, where {wanted} is right"
+                )

@@ -1,0 +1,124 @@
+"""The fast walk: all histories of a vectorised game, level by level."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.arrays import ranks, smallest_dtype
+from spiel_cr.games.histories import Histories
+from spiel_cr.games.opening.vectorised import VectorisedGame, Visit, visits
+from spiel_cr.games.tree.tree import MAX_HISTORIES, too_many
+
+
+def walk(
+    game: pyspiel.Game,
+    rules: VectorisedGame,
+    *,
+    observations: bool = False,
+    max_histories: int = MAX_HISTORIES,
+    watch: Callable[[int], None] | None = None,
+) -> Histories:
+    """All histories of a game by its rules on arrays, as `state_walk.walk` finds them.
+
+    Args:
+      game: for messages.
+      rules: its vectorised game.
+      observations: also record what the player who does not act has observed.
+      max_histories: refuse games with more histories than this.
+      watch: is called now and then with the number of histories so far.
+
+    Raises:
+      InvalidGameError: the vectorised game gave something that is no game; names the
+        history.
+      TooManyHistoriesError: there are more than `max_histories` histories.
+    """
+    kept = _Kept(observations)
+    for visit in visits(game, rules, observations=observations):
+        kept.add(visit)
+        if sum(kept.sizes) > max_histories:
+            raise too_many(game, max_histories)
+        if watch is not None:
+            watch(sum(kept.sizes))
+    return kept.join()
+
+
+class _Kept:
+    """Visits as they come, as small as they can be kept, then all of them in one."""
+
+    def __init__(self, observations: bool) -> None:
+        self.sizes: list[int] = []  # of the levels
+        self._observations = observations
+        # Parents, actions, players, utilities and chances.
+        self._columns: tuple[list[np.ndarray], ...] = ([], [], [], [], [])
+        self._some_chance = False
+        self._information: tuple[list[np.ndarray], ...] = ([], [])
+        self._others: tuple[list[np.ndarray], ...] = ([], [])
+        self._dropped = [np.zeros(0, np.int64)]
+
+    def add(self, visit: Visit) -> None:
+        """Takes the next histories in."""
+        if visit.depth == len(self.sizes):
+            self.sizes.append(0)
+        self.sizes[-1] += len(visit.parent)
+        self._some_chance |= visit.chance is not None
+        columns = (
+            visit.parent.astype(np.int32),
+            visit.action.astype(smallest_dtype(int(visit.action.max()))),
+            visit.player,
+            visit.utility,
+            _ones(len(visit.parent)) if visit.chance is None else visit.chance,
+        )
+        for blocks, column in zip(self._columns, columns, strict=True):
+            blocks.append(column)
+        self._dropped.append(visit.dropped)
+        for p in range(2):
+            known, observed = visit.information[p], visit.observations[p]
+            if known is not None:
+                self._information[p].append(known)
+            if observed is not None:
+                self._others[p].append(observed)
+            elif (visit.player == 1 - p).any():
+                self._observations = False
+
+    def join(self) -> Histories:
+        """All histories; what was taken in is given up on the way."""
+        parent, action, player, utility = map(_join, self._columns[:4])
+        return Histories(
+            parent=parent,
+            action=action,
+            player=player,
+            infoset=_labels(player, self._information, (0, 1)),
+            observations=(
+                _labels(player, self._others, (1, 0)) if self._observations else None
+            ),
+            sequence=np.zeros((2, 0), np.int32),
+            chance=_join(self._columns[4]) if self._some_chance else _ones(len(parent)),
+            utility=utility,
+            level_start=np.concatenate([[0], np.cumsum(self.sizes)]),
+            dropped=_join(self._dropped).astype(np.int32),
+        )
+
+
+def _ones(count: int) -> np.ndarray:
+    """float64 [count], a view of a single 1."""
+    return np.broadcast_to(1.0, count)
+
+
+def _join(blocks: list[np.ndarray]) -> np.ndarray:
+    """One array of many, which are given up."""
+    whole = np.concatenate(blocks)
+    blocks.clear()
+    return whole
+
+
+def _labels(
+    player: np.ndarray, keys: tuple[list[np.ndarray], ...], actors: tuple[int, int]
+) -> np.ndarray:
+    """int32 [N], numbers of what each player knows where `actors[player]` acts."""
+    labels = np.full(len(player), -1, np.int32)
+    for mine, actor in zip(keys, actors, strict=True):
+        if mine:
+            labels[player == actor] = ranks(mine)
+            mine.clear()
+    return labels

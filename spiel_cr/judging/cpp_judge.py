@@ -1,0 +1,169 @@
+"""OpenSpiel's exact tools judge a strategy, in C++.
+
+`python_judge` asks OpenSpiel's Python tools, which take a minute where these take a
+second. Both compute the same numbers, and a test holds them together.
+"""
+
+from typing import Protocol
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.python_judge import Verdict
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.solvers.cfr import cfr_footprint as footprint
+
+OPENSPIEL = "OpenSpiel"
+OURS = "spiel_cr"
+
+# OpenSpiel's tools build objects for every history; beyond this many they take too much
+# memory and time for what they add.
+_MOST_HISTORIES = 2_000_000
+# Bytes for each history, also of a game that had to be made C++.
+_HISTORY, _HISTORY_PYTHON = 1350, 2450
+# Points of a curve: this many histories take OpenSpiel's tools about three seconds.
+_QUICK_HISTORIES = 50_000
+# Policies of solvers in float32 do not sum to 1 exactly.
+_SUM_TOLERANCE = 1e-3
+# Both judges agree to rounding, relative to the largest payoff.
+_AGREEMENT = 1e-6
+
+
+# For each player float64 [S], action probabilities by logical sequence.
+Strategy = tuple[np.ndarray, np.ndarray]
+
+
+class JudgedGame(Protocol):
+    """A game as the judge meets it."""
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential OpenSpiel game."""
+
+    @property
+    def fast(self) -> pyspiel.Game:
+        """The same game in C++."""
+
+    @property
+    def tree(self) -> CompiledGame:
+        """The compiled game."""
+
+    @property
+    def memory_limit(self) -> memory.Limit:
+        """Of the whole process."""
+
+
+class ExactJudge:
+    """Judges strategies of one game.
+
+    Attributes:
+      curve_by: who computes points of a curve, `OPENSPIEL` or `OURS`.
+    """
+
+    def __init__(self, instance: JudgedGame) -> None:
+        self._tree = instance.tree
+        self._fast = instance.fast
+        self._refusal = ""
+        count = len(instance.tree.histories)
+        each = _HISTORY_PYTHON if instance.fast is not instance.game else _HISTORY
+        need = footprint.compiled_bytes(instance.tree) + each * count
+        need += footprint.held_besides(instance.tree)
+        keys = [set(infosets.keys) for infosets in instance.tree.infosets]
+        if count > _MOST_HISTORIES:
+            self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"
+        elif need > (limit := memory.parse_limit(instance.memory_limit)):
+            self._refusal = (
+                f"OpenSpiel's tool would take about {memory.describe_bytes(need)}, and "
+                f"{memory.describe_limit(instance.memory_limit, limit)}"
+            )
+        elif keys[0] & keys[1]:
+            self._refusal = (
+                "both players have an information-state string in common, which "
+                "OpenSpiel's table cannot hold twice"
+            )
+        else:
+            try:
+                count += instance.tree.impossible.histories
+            except (GameTooLargeError, InvalidGameError) as error:
+                self._refusal = str(error)
+        quick = count <= _QUICK_HISTORIES and not self._refusal
+        self.curve_by = OPENSPIEL if quick else OURS
+        self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
+
+    def curve_point(self, strategy: Strategy) -> float:
+        """NashConv at a point of a curve."""
+        strategy = self._checked(strategy)
+        if self.curve_by == OPENSPIEL:
+            return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
+        return self._own(strategy)[0]
+
+    def final(self, strategy: Strategy) -> Verdict:
+        """NashConv and value; where OpenSpiel computes them, ours must agree.
+
+        Raises:
+          ValueError: no strategy, or the two judges disagree, which would be a bug.
+        """
+        strategy = self._checked(strategy)
+        nash_conv, value = self._own(strategy)
+        if self._refusal:
+            return Verdict(nash_conv, value, OURS, reason=self._refusal)
+        table = self._table(strategy)
+        judged = float(pyspiel.nash_conv(self._fast, table))
+        returns = pyspiel.expected_returns(
+            self._fast.new_initial_state(), pyspiel.TabularPolicy(table), -1, True
+        )
+        for ours, theirs in ((nash_conv, judged), (value, returns[0])):
+            # Written so that NaN fails.
+            if not abs(ours - theirs) <= _AGREEMENT * self._scale:
+                raise ValueError(
+                    f"OpenSpiel finds {theirs} where spiel_cr finds {ours}; one of "
+                    f"the two judges is wrong, please report it"
+                )
+        return Verdict(judged, float(returns[0]), OPENSPIEL)
+
+    def _checked(self, strategy: Strategy) -> Strategy:
+        """Distributions everywhere, or ValueError."""
+        found = []
+        for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
+            behaviour = np.array(behaviour, np.float64)
+            owner = infosets.decisions.owner[1:]
+            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+            good = np.isfinite(behaviour).all() and (behaviour >= -_SUM_TOLERANCE).all()
+            if not (good and (np.abs(total - 1) <= _SUM_TOLERANCE).all()):
+                worst = int(np.argmax(np.abs(total - 1)))
+                raise ValueError(
+                    f"no strategy: at {infosets.keys[worst]!r} the probabilities sum "
+                    f"to {total[worst]}"
+                )
+            behaviour = np.maximum(behaviour, 0.0)
+            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+            behaviour[1:] /= total[owner]
+            found.append(behaviour)
+        return found[0], found[1]
+
+    def _own(self, strategy: Strategy) -> tuple[float, float]:
+        form = self._tree.form
+        reach = reach_of(form, strategy)
+        found = nash_conv(form, reach)
+        return float(found), best_responses.expected_value(form, reach)
+
+    def _table(self, strategy: Strategy) -> dict[str, list[tuple[int, float]]]:
+        table = {}
+        for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
+            first = infosets.decisions.first_sequence - 1
+            counts = infosets.decisions.num_actions
+            actions, rows = infosets.actions.tolist(), behaviour[1:].tolist()
+            for key, begin, count in zip(
+                infosets.keys, first.tolist(), counts.tolist(), strict=True
+            ):
+                mine = slice(begin, begin + count)
+                table[key] = list(zip(actions[mine], rows[mine], strict=True))
+        # OpenSpiel's tools ask below outcomes of probability zero, too.
+        for key, state in self._tree.impossible.states.items():
+            legal = state.legal_actions()
+            table.setdefault(key, [(action, 1 / len(legal)) for action in legal])
+        return table

@@ -1,0 +1,158 @@
+"""A player's strategy where it is met, by playing matches.
+
+The *game-playing* evaluator, for games whose infosets are too many to ask at each. The
+strategies that a player shows in matches are averaged infoset by infoset, and NashConv
+of the whole is judged with uniform play where it was never met. The opponent keeps
+matches long, so that much of the game is met: it picks at random among the actions that
+do not end the game.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging import traversing
+from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import Learns
+
+# Probabilities of an answer were divided by their sum before they were written.
+_SUM_TOLERANCE = 1e-9
+
+
+class Met(NamedTuple):
+    """What a match showed of a player.
+
+    Attributes:
+      match: its number.
+      seat: the player's.
+      keys: the information states at which it was asked.
+      policies: its probabilities of the legal actions there.
+      utility: the player's, at the end.
+      work: what the match cost it.
+    """
+
+    match: int
+    seat: int
+    keys: list[str]
+    policies: list[list[float]]
+    utility: float
+    work: traversing.Work
+
+
+def seat_of(match: int) -> int:
+    """The seats alternate from match to match."""
+    return match % 2
+
+
+def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> int:
+    """Any action that does not end the game at once; if all do, any action.
+
+    Args:
+      state: where the opponent acts.
+      random: consumed.
+    """
+    legal = state.legal_actions()
+    going_on = [a for a in legal if not state.child(a).is_terminal()]
+    return int(random.choice(going_on or legal))
+
+
+def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
+    """Plays one match; the opponent avoids ending the game early.
+
+    A bot that `Learns` forgets what it learned in other matches.
+
+    Args:
+      compiled: the game.
+      bot: the player; its actions are drawn here, by the probabilities that it gives.
+      match: number of the match: part of the seed, so that any match can be played
+        again, or after an interruption, without those before it.
+      seed: of chance, the opponent, and the bot's actions.
+
+    Raises:
+      ValueError: the bot gives no policy, or not a distribution over legal actions.
+    """
+    player = bot.player_id()
+    random = np.random.default_rng([seed, match])
+    interview = traversing.Interview(bot)
+    keys, policies = [], []
+    state = compiled.game.new_initial_state()
+    bot.restart()
+    if isinstance(bot, Learns):
+        bot.forget()
+    while not state.is_terminal():
+        actor = state.current_player()
+        if state.is_chance_node():
+            actions, chances = zip(*chance_outcomes(state), strict=True)
+            action = int(random.choice(actions, p=chances))
+        elif actor == player:
+            answer = interview.ask(state)
+            keys.append(state.information_state_string(player))
+            policies.append(answer.tolist())
+            action = int(random.choice(state.legal_actions(), p=answer))
+        else:
+            action = long_matches_action(state, random)
+            bot.inform_action(state, actor, action)
+        state.apply_action(action)
+    utility = player_return(state, player)
+    return Met(match, player, keys, policies, utility, interview.work())
+
+
+def num_actions_by_key(compiled: CompiledGame) -> tuple[dict[str, int], ...]:
+    """For each player the number of legal actions at each information state."""
+    return tuple(
+        dict(zip(infosets.keys, infosets.decisions.num_actions.tolist(), strict=True))
+        for infosets in compiled.infosets
+    )
+
+
+def check_met(met: Met, num_actions: Sequence[Mapping[str, int]]) -> None:
+    """Raises ValueError where what a file says of a match cannot be of this game.
+
+    Args:
+      met: of the right types; probabilities are at least 0.
+      num_actions: of the game, see `num_actions_by_key`.
+    """
+    if met.seat != seat_of(met.match):
+        raise ValueError(f"has seat {met.seat}, and match {met.match} is of the other")
+    if len(met.keys) != len(met.policies):
+        raise ValueError("has more or fewer policies than keys")
+    for key, policy in zip(met.keys, met.policies, strict=True):
+        if len(policy) != num_actions[met.seat].get(key):
+            raise ValueError(f"has no policy at {key!r} that fits the game")
+        if abs(sum(policy) - 1.0) > _SUM_TOLERANCE:
+            raise ValueError(f"has a policy at {key!r} that does not sum to 1")
+
+
+def aggregate(
+    compiled: CompiledGame, player: int, matches: Iterable[Met]
+) -> traversing.SeatStrategy:
+    """The mean of what a player showed in one seat; uniform where it was never met.
+
+    Args:
+      compiled: the game.
+      player: the seat; matches of the other one are passed over.
+      matches: in any order.
+    """
+    infosets = compiled.infosets[player]
+    numbers = {key: number for number, key in enumerate(infosets.keys)}
+    first = infosets.decisions.first_sequence
+    total = np.zeros(infosets.decisions.num_sequences)
+    met = np.zeros(len(infosets), np.int64)
+    work = traversing.Work()
+    for match in matches:
+        if match.seat != player:
+            continue
+        work = work.plus(match.work)
+        for key, shown in zip(match.keys, match.policies, strict=True):
+            number = numbers[key]
+            total[first[number] : first[number] + len(shown)] += shown
+            met[number] += 1
+    behaviour = conversions.uniform_behaviour(infosets.decisions)
+    times = np.concatenate([[0], met[infosets.decisions.owner[1:]]])
+    known = times > 0
+    behaviour[known] = total[known] / times[known]
+    return traversing.SeatStrategy(behaviour, met, work)

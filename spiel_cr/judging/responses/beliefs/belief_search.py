@@ -1,0 +1,232 @@
+"""Lookahead with whole beliefs, on OpenSpiel states: the search of `ISMCTSBRBot` where
+the histories of a decision are few enough to be followed all together.
+
+The opponent's policy is fixed, so the game is a decision problem of the responder, and
+its model is known. An information state in the tree has its whole belief: histories and
+their weights. To expand it, each action is applied to each history, and the opponent
+and chance are gone through with all that they may do, so the rewards of terminals and
+the odds of the next information states are expectations, not means of draws. Values are
+backed up by the best action at each decision; a rollout or a prediction tells what is
+not expanded yet. A subtree that is expanded to its ends is solved, and is not entered
+again; where the root is solved, the answer is exact, and the search ends.
+
+Such a search is best-first search in a tree of beliefs (AO*; Washington 1997,
+"BI-POMDP: bounded, incremental partially-observable Markov-model planning"), with PUCT
+and rollouts in the place of bounds.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.opening.game_checks import player_return
+from spiel_cr.judging.responses.beliefs.belief_tree import (
+    BeliefNode,
+    Branch,
+    Weighted,
+    follow,
+)
+from spiel_cr.judging.responses.ismcts_config import SearchConfig
+from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.rollouts import Answers, play_on, uniform_numbers
+
+# Whole beliefs have no luck in them, so less exploration than of drawn histories is
+# enough: this share of PUCT's c.
+_EXPLORATION = 0.5
+# Rollouts from the root that tell how many moves a simulation has.
+_LENGTHS = 8
+# The first expansion may take this share of all moves.
+_FIRST = 0.25
+# Histories that are followed side by side from one information state by one action.
+_SIDE_BY_SIDE = 256
+
+
+class PriorAndValue(Protocol):
+    """As `ismcts_br_bot.StatePriorAndValue`."""
+
+    def __call__(
+        self, state: pyspiel.State, player: int
+    ) -> tuple[Sequence[float], float | None]: ...
+
+
+class BeliefSearch:
+    """The tree of one match, and its searches.
+
+    Attributes:
+      root: the information state of the last `enter`.
+    """
+
+    root: BeliefNode
+
+    def __init__(
+        self,
+        player: int,
+        opponent: Answers,
+        own: Answers,
+        config: SearchConfig,
+        *,
+        exploration: float,
+        prior_and_value: PriorAndValue,
+    ) -> None:
+        """An empty tree.
+
+        Args:
+          player: the responder.
+          opponent: its policy.
+          own: how the responder plays in rollouts.
+          config: simulations and nodes.
+          exploration: c of PUCT for drawn histories, in the game's units.
+          prior_and_value: of information states.
+        """
+        self._player, self._config = player, config
+        self._opponent = opponent
+        self._both = {player: own, 1 - player: opponent}
+        self._exploration = _EXPLORATION * exploration
+        self._prior_and_value = prior_and_value
+        self._nodes: dict[str, BeliefNode] = {}
+        self._number: Callable[[], float]
+        # Of this search: moves, those of a simulation, and predicted values.
+        self._moves, self._length, self._predicted = 0, 1.0, 0
+
+    @property
+    def num_nodes(self) -> int:
+        """Information states in the tree."""
+        return len(self._nodes)
+
+    def clear(self) -> None:
+        """Drops the tree."""
+        self._nodes.clear()
+
+    def enter(
+        self, state: pyspiel.State, belief: StatePosterior, random: np.random.Generator
+    ) -> bool:
+        """Goes to an information state, with what the tree knows of it.
+
+        Args:
+          state: the responder is to act.
+          belief: there, with histories.
+          random: consumed, also by the search that follows.
+
+        Returns:
+          Whether the belief is small enough for the simulations.
+        """
+        self._number = uniform_numbers(random)
+        self._moves = self._predicted = 0
+        lengths = [self._roll(belief.sample(random))[1] for _ in range(_LENGTHS)]
+        self._length = max(1.0, sum(lengths) / _LENGTHS)
+        if belief.approximate or len(self._nodes) >= self._config.max_nodes:
+            # Other particles than those that the tree was made of.
+            self._nodes.clear()
+        key = state.information_state_string(self._player)
+        node = self._nodes.get(key)
+        if node is None:
+            self._nodes.clear()
+            first = len(belief.states) * len(state.legal_actions())
+            if first > _FIRST * self._config.simulations * self._length:
+                return False
+            pairs = zip(belief.states, belief.weights.tolist(), strict=True)
+            node = self._join(key, [(history.clone(), w) for history, w in pairs])
+        self.root = node
+        return True
+
+    def search(self) -> int | None:
+        """Expands information states from the root on.
+
+        It ends when the root is solved, the tree is full, values of as many information
+        states were predicted as there are simulations, or as many moves were made as
+        these have, if one of them is as long as a rollout from the root; and where an
+        information state cannot be expanded with that many moves.
+
+        Returns:
+          How many simulations the moves are worth; None where the root cannot be
+          expanded: nothing is known of it then.
+        """
+        root, simulations = self.root, self._config.simulations
+        while not root.solved:
+            if root.branches and (
+                self._moves >= simulations * self._length
+                or self._predicted >= simulations
+                or len(self._nodes) >= self._config.max_nodes
+            ):
+                break
+            node = root
+            path: list[tuple[BeliefNode, Branch]] = []
+            while node.branches:
+                place = node.choose(self._exploration)
+                branch = node.branches[place]
+                node.visits[place] += 1
+                path.append((node, branch))
+                node = branch.next()
+            if not self._expand(node):
+                if node is root:
+                    return None
+                break
+            for above, branch in reversed(path):
+                branch.update()
+                above.update()
+        return round(self._moves / self._length)
+
+    def _expand(self, node: BeliefNode) -> bool:
+        """All actions of an information state, and what comes next.
+
+        Given up where that alone takes more moves than all simulations have.
+        """
+        histories, before = node.histories, self._moves
+        joined: list[str] = []
+        most = self._config.simulations * self._length
+        for action in node.actions:
+            reward, next_decisions, made = follow(
+                histories,
+                action,
+                self._player,
+                self._opponent,
+                limit=max(_SIDE_BY_SIDE, len(histories)),
+                number=self._number,
+            )
+            self._moves += made
+            below, odds = [], []
+            for key, weighted in next_decisions.items():
+                if self._moves - before > most:
+                    node.branches.clear()
+                    for new in joined:
+                        self._nodes.pop(new, None)
+                    return False
+                joined.append(key)
+                total = sum(weight for _, weight in weighted)
+                shares = [(history, weight / total) for history, weight in weighted]
+                below.append(self._join(key, shares))
+                odds.append(total)
+            node.branches.append(Branch(reward, below, odds))
+        node.histories = []
+        node.update()
+        return True
+
+    def _join(self, key: str, histories: list[Weighted]) -> BeliefNode:
+        """A new information state in the tree."""
+        state = histories[0][0]
+        prior, value = self._prior_and_value(state, self._player)
+        if value is None:
+            value, moves = self._roll(self._draw(histories))
+            self._moves += moves
+        else:
+            self._predicted += 1
+        node = BeliefNode(state.legal_actions(), list(prior), value, histories)
+        self._nodes[key] = node
+        return node
+
+    def _draw(self, histories: Sequence[Weighted]) -> pyspiel.State:
+        """A copy of a history, by weight."""
+        number = self._number()
+        for history, weight in histories:
+            number -= weight
+            if number < 0:
+                return history.clone()
+        return histories[-1][0].clone()
+
+    def _roll(self, state: pyspiel.State) -> tuple[float, int]:
+        """The return of a rollout, and its moves; the state is moved to the end."""
+        before = state.move_number()
+        play_on(state, self._both, self._number)
+        return player_return(state, self._player), state.move_number() - before

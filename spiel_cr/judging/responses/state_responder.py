@@ -1,0 +1,130 @@
+"""What bots that look ahead on OpenSpiel states share: belief, seed, statistics."""
+
+import dataclasses
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.checks import check_seed
+from spiel_cr.games.opening.loading import check_state
+from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.rollouts import Answers, generator_at
+
+
+@dataclasses.dataclass
+class BeliefRecord:
+    """What the beliefs of a bot were like since it was made.
+
+    Attributes:
+      decisions: at which it looked ahead.
+      approximate: of them, those with a belief in particles, some of them dropped.
+      empty: of them, those where no particle was found; it moved at random there.
+      effective_sizes: of approximate beliefs that are not empty, the sum of their
+        effective sample sizes.
+      least_effective_size: of these, the smallest; None: there were none.
+    """
+
+    decisions: int = 0
+    approximate: int = 0
+    empty: int = 0
+    effective_sizes: float = 0.0
+    least_effective_size: float | None = None
+
+    @property
+    def mean_effective_size(self) -> float | None:
+        """Of approximate beliefs that are not empty; None: there were none."""
+        count = self.approximate - self.empty
+        return self.effective_sizes / count if count else None
+
+    def add(self, belief: StatePosterior) -> None:
+        """Takes in the belief of one more decision."""
+        self.decisions += 1
+        if not len(belief.states):
+            self.approximate += 1
+            self.empty += 1
+        elif belief.approximate:
+            size = belief.effective_size
+            self.approximate += 1
+            self.effective_sizes += size
+            least = self.least_effective_size
+            self.least_effective_size = size if least is None else min(least, size)
+
+
+class StateResponder(PolicyPlayer):
+    """A bot that responds to a known policy by looking ahead from its belief.
+
+    Subclasses define `best_action`. Each decision has its own random numbers, made from
+    the seed and the information state, so a match does not depend on those played
+    before it.
+
+    Attributes:
+      belief: over histories.
+      beliefs: what it was like at the decisions so far.
+      simulations: how many matches it has played to their ends in its head, or to a
+        predicted value, since it was made.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        player: int,
+        opponent: openspiel_policy.Policy,
+        *,
+        seed: int,
+        belief: StatePosterior | None,
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: OpenSpiel game.
+          player: the seat, 0 or 1.
+          opponent: its policy; must depend on its information states only.
+          seed: of all draws.
+          belief: over histories; None: `StatePosterior` with its defaults.
+
+        Raises:
+          ValueError: a bad seat or seed.
+        """
+        super().__init__(player)
+        self._seed = check_seed(seed)
+        self.belief = belief or StatePosterior(game, player, opponent, seed=seed)
+        self.beliefs = BeliefRecord()
+        self.simulations = 0
+        self._opponent = Answers(opponent, 1 - player)
+
+    @property
+    def num_nodes(self) -> int:
+        """Information states that it remembers now."""
+        return 0
+
+    def restart(self) -> None:
+        """A new match: the belief is dropped."""
+        self.belief.restart()
+
+    def best_action(self, state: pyspiel.State) -> int:
+        """The action to take where there are several."""
+        raise NotImplementedError
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        legal = state.legal_actions()
+        best = legal[0] if len(legal) == 1 else self.best_action(state)
+        return [(action, float(action == best)) for action in legal]
+
+    def choose(self, state: pyspiel.State, policy: list[tuple[int, float]]) -> int:
+        return max(policy, key=lambda outcome: outcome[1])[0]
+
+    def _observe(self, state: pyspiel.State) -> np.random.Generator:
+        """Brings the belief up to date; returns the generator of this decision.
+
+        Raises:
+          ValueError: a state of the unconverted simultaneous game.
+          TooManyStatesError: the belief has too many histories, and no particles are
+            allowed, see `StatePosterior`.
+        """
+        check_state(state)
+        self.belief.update(state)
+        self.beliefs.add(self.belief)
+        return generator_at(self._seed, state, self._player)

@@ -1,0 +1,230 @@
+"""Fixed opponents as `FixedPlayer`: many decisions at once."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.draws import BELOW_ONE, choose
+from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.state_source import Decision
+from spiel_cr.players.opponents import restart_at
+from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
+
+# A player and what it sees at m decisions, to float64 [m, A], action probabilities.
+Strategy = Callable[[int, Seen], np.ndarray]
+
+
+class UniformPlayer:
+    """Takes any legal action."""
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        drawn = random.random(len(places)) * positions.num_actions[places]
+        chosen: np.ndarray = drawn.astype(np.int64)
+        return chosen
+
+
+class TablePlayer:
+    """Draws by a table of keys; uniformly where that has no row."""
+
+    def __init__(self, strategy: TableStrategy) -> None:
+        """Takes a strategy whose keys are made as those of the source."""
+        self._strategy = strategy
+        count = strategy.count.astype(np.int64)
+        self._first = np.cumsum(count) - count
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        key, num_actions = positions.key[places], positions.num_actions[places]
+        row = self._strategy.find(key)
+        actions = np.arange(num_actions.max())
+        legal = actions < num_actions[:, None]
+        odds = legal / num_actions[:, None]
+        met = np.flatnonzero(row >= 0)
+        place = self._first[row[met]][:, None] + actions
+        shares = self._strategy.probability.take(place, mode="clip")
+        odds[met] = np.where(legal[met], shares, 0)
+        return choose(odds, random.random(len(key)))
+
+
+class SeenPlayer:
+    """Draws by a strategy of what is seen: of networks, or of a compiled game."""
+
+    def __init__(self, knowledge: Knowledge, strategy: Strategy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          knowledge: of the source's positions.
+          strategy: of both players.
+        """
+        self._knowledge, self._strategy = knowledge, strategy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        player = int(positions.player[places[0]])
+        seen = self._knowledge.seen(positions, places, player)
+        action = choose(self._strategy(player, seen), random.random(len(places)))
+        rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
+        chosen: np.ndarray = rank
+        return chosen
+
+
+class _Acting:
+    """Stands in for a state where nothing counts but who acts and what is legal."""
+
+    def __init__(self, names: pyspiel.State, player: int, legal: list[int]) -> None:
+        self._names, self._player, self._legal = names, player, legal
+
+    def current_player(self) -> int:
+        return self._player
+
+    def legal_actions(self) -> list[int]:
+        return self._legal
+
+    def action_to_string(self, player: int, action: int) -> str:
+        return str(self._names.action_to_string(player, action))
+
+
+class LegalPlayer:
+    """Draws by a policy that depends on the legal actions alone, once for each set.
+
+    So it plays on a game's rules on arrays, where OpenSpiel's states do not exist.
+    """
+
+    def __init__(
+        self, game: pyspiel.Game, policy: openspiel_policy.Policy, knowledge: Knowledge
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: whose legal actions these are; its first decision names them.
+          policy: see `rollouts.by_legal_actions`.
+          knowledge: of the source's positions.
+        """
+        self._names, self._knowledge = first_decision(game), knowledge
+        self._policy = policy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+        """
+        player = int(positions.player[places[0]])
+        legal = self._knowledge.seen(positions, places, player).legal
+        sets, which = np.unique(legal, axis=0, return_inverse=True)
+        odds = np.zeros((len(sets), legal.sum(axis=1).max()))
+        for row, one in zip(odds, sets, strict=True):
+            actions = np.flatnonzero(one).tolist()
+            state: Any = _Acting(self._names, player, actions)
+            by_action = self._policy.action_probabilities(state, player)
+            shares = [by_action.get(action, 0.0) for action in actions]
+            whose = f"opponent: its policy where {actions} are legal"
+            row[: len(actions)] = normalised(shares, whose, actions)
+        return choose(odds[which.reshape(-1)], random.random(len(places)))
+
+
+class StatePlayer:
+    """Draws by an OpenSpiel policy, on a `StateSource`.
+
+    The policy is asked once for each key, and for each list of legal actions where it
+    depends on that alone.
+    """
+
+    def __init__(self, policy: openspiel_policy.Policy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          policy: must depend on the information state of who acts only.
+        """
+        self._answers = [Answers(policy, player) for player in range(2)]
+        self._known: dict[bytes, tuple[int, list[float]]] = {}
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+        """
+        odds = np.zeros((len(places), int(positions.num_actions[places].max())))
+        for row, place in zip(odds, places.tolist(), strict=True):
+            key = positions.key[place].tobytes()
+            answer = self._known.get(key)
+            if answer is None:
+                if len(self._known) >= REMEMBERED:
+                    self._known.clear()
+                answer = self._known[key] = self._ask(positions.states[place])
+            row[: answer[0]] = answer[1]
+        return choose(odds, random.random(len(places)))
+
+    def _ask(self, decision: Decision) -> tuple[int, list[float]]:
+        """How many legal actions there are, and their probabilities, ascending."""
+        state, legal = decision
+        by_action = self._answers[state.current_player()](state).by_action
+        return len(legal), [by_action.get(action, 0.0) for action in legal]
+
+
+class BotPlayer:
+    """Asks a bot for its moves, on a `StateSource`; it need not give probabilities.
+
+    At every decision the bot is told the whole match, as `pyspiel.Bot.restart_at` does,
+    or where a bot has no such thing, move by move after `restart`. So one bot plays
+    many matches at once. What it remembers of other matches it keeps.
+    """
+
+    def __init__(self, bots: Sequence[pyspiel.Bot]) -> None:
+        """Asks nothing yet.
+
+        Args:
+          bots: of player 0 and of player 1; one who does not play may be any.
+        """
+        self._bots = tuple(bots)
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`; consumed where a bot gives its policy.
+
+        Raises:
+          ValueError: a bot chose what it may not.
+        """
+        bot = self._bots[int(positions.player[places[0]])]
+        points = random.random(len(places)) * BELOW_ONE
+        moves = [
+            self._move(bot, positions.states[place], point)
+            for place, point in zip(places.tolist(), points.tolist(), strict=True)
+        ]
+        return np.array(moves, np.int64)
+
+    def _move(self, bot: pyspiel.Bot, decision: Decision, point: float) -> int:
+        """The place of the bot's action among the legal ones."""
+        state, legal = decision
+        restart_at(bot, state)
+        if bot.provides_policy():
+            odds = dict(bot.get_policy(state))
+            ends = list(itertools.accumulate(odds.get(action, 0.0) for action in legal))
+            return sum(end <= point * ends[-1] for end in ends)
+        action = int(bot.step(state))
+        if action not in legal:
+            raise ValueError(
+                f"bots: a {type(bot).__name__} chose {action} where {legal} are legal, "
+                f"after the actions {state.history()}; give a bot that plays "
+                f"{state.get_game()}"
+            )
+        return legal.index(action)

@@ -1,0 +1,126 @@
+"""Players as people give them: strings, policies, results, bots, functions."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.memory import Limit
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.players import bot_strings
+from spiel_cr.players.bots import PolicyBot, plain_game
+from spiel_cr.players.opponent_strings import load_opponent
+from spiel_cr.players.opponents import BotPolicy
+from spiel_cr.policies.result import Result
+
+# A policy of both seats.
+GivenPolicy: TypeAlias = str | openspiel_policy.Policy | Result
+# Makes a bot of a seat and a seed.
+BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
+GivenPlayer: TypeAlias = GivenPolicy | pyspiel.Bot | BotMaker
+
+
+def prepare(
+    game: Game, players: list[GivenPlayer], memory_limit: Limit
+) -> CompiledGame | pyspiel.Game:
+    """The game, compiled where a string needs that; see `bot_strings.prepare`."""
+    strings = [player for player in players if isinstance(player, str)]
+    return bot_strings.prepare(game, strings, memory_limit=memory_limit)
+
+
+def seat_bot(
+    given: GivenPlayer, game: Game, seat: int, *, seed: int, name: str
+) -> pyspiel.Bot:
+    """A bot in a seat.
+
+    Args:
+      given: a string for `load_bot`, a policy, a result, a function that makes a bot of
+        a seat and a seed, or a bot of that seat.
+      game: for strings.
+      seat: 0 or 1.
+      seed: of what the bot draws; a bot that is given has its own.
+      name: of the argument, for errors.
+
+    Raises:
+      ValueError: none of these, or a bot of the other seat.
+    """
+    if isinstance(given, str):
+        return bot_strings.load_bot(given, game, seat, seed=seed)
+    if isinstance(given, Result):
+        given = given.average_policy()
+    if isinstance(given, openspiel_policy.Policy):
+        return PolicyBot(seat, given, seed=seed)
+    bot = given
+    if not isinstance(given, pyspiel.Bot) and callable(given):
+        bot = given(seat, seed)
+    if not isinstance(bot, pyspiel.Bot):
+        raise ValueError(
+            f"{name}={given!r} is no player; give a string such as "
+            f"'resolving(iterations=100)', a policy, a result of solve, a bot, or a "
+            f"function of (player, seed) that makes one"
+        )
+    check_seat(bot, seat, name)
+    return bot
+
+
+def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
+    """Refuses a bot that says it is for the other seat; many do not say.
+
+    Args:
+      bot: any.
+      seat: where it is to sit, 0 or 1.
+      name: of the argument, for the error.
+
+    Raises:
+      ValueError: it is for the other seat.
+    """
+    own = getattr(bot, "player_id", lambda: seat)()
+    if own != seat:
+        raise ValueError(
+            f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
+            f"make one for player {seat}, or exchange the bots"
+        )
+
+
+def policy_of(
+    given: GivenPlayer, game: Game, seat: int, *, seed: int, memory_limit: Limit
+) -> openspiel_policy.Policy:
+    """A player as a policy; a bot by what it answers, see `BotPolicy`.
+
+    Args:
+      given: a string for `load_opponent`, or as for `seat_bot`.
+      game: it is for.
+      seat: the one in which it will be asked.
+      seed: of what bots draw.
+      memory_limit: for strings.
+
+    Raises:
+      ValueError: as `seat_bot`.
+    """
+    if isinstance(given, str):
+        return load_opponent(given, game, seed=seed, memory_limit=memory_limit)
+    if isinstance(given, Result):
+        given = given.average_policy()
+    if isinstance(given, openspiel_policy.Policy):
+        return given
+    if isinstance(given, pyspiel.Bot):
+        check_seat(given, seat, "policy_or_bot")
+    return BotPolicy(
+        plain_game(game),
+        lambda player, own: seat_bot(
+            given, game, player, seed=own, name="policy_or_bot"
+        ),
+        seed=seed,
+    )
+
+
+def tree_of(game: Game, memory_limit: Limit) -> CompiledGame:
+    """The compiled game, with the observations that resolving bots need."""
+    return as_compiled(
+        game if isinstance(game, CompiledGame) else load_game(game),
+        observations=True,
+        memory_limit=memory_limit,
+    )

@@ -1,0 +1,223 @@
+"""Opponents to respond to, as OpenSpiel policies.
+
+Fixed players of poker ("chumps"), and bots that are known by their moves alone.
+Strings name them, too: see `players.opponent_strings`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as policy_lib
+
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.players.poker_roles import PokerRoles
+from spiel_cr.policies import rollouts
+from spiel_cr.policies.bot_base import Learns
+
+# What each chump would like to do: equally likely wishes, each followed by what it does
+# instead where that is illegal.
+_WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
+    "always_fold": (("fold", "call", "raise"),),
+    "always_call": (("call", "fold", "raise"),),
+    "always_raise": (("raise", "call", "fold"),),
+    "call_raise": (("call", "fold", "raise"), ("raise", "call", "fold")),
+}
+CHUMPS = tuple(_WISHES)
+
+
+class ChumpPolicy(policy_lib.Policy):
+    """A player of poker that hardly looks; see `chump`.
+
+    Attributes:
+      kind: one of `CHUMPS`.
+      by_legal_actions: what it does depends on the legal actions alone.
+    """
+
+    def __init__(self, game: pyspiel.Game, kind: str) -> None:
+        """Use `chump`."""
+        check_choice(kind, "kind", CHUMPS)
+        super().__init__(game, list(range(game.num_players())))
+        self.kind = kind
+        self._roles = PokerRoles(game)
+        self.by_legal_actions = not self._roles.two_actions
+        self._chosen: dict[tuple[int, ...], dict[int, float]] = {}
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions."""
+        legal = tuple(state.legal_actions())
+        if self._roles.two_actions:
+            return self._choose(legal, self._roles.by_role(state))
+        if legal not in self._chosen:
+            self._chosen[legal] = self._choose(legal, self._roles.by_role(state))
+        return dict(self._chosen[legal])
+
+    def _choose(
+        self, legal: tuple[int, ...], roles: dict[str, int]
+    ) -> dict[int, float]:
+        wishes = _WISHES[self.kind]
+        probabilities = dict.fromkeys(legal, 0.0)
+        for wish in wishes:
+            action = next((roles[role] for role in wish if role in roles), legal[0])
+            probabilities[action] += 1 / len(wishes)
+        return probabilities
+
+
+def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
+    """A fixed player of poker.
+
+    The actions are recognised by their names: fold, call (or check), raise (or bet; of
+    several sizes the smallest). In kuhn_poker, which names them pass and bet, a pass is
+    a check, or a fold after a bet; a bet is a raise, or a call after a bet.
+
+    always_fold folds wherever that is legal, also where it could check; else it calls
+    (checks). always_call calls. always_raise raises, and calls where it may not raise.
+    call_raise calls or raises with equal probability, and only calls where it may not
+    raise.
+
+    Args:
+      game: kuhn_poker, leduc_poker, python_leduc_poker, universal_poker, or another
+        whose actions have such names.
+      kind: one of `CHUMPS`.
+
+    Raises:
+      ValueError: no such kind, or the game is not poker.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+    """
+    return ChumpPolicy(load_game(game), kind)
+
+
+class BotPolicy(policy_lib.Policy):
+    """A bot as a policy: its probabilities, or an estimate from its moves.
+
+    Estimates are cached by information state string: the first history at which an
+    information state is met is the one at which the bot is asked. A bot that looks at
+    more than its information is therefore not described correctly.
+
+    An estimate is not the bot: what it happens to have drawn can be exploited, too, so
+    the value of a response to the estimate is no lower bound on the bot's
+    exploitability. Matches of that response against the bot itself are one.
+
+    A bot that `Learns` is asked as in its first match: it forgets what it learned
+    elsewhere, and is asked at its decisions before.
+
+    Attributes:
+      queries: how often a bot was asked.
+    """
+
+    def __init__(
+        self,
+        game: str | pyspiel.Game,
+        make_bot: Callable[[int, int], pyspiel.Bot],
+        *,
+        queries: int = 100,
+        seed: int = 0,
+    ) -> None:
+        """Makes no bot yet.
+
+        Args:
+          game: OpenSpiel game string or game.
+          make_bot: of a seat and a seed, as `pyspiel.make_uniform_random_bot`; called
+            once a seat, when it is first needed.
+          queries: moves that are drawn at an information state, each after
+            `restart_at`, from a bot that does not provide its policy; others are asked
+            for that, once.
+          seed: the seats' bots get different seeds, made from this one.
+
+        Raises:
+          ValueError: `queries` is not a positive whole number, or a bad seed.
+        """
+        game = load_game(game)
+        super().__init__(game, list(range(game.num_players())))
+        self._each = check_iterations(queries, name="queries")
+        self._seed = check_seed(seed)
+        self._make_bot = make_bot
+        self._bots: dict[int, pyspiel.Bot] = {}
+        self._known: dict[tuple[int, str], dict[int, float]] = {}
+        self.queries = 0
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions."""
+        player = state.current_player() if player_id is None else player_id
+        key = player, state.information_state_string(player)
+        if key not in self._known:
+            if len(self._known) >= rollouts.REMEMBERED:
+                self._known.clear()
+            self._known[key] = self._ask(state, self.bot(player))
+        return dict(self._known[key])
+
+    def bot(self, player: int) -> pyspiel.Bot:
+        """The bot of a seat, made when it is first needed."""
+        if player not in self._bots:
+            own = np.random.SeedSequence(self._seed, spawn_key=(player,))
+            # Some bots take 31 bits.
+            seed = int(own.generate_state(1)[0] >> 1)
+            self._bots[player] = self._make_bot(player, seed)
+        return self._bots[player]
+
+    def _restart_at(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
+        """In the middle of a match; a bot that cannot is told what was played."""
+        if isinstance(bot, Learns):
+            bot.forget()
+            self._ask_again(bot, state)
+            return
+        restart_at(bot, state)
+
+    def _ask_again(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
+        """Restarts a match, and asks the bot at its decisions on the way to a state."""
+        bot.restart()
+        for before, action in _moves_to(state):
+            if before.current_player() == state.current_player():
+                bot.get_policy(before)
+            else:
+                bot.inform_action(before, before.current_player(), action)
+
+    def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
+        legal = state.legal_actions()
+        name = f"make_bot: a {type(bot).__name__}"
+        if bot.provides_policy():
+            self.queries += 1
+            self._restart_at(bot, state)
+            given = dict(bot.get_policy(state))
+            shares = rollouts.normalised([given.get(a, 0) for a in legal], name, legal)
+            return dict(zip(legal, shares, strict=True))
+        self.queries += self._each
+        counts: Counter[int] = Counter()
+        for _ in range(self._each):
+            self._restart_at(bot, state)
+            counts[int(bot.step(state))] += 1
+        if wrong := counts.keys() - set(legal):
+            raise ValueError(
+                f"{name} chose {min(wrong)} where {legal} are legal, after the "
+                f"actions {state.history()}"
+            )
+        return {action: counts[action] / self._each for action in legal}
+
+
+def restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
+    """Puts a bot into the middle of a match; one that cannot is told what was played.
+
+    Args:
+      bot: any.
+      state: of the match.
+    """
+    try:
+        bot.restart_at(state)
+    except pyspiel.SpielError:
+        bot.restart()
+        for before, action in _moves_to(state):
+            bot.inform_action(before, before.current_player(), action)
+
+
+def _moves_to(state: pyspiel.State) -> Iterator[tuple[pyspiel.State, int]]:
+    """Each state on the way, and the action that was taken there."""
+    before = state.get_game().new_initial_state()
+    for action in state.history():
+        yield before, action
+        before.apply_action(action)

@@ -1,0 +1,252 @@
+"""The subgames of a compiled game, for the resolver of one player."""
+
+import copy
+import dataclasses
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.sampled_subgames import SampledLayer, SampledSolve, lay_out
+from spiel_cr.resolving.subgame_games import (
+    GadgetGame,
+    Layer,
+    Subgame,
+    best_response_values,
+)
+from spiel_cr.resolving.subgames import Solve, full_width_solver
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_any
+from spiel_cr.solvers.cfr.solver import Solver
+
+
+class InfosetFinder:
+    """Finds infosets of a compiled game by the player's own string alone."""
+
+    def __init__(self, tree: CompiledGame, player: int) -> None:
+        """Sorts the player's infosets."""
+        self._tree, self._player = tree, player
+        keys = tree.infosets[player].keys
+        self._numbers = {key: number for number, key in enumerate(keys)}
+
+    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
+        """The player's infoset in a state, and OpenSpiel's actions there.
+
+        Raises:
+          ValueError: a state of another game.
+        """
+        key = state.information_state_string(self._player)
+        infoset = self._numbers.get(key)
+        if infoset is None:
+            raise ValueError(
+                f"player {self._player} has no information state {key!r} in "
+                f"{self._tree.game}; the bot was made for another game"
+            )
+        infosets = self._tree.infosets[self._player]
+        first = int(infosets.decisions.first_sequence[infoset]) - 1
+        count = int(infosets.decisions.num_actions[infoset])
+        return infoset, infosets.actions[first : first + count].tolist()
+
+
+class _Place(NamedTuple):
+    """What is solved at a time.
+
+    Attributes:
+      layer: from 1.
+      subgame: its number; 0 in layer 1.
+      aim: i's infoset that sampled solvers are aimed at; -1: none.
+    """
+
+    layer: int
+    subgame: int
+    aim: int = -1
+
+
+@dataclasses.dataclass
+class CompiledMemory:
+    """What is resolved so far.
+
+    Attributes:
+      behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
+      opponent_values: float64 [G], o's counterfactual values at augmented infosets met
+        so far.
+      opponent_reach: float64 [G], o's average reach of them.
+    """
+
+    behaviour: np.ndarray
+    opponent_values: np.ndarray
+    opponent_reach: np.ndarray
+
+    def copy(self) -> "CompiledMemory":
+        """One that may change without this."""
+        return copy.deepcopy(self)
+
+
+class CompiledSubgames:
+    """See `Subgames`; decisions are infosets.
+
+    Attributes:
+      decomposition: layers and subgames for i.
+    """
+
+    def __init__(
+        self, tree: CompiledGame, player: int, config: ResolvingConfig, *, seed: int
+    ) -> None:
+        """Cuts the game; arguments as of `Resolver`."""
+        self._player, self._config = player, config
+        self._algorithm = parse_any(config.solver)
+        self._by_best_response = config.by_best_response
+        leaf = parse_leaf(config.leaf)
+        if config.depth is not None:
+            leaf.check(tree)
+        d = self.decomposition = decompose(tree, player)
+        self._decisions = d.decisions
+        self._random = np.random.default_rng(seed)
+        self._finder = InfosetFinder(tree, player)
+
+        def ahead(number: int) -> Lookahead | None:
+            if config.depth is None:
+                return None
+            return look_ahead(d, number, config.depth, leaf, unit=config.depth_unit)
+
+        self._layers = [
+            Layer(d, number, config.gadget, ahead(number))
+            for number in range(1, d.num_layers + 1)
+        ]
+        self._sampled: Sequence[SampledLayer] = ()
+        if config.sampled is not None:
+            self._sampled = lay_out(d, config.sampled, aimed=config.target)
+
+    def blank(self) -> CompiledMemory:
+        """See `Subgames`."""
+        augmented = len(self.decomposition.augmented_layer)
+        uniform = uniform_behaviour(self._decisions)
+        return CompiledMemory(uniform, np.zeros(augmented), np.ones(augmented))
+
+    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+        """See `Subgames`; one subgame of each layer, as they have one shape."""
+        layers = enumerate(self._layers, 1)
+        return [("layer", [_Place(number, layer.widest) for number, layer in layers])]
+
+    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
+        """See `Subgames`."""
+        return self._finder.decision(state)
+
+    def places_to(self, infoset: int) -> list[_Place]:
+        """See `Subgames`."""
+        d, decisions = self.decomposition, self._decisions
+        places = []
+        while infoset >= 0:
+            if d.opens[infoset]:
+                number = int(d.own_layer[infoset])
+                subgame = int(d.own_subgame[infoset]) if number > 1 else 0
+                aim = infoset if self._config.target else -1
+                places.append(_Place(number, subgame, aim))
+            infoset = int(decisions.owner[decisions.parent[infoset]])
+        return places[::-1]
+
+    def opens(self, infoset: int) -> bool:
+        """See `Subgames`."""
+        return bool(self.decomposition.opens[infoset])
+
+    def strategy(self, memory: CompiledMemory, infoset: int) -> np.ndarray:
+        """See `Subgames`."""
+        first = self._decisions.first_sequence[infoset]
+        count = self._decisions.num_actions[infoset]
+        return memory.behaviour[first : first + count].copy()
+
+    def begin(self, memory: CompiledMemory, place: _Place) -> Solve:
+        """See `Subgames`."""
+        layer = self._layers[place.layer - 1]
+        subgame = layer[place.subgame]
+        own_reach = np.ones(len(subgame.roots))
+        if place.layer > 1:
+            reach = reach_from_behaviour(self._decisions, memory.behaviour)
+            own_reach = reach[self._decisions.parent[subgame.roots]]
+        values = memory.opponent_values[subgame.augmented]
+        if self._sampled:
+            sampled = self._sampled[place.layer - 1].solve(
+                place.subgame,
+                subgame,
+                own_reach,
+                values,
+                aim=place.aim,
+                seed=int(self._random.integers(2**31)),
+            )
+            remember = functools.partial(
+                self._remember_sampled, memory, subgame, own_reach, sampled
+            )
+            return Solve(sampled.solver, remember)
+        assert isinstance(self._algorithm, CFRConfig)
+        others_reach = memory.opponent_reach[subgame.augmented]
+        game = layer.game(place.subgame, own_reach, values, others_reach)
+        solver = full_width_solver(game.form, self._algorithm, self._config, game.first)
+        return Solve(
+            solver, functools.partial(self._remember, memory, game, own_reach, solver)
+        )
+
+    def _remember_sampled(
+        self,
+        memory: CompiledMemory,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        sampled: SampledSolve,
+    ) -> None:
+        behaviour = sampled.own_behaviour()
+        self._put_strategy(memory, subgame, behaviour)
+        if not len(subgame.next_augmented):
+            return
+        values = sampled.opponent_values()
+        if self._by_best_response:
+            values = self._best_values(subgame, own_reach, behaviour)
+        memory.opponent_values[subgame.next_augmented] = values
+
+    def _remember(
+        self,
+        memory: CompiledMemory,
+        game: GadgetGame,
+        own_reach: np.ndarray,
+        solver: Solver,
+    ) -> None:
+        subgame, o = game.subgame, 1 - self._player
+        behaviour = solver.average_behaviour(self._player)[1:]
+        self._put_strategy(memory, subgame, behaviour)
+        count = len(subgame.next_augmented)
+        if not count:
+            return
+        if self._by_best_response:
+            values = self._best_values(subgame, own_reach, behaviour)
+        else:
+            values = solver.infoset_values(o)[-count:]
+        memory.opponent_values[subgame.next_augmented] = values
+        if self._config.gadget == "unsafe":
+            others = game.form.decisions[o]
+            reach = reach_from_behaviour(others, solver.average_behaviour(o))
+            above = np.append(memory.opponent_reach[subgame.augmented], 1.0)
+            memory.opponent_reach[subgame.next_augmented] = (
+                above[subgame.next_behind] * reach[others.parent[-count:]]
+            )
+
+    def _put_strategy(
+        self, memory: CompiledMemory, subgame: Subgame, behaviour: np.ndarray
+    ) -> None:
+        """i's strategy in this layer; float64 [S of i in the subgame, without 0]."""
+        counts = self._decisions.num_actions[subgame.own]
+        in_layer = np.repeat(subgame.in_layer, counts)
+        sequences = ranges(self._decisions.first_sequence[subgame.own], counts)
+        memory.behaviour[sequences[in_layer]] = behaviour[in_layer]
+
+    def _best_values(
+        self, subgame: Subgame, own_reach: np.ndarray, behaviour: np.ndarray
+    ) -> np.ndarray:
+        behaviour = np.append(1.0, behaviour)
+        return best_response_values(subgame, self._player, own_reach, behaviour)

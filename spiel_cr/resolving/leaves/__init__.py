@@ -1,0 +1,19 @@
+"""Values where a lookahead ends that know the players' ranges.
+
+A lookahead ends in *public states*. What one is worth depends on how often either
+player is there with what information: its range. `ValueFunction` says so, for networks
+(DeepStack), exact solves and tables; the solvers call it in every iteration.
+"""
+
+from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.leaves.exact import ExactValues
+from spiel_cr.resolving.leaves.public_states import PublicStates
+from spiel_cr.resolving.leaves.values import RangeValues, ValueFunction
+
+__all__ = [
+    "Continuations",
+    "ExactValues",
+    "PublicStates",
+    "RangeValues",
+    "ValueFunction",
+]

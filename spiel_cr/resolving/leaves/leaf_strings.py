@@ -1,0 +1,159 @@
+"""Where a lookahead ends, as configuration: its depth, and leaf values as strings.
+
+Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
+players may hold at a public state, and are asked in every iteration: `exact`,
+`network`. *Multi-valued* ones are several numbers per history, among which the opponent
+chooses by its information: `continuations`. *Fixed* ones are one number per history:
+`rollouts`, `uniform`, `policy`; no lookahead that ends in them is sound.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.common.parameters import parse
+from spiel_cr.policies.leaf_functions import LeafValue
+from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue, RolloutValue
+from spiel_cr.policies.result import check_tabular_file
+from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.leaves.exact import ExactValues
+from spiel_cr.resolving.leaves.network_values import load_network
+from spiel_cr.resolving.leaves.values import ValueFunction
+
+Leaf: TypeAlias = HistoryValues | ValueFunction
+DepthUnit = Literal["moves", "rounds", "moves_from_start"]
+
+# What a lookahead ends in where only its depth is given.
+DEFAULT = "uniform"
+
+
+class Kind(NamedTuple):
+    """A leaf by name.
+
+    Attributes:
+      text: how it is written.
+      parameters: with their types; a path is one of a file, and must be given.
+      make: from these.
+      knows_ranges: whether it depends on the players' ranges.
+      partial: whether it goes with trees that are not compiled whole.
+    """
+
+    text: str
+    parameters: dict[str, Any]
+    make: Callable[..., Leaf]
+    knows_ranges: bool = False
+    partial: bool = False
+
+
+KINDS = {
+    "exact": Kind(
+        "exact(iterations=100,algorithm=cfr+)",
+        {"iterations": int, "algorithm": str},
+        ExactValues,
+        knows_ranges=True,
+    ),
+    "network": Kind(
+        "network(path=FILE)", {"path": str}, load_network, knows_ranges=True
+    ),
+    "continuations": Kind(
+        "continuations(path=FILE,k=4)",
+        {"path": str, "k": int, "kind": str, "rollouts": int, "seed": int},
+        Continuations,
+        partial=True,
+    ),
+    "rollouts": Kind(
+        "rollouts(n=10,seed=0)", {"n": int, "seed": int}, RolloutValue, partial=True
+    ),
+    "uniform": Kind("uniform", {}, PolicyValue),
+    "policy": Kind("policy(path=FILE)", {"path": str}, lambda path: PolicyValue(path)),
+}
+LEAVES = tuple(kind.text for kind in KINDS.values())
+
+
+def parse_leaf(
+    leaf: object,
+    *,
+    compiled: bool = True,
+    check_policy: Callable[[str], object] = check_tabular_file,
+) -> Leaf:
+    """Reads a leaf value; files are checked.
+
+    Args:
+      leaf: one of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`; a
+        leaf value itself, which is returned; None: `DEFAULT`.
+      compiled: the game is compiled whole.
+      check_policy: refuses files that hold no policy of the kind that is needed.
+
+    Raises:
+      ValueError: none of these, or a bad parameter.
+      OSError, DamagedFileError: a file is not there, or not what it must be.
+    """
+    leaf = DEFAULT if leaf is None else leaf
+    fits = [kind.text for kind in KINDS.values() if compiled or kind.partial]
+    if isinstance(leaf, str):
+        found = parse(leaf, "leaf")
+        kind = KINDS.get(found.name)
+        if kind is not None and kind.text in fits:
+            given = found.convert(kind.parameters)
+            if "path" in given or "path" not in kind.parameters:
+                made = kind.make(**given)
+                if "path" in given and isinstance(made, HistoryValues):
+                    check_policy(given["path"])
+                return made
+    elif isinstance(leaf, HistoryValues) or (
+        compiled and isinstance(leaf, ValueFunction)
+    ):
+        return leaf
+    elif callable(leaf):
+        return LeafValue(leaf, "histories")
+    raise ValueError(
+        f"leaf={leaf!r} must be one of {', '.join(fits)}, or a LeafValue, "
+        f"HistoryValues{' or a ValueFunction' if compiled else ''}"
+    )
+
+
+def knows_ranges(leaf: object) -> bool:
+    """Whether a leaf, or what its string says, depends on the players' ranges."""
+    if isinstance(leaf, str):
+        return KINDS[parse(leaf, "leaf").name].knows_ranges
+    return isinstance(leaf, ValueFunction)
+
+
+def leaf_files(leaf: str) -> tuple[str, ...]:
+    """The files that a leaf's string names.
+
+    Raises:
+      ValueError: it cannot be read.
+    """
+    given = parse(leaf, "leaf").given
+    return (given["path"],) if "path" in given else ()
+
+
+def check_lookahead(
+    depth: int | None, depth_unit: DepthUnit, leaf: str | Leaf | None
+) -> None:
+    """Refuses a lookahead that no game makes right, before any work.
+
+    Args:
+      depth: where it ends; None: at the end of the game.
+      depth_unit: what depth counts.
+      leaf: what the game is worth there; None: `DEFAULT`.
+
+    Raises:
+      ValueError: a bad depth or unit, or a unit or leaf without a depth.
+      OSError, DamagedFileError: as `parse_leaf`.
+    """
+    check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
+    parse_leaf(leaf)
+    if depth is not None:
+        check_iterations(depth, name="depth")
+        return
+    for name, value in (
+        ("leaf", leaf),
+        ("depth_unit", None if depth_unit == "moves" else depth_unit),
+    ):
+        if value is not None:
+            raise ValueError(
+                f"{name}={value!r} says how a lookahead ends, and there is none; give "
+                f"depth=N, too, or leave {name} out"
+            )

@@ -1,0 +1,177 @@
+"""Values of continuations by rollouts, of games that are not compiled.
+
+In a rollout chance moves as it does, i as its blueprint says, and o as one of its
+biased continuations. The rollouts of a history go different ways, and all of them where
+these are few (`policies.leaf_values.rollout_means`). They use the same random numbers
+for all continuations, so that their differences are less noisy than they are. The noise
+that is left favours the opponent: it chooses what looks best.
+"""
+
+import functools
+from collections.abc import Mapping
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.games.opening import game_checks
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.policies.leaf_values import rollout_mean, rollout_means
+
+# What a biased action's probability is multiplied by, and after all actions had their
+# turn by the square of it, and so on (Brown et al.: 5 for calls, 10 for folds, raises).
+BIAS = 10.0
+# Rollouts of arrays that are played at a time, about.
+_AT_ONCE = 1 << 16
+
+
+def bias_of(number: int, most: int) -> tuple[int, float]:
+    """Which action the j-th biased strategy prefers, from 0, and by what factor.
+
+    Args:
+      number: j, from 1.
+      most: the most actions that a game has.
+    """
+    power, action = divmod(number - 1, most)
+    return action, BIAS ** (1 + power)
+
+
+class Rollouts:
+    """Plays the rest of a game by a blueprint and its biased versions."""
+
+    def __init__(
+        self, policy: openspiel_policy.Policy, k: int, n: int, seed: int
+    ) -> None:
+        """Prepares.
+
+        Args:
+          policy: the blueprint of both players. To play on arrays of states it must be
+            a `TabularPolicy`, of rules that give information-state strings, or have a
+            method `array_probabilities(rules, states, player)`, float64 [L, A].
+          k: continuations; the first is the blueprint.
+          n: rollouts per history and continuation.
+          seed: of one stream of random numbers, which goes on from call to call.
+        """
+        self._policy, self._k, self._n = policy, k, n
+        self._seed, self._random = seed, np.random.default_rng(seed)
+        self._most = int(policy.game.num_distinct_actions())
+
+    def draw_from(self, number: int, /) -> None:
+        """See `policies.leaf_values.HistoryValues`."""
+        self._random = np.random.default_rng([self._seed, number])
+
+    def values(
+        self, game: VectorisedGame | pyspiel.Game, histories: np.ndarray, player: int
+    ) -> np.ndarray:
+        """float64 [L, k], as of `policies.leaf_values.HistoryValues`."""
+        if isinstance(game, pyspiel.Game):
+            return self._play_states(histories, player)
+        most = max(1, _AT_ONCE // (self._k * self._n))
+        parts = [
+            self._play_arrays(game, histories[begin : begin + most], player)
+            for begin in range(0, len(histories), most)
+        ]
+        return np.concatenate([np.zeros((0, self._k)), *parts])
+
+    def _play_arrays(
+        self, rules: VectorisedGame, histories: np.ndarray, player: int
+    ) -> np.ndarray:
+        """float64 [L, k], player 0's mean utility."""
+        count, k = len(histories), self._k
+
+        def weigh(
+            states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
+        ) -> None:
+            for actor in range(2):
+                rows = np.flatnonzero(acts == actor)
+                if not len(rows):
+                    continue
+                legal = odds[rows] > 0
+                played = on_arrays(self._policy, rules, states[rows], actor, legal)
+                if actor != player:
+                    played *= self._factors(origin[rows] % k, legal)
+                odds[rows] = played
+
+        def draw(origin: np.ndarray) -> np.ndarray:
+            numbers: np.ndarray = self._random.random(count)[origin // k]
+            return numbers
+
+        states = np.repeat(histories, k, axis=0)
+        means, _ = rollout_means(rules, states, self._n, draw, weigh)
+        return means.reshape(count, k)
+
+    def _factors(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
+        """float64 [n, A], what continuations multiply actions' probabilities by."""
+        factors = np.ones(legal.shape)
+        place = np.cumsum(legal, axis=1) - 1
+        for j in range(1, self._k):
+            rows = np.flatnonzero(numbers == j)
+            action, factor = bias_of(j, self._most)
+            factors[rows] = np.where(place[rows] == action, factor, 1.0)
+        return factors
+
+    def _play_states(self, histories: np.ndarray, player: int) -> np.ndarray:
+        """float64 [L, k], player 0's mean utility."""
+        utility = np.zeros((len(histories), self._k))
+        for row, state in enumerate(histories):
+            seed = int(self._random.integers(2**63))
+            for j in range(self._k):
+                draw = np.random.default_rng(seed).random
+                odds = functools.partial(self._odds, player=player, number=j)
+                utility[row, j] = rollout_mean(state, self._n, draw, odds)
+        return utility
+
+    def _odds(
+        self, state: pyspiel.State, *, player: int, number: int
+    ) -> Mapping[int, float]:
+        """How likely actions are where o plays one of its continuations."""
+        if state.is_chance_node():
+            return dict(game_checks.chance_outcomes(state))
+        odds: Mapping[int, float] = self._policy.action_probabilities(state)
+        if state.current_player() == player or not number:
+            return odds
+        action, factor = bias_of(number, self._most)
+        return {
+            move: p * (factor if place == action else 1.0)
+            for place, (move, p) in enumerate(sorted(odds.items()))
+        }
+
+
+def on_arrays(
+    policy: openspiel_policy.Policy,
+    rules: VectorisedGame,
+    states: np.ndarray,
+    player: int,
+    legal: np.ndarray,
+) -> np.ndarray:
+    """float64 [n, A], a policy's probabilities; legal actions alike where it has none.
+
+    Raises:
+      ValueError: the policy cannot be asked for arrays of states.
+    """
+    ask = getattr(policy, "array_probabilities", None)
+    strings = getattr(rules, "information_state_strings", None)
+    width = legal.shape[1]
+    if ask is not None:
+        known = np.asarray(ask(rules, states, player), np.float64)
+    elif strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
+        lookup = policy.state_lookup
+        information = rules.information_state(states, player).reshape(len(states), -1)
+        _, first, same = np.unique(
+            information, axis=0, return_index=True, return_inverse=True
+        )
+        texts = strings(states[first], player)
+        rows = np.array([lookup.get(text, -1) for text in texts])[same.reshape(-1)]
+        known = np.where(rows[:, None] >= 0, policy.action_probability_array[rows], 0.0)
+    else:
+        raise ValueError(
+            f"the blueprint, a {type(policy).__name__}, cannot be asked for arrays of "
+            f"states; give a TabularPolicy, or a policy with array_probabilities"
+        )
+    played = np.zeros(legal.shape)
+    shared = min(width, known.shape[1])
+    played[:, :shared] = known[:, :shared]
+    played = np.where(legal, np.maximum(played, 0.0), 0.0)
+    silent = ~(played.sum(axis=1) > 0)
+    played[silent] = legal[silent]
+    return played

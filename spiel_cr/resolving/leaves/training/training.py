@@ -1,0 +1,449 @@
+"""`train_values`: from a game and a depth to a value network in a file."""
+
+import contextlib
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.checks import check_number
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.resolving.leaves import set_network
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead
+from spiel_cr.resolving.leaves.network_values import NetworkValues, known_states
+from spiel_cr.resolving.leaves.training import fitting
+from spiel_cr.resolving.leaves.training.data import Labeller, Samples, joined
+from spiel_cr.resolving.leaves.training.met_ranges import MeetSettings, Met, draw, meet
+from spiel_cr.resolving.leaves.training.random_ranges import random_ranges
+from spiel_cr.resolving.leaves.training.training_config import (
+    TrainingConfig,
+    parse_training,
+)
+from spiel_cr.resolving.leaves.training.training_cuts import Cuts, find_cuts
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+
+_KIND = "value training"
+
+
+class TrainingPoint(NamedTuple):
+    """A point of the curves.
+
+    Attributes:
+      step: steps of the optimiser so far.
+      train_loss: mean over the newest steps, at most `fitting.CHUNK`; Huber's, see
+        `fitting.loss`.
+      validation_loss: of the averaged network at the random ranges that are held out.
+      seconds: since the training began, interruptions left out.
+      nash_conv: of the strategy that resolving with this network gives, in the game's
+        units; None where it was not resolved.
+      met_loss: as `validation_loss`, at the ranges held out of those that the resolver
+        met, mean over the rounds so far; None before the first.
+    """
+
+    step: int
+    train_loss: float
+    validation_loss: float
+    seconds: float
+    nash_conv: float | None = None
+    met_loss: float | None = None
+
+
+class TrainingResult(NamedTuple):
+    """What a training gives.
+
+    Attributes:
+      network: the value network, as it is in the file.
+      curve: validation loss and NashConv over the training.
+      finished: whether all steps were done; otherwise the checkpoint goes on.
+    """
+
+    network: NetworkValues
+    curve: list[TrainingPoint]
+    finished: bool
+
+
+def train_values(
+    game: str | pyspiel.Game | CompiledGame,
+    depth: int,
+    out: atomic.Path,
+    *,
+    depth_unit: DepthUnit = "moves",
+    config: str | TrainingConfig = "general",
+    minutes: float | None = None,
+    checkpoint: atomic.Path | None = None,
+    curve: atomic.Path | None = None,
+    progress: bool = False,
+) -> TrainingResult:
+    """Trains a network for the values where a game's lookaheads end.
+
+    The same arguments give the same bits, however often the training is interrupted and
+    resumed: what is done depends on the number of steps alone.
+
+    Args:
+      game: OpenSpiel game string, game, or a game compiled with `observations=True`.
+      depth: of lookaheads, in `depth_unit`; see `resolving.lookahead.look_ahead`.
+      depth_unit: as there.
+      out: the .npz file that the network is written to; one that is there is replaced.
+      config: settings, or a string for `parse_training`.
+      minutes: stop soon after; None: when all steps are done. What is there by then is
+        written. A phase's data that are not complete by then are begun anew at the next
+        time, so each run needs enough time for these.
+      checkpoint: file to go on from where it exists, and to write the state to; None:
+        none.
+      curve: file of JSON lines, one for each `TrainingPoint`, likewise; None: none.
+      progress: show a progress bar on stderr.
+
+    Returns:
+      The network and its curves.
+
+    Raises:
+      ImportError: optax is missing.
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      GameTooLargeError: the game is too large to be compiled.
+      ValueError: a bad argument, two paths of one file, no lookahead ends before the
+        game does, or the checkpoint is of another training.
+      DamagedFileError: the checkpoint was changed since it was written.
+    """
+    config = parse_training(config)
+    check_lookahead(depth, depth_unit, None)
+    if minutes is not None:
+        check_number(minutes, "minutes", "(0, inf)")
+    atomic.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
+    for name, path in (("out", out), ("curve", curve)):
+        if path is not None:
+            atomic.check_writable(path, name)
+    with atomic.reserved(checkpoint, "checkpoint"):
+        announce("laying the game out", progress=progress)
+        tree = as_compiled(game, observations=True, progress=progress)
+        cuts = find_cuts(tree, depth, depth_unit)
+        announce("making the network", progress=progress)
+        result = _train(cuts, config, minutes, checkpoint, progress)
+    result.network.save(out)
+    if curve is not None:
+        lines = [json.dumps(point._asdict()) + "\n" for point in result.curve]
+        atomic.write_text(curve, "".join(lines))
+    return result
+
+
+def _train(
+    cuts: Cuts,
+    config: TrainingConfig,
+    minutes: float | None,
+    checkpoint: atomic.Path | None,
+    progress: bool,
+) -> TrainingResult:
+    """A training from its checkpoint on; arguments as of `train_values`."""
+    training = _Training(cuts, config)
+    training.resume(checkpoint)
+    try:
+        finished = training.run(minutes, checkpoint, progress)
+    finally:
+        training.save(checkpoint)
+    return TrainingResult(training.network(), training.curve, finished)
+
+
+class _TimeIsUp(Exception):
+    """The minutes of a training are over."""
+
+
+class _Training:
+    """The state of a training: data, network, curve.
+
+    Phases are counted from 0; phase k begins at step k * config.steps, with its data.
+
+    Attributes:
+      curve: so far.
+    """
+
+    def __init__(self, cuts: Cuts, config: TrainingConfig) -> None:
+        """Lays out what does not change."""
+        self.curve: list[TrainingPoint] = []
+        self._cuts, self._config = cuts, config
+        utility = cuts.tree.histories.utility
+        self._scale = float(np.abs(utility).max()) or 1.0
+        self._known = known_states([(cuts.tree, states) for states in cuts.parts])
+        self._architecture = set_network.Architecture(
+            self._known.rows.shape[1], config.hidden, config.blocks, config.pairs
+        )
+        self._settings = fitting.Settings(
+            batch=config.batch,
+            total=config.steps * (1 + config.rounds),
+            learning_rate=config.learning_rate,
+            matrix_rate=config.matrix_rate,
+            average=config.average,
+            delta=config.delta,
+        )
+        self._labellers: list[Labeller] | None = None
+        # Random ranges first, then a block for each round.
+        self._blocks: list[list[Samples]] = []
+        self._nash_conv: float | None = None
+        with jax.enable_x64(False):
+            self._parts = tuple(
+                fitting.lay_out(
+                    states,
+                    self._known.features(states, self._known.find(cuts.tree, states)),
+                )
+                for states in cuts.parts
+            )
+            self._fit = fitting.begin(
+                set_network.initial(self._architecture, config.seed), self._settings
+            )
+        self._before, self._limit = 0.0, float("inf")
+        self._started = time.perf_counter()
+
+    @property
+    def _seconds(self) -> float:
+        return self._before + time.perf_counter() - self._started
+
+    def network(self) -> NetworkValues:
+        """The averaged network so far."""
+        average = {name: np.asarray(own) for name, own in self._fit.average.items()}
+        return NetworkValues(
+            self._architecture,
+            average,
+            self._known,
+            scale=self._scale,
+            game=str(self._cuts.tree.game),
+            seal=fingerprint(self._cuts.tree),
+            cut=self._cuts.text,
+        )
+
+    def run(
+        self, minutes: float | None, checkpoint: atomic.Path | None, progress: bool
+    ) -> bool:
+        """Goes on until all steps are done, or until it is time; whether all are."""
+        config, total = self._config, self._settings.total
+        self._limit = float("inf") if minutes is None else 60 * minutes
+        done = int(self._fit.step)
+        bar = tqdm(total=total, initial=done, desc="train", disable=not progress)
+        with bar, jax.enable_x64(False), contextlib.suppress(_TimeIsUp):
+            while done < total:
+                self._check_time()
+                phase = done // config.steps
+                while len(self._blocks) <= phase:
+                    self._gather(len(self._blocks), bar.set_postfix)
+                    self.save(checkpoint)
+                end = min((phase + 1) * config.steps, done + fitting.CHUNK)
+                bar.update(self._advance(done, end))
+                done = end
+                if done % config.steps == 0:
+                    point = self.curve[-1]
+                    bar.set_postfix(validation=f"{point.validation_loss:.2e}")
+            if len(self._blocks) == config.rounds + 1 and self._nash_conv is None:
+                self._nash_conv = self._meet(config.rounds + 1).nash_conv
+                self.curve[-1] = self.curve[-1]._replace(nash_conv=self._nash_conv)
+            return True
+        return False
+
+    def _check_time(self) -> None:
+        """Raises _TimeIsUp where it is."""
+        if time.perf_counter() - self._started > self._limit:
+            raise _TimeIsUp
+
+    def _random(self, phase: int) -> np.random.Generator:
+        return np.random.default_rng([self._config.seed, phase])
+
+    def _meet(self, phase: int) -> Met:
+        config = self._config
+        settings = MeetSettings(
+            iterations=config.met_iterations,
+            looks=config.looks,
+            config=parse_algorithm(config.met_algorithm),
+            random=np.random.default_rng([config.seed, phase, 1]),
+            # In all phases the same iterations: neighbouring networks give like ranges.
+            held_out=config.held_out,
+            held_random=np.random.default_rng([config.seed, 0, 3]),
+            before_solve=self._check_time,
+        )
+        return meet(self._cuts, self.network(), settings)
+
+    def _gather(self, phase: int, tell: Callable[..., None]) -> None:
+        """The data that a phase begins with."""
+        config, random = self._config, self._random(phase)
+        if self._labellers is None:
+            self._labellers = [
+                Labeller(
+                    self._cuts.tree,
+                    states,
+                    self._scale,
+                    config.label_iterations,
+                    config.label_algorithm,
+                )
+                for states in self._cuts.parts
+            ]
+        met = None
+        if phase:
+            tell(doing="resolving")
+            met = self._meet(phase)
+            self.curve[-1] = self.curve[-1]._replace(nash_conv=met.nash_conv)
+        tell(doing="solving")
+        block = []
+        for number, (states, labeller) in enumerate(
+            zip(self._cuts.parts, self._labellers, strict=True)
+        ):
+            count = config.met_ranges if met else config.random_ranges
+            ranges = random_ranges(
+                self._cuts.tree, states, count, random, pure=config.pure
+            )
+            if met is not None:
+                kept = count - self._held_out(count)
+                some = [
+                    draw(pool, (ranges[0][rows], ranges[1][rows]), states, random)
+                    for pool, rows in (
+                        (met.pools[number], slice(kept)),
+                        (met.held_out[number], slice(kept, None)),
+                    )
+                ]
+                first, second = (np.concatenate(own) for own in zip(*some, strict=True))
+                ranges = first, second
+            block.append(labeller.label(ranges, self._check_time))
+        self._blocks.append(block)
+
+    def _held_out(self, size: int) -> int:
+        return min(size - 1, max(1, int(self._config.held_out * size)))
+
+    def _advance(self, begin: int, end: int) -> int:
+        """Steps up to `end`, which ends a chunk or a phase; how many they were."""
+        config = self._config
+        random = np.random.default_rng([config.seed, begin, 2])
+        samples, rows = [], []
+        for number in range(len(self._parts)):
+            blocks = [block[number] for block in self._blocks]
+            samples.append(self._padded(blocks))
+            sizes = [len(one.ranges[0]) for one in blocks]
+            starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
+            shape = end - begin, config.batch
+            # Of each block the last rows are held out.
+            chosen = random.integers(sizes[0] - self._held_out(sizes[0]), size=shape)
+            if len(blocks) > 1:
+                weights = np.arange(1, len(blocks)) ** config.recency
+                block = 1 + random.choice(
+                    len(weights), shape, p=weights / weights.sum()
+                )
+                kept = config.met_ranges - self._held_out(config.met_ranges)
+                met = starts[block] + random.integers(kept, size=shape)
+                chosen = np.where(random.random(shape) < config.met_share, met, chosen)
+            rows.append(chosen.astype(np.int32))
+        self._fit, found = fitting.advance(
+            *(self._fit, self._parts, tuple(samples), tuple(rows)),
+            settings=self._settings,
+        )
+        if end % config.steps == 0 or end % (4 * fitting.CHUNK) == 0:
+            losses = self._validate()
+            met_loss = sum(losses[1:]) / len(losses[1:]) if losses[1:] else None
+            self.curve.append(
+                TrainingPoint(
+                    *(end, float(found), losses[0], self._seconds), met_loss=met_loss
+                )
+            )
+        return end - begin
+
+    def _padded(self, blocks: list[Samples]) -> Samples:
+        """Samples of all blocks, padded to those of a whole training: one program."""
+        config = self._config
+        capacity = config.random_ranges + config.rounds * config.met_ranges
+        both = joined(blocks)
+        missing = capacity - len(both.ranges[0])
+        padded: Samples = jax.tree.map(
+            lambda own: np.concatenate([own, np.zeros((missing, own.shape[1]), "f")]),
+            both,
+        )
+        return padded
+
+    def _validate(self) -> list[float]:
+        """Losses at held-out ranges: random ones, then those of each round so far."""
+        losses = []
+        for block in self._blocks:
+            held = tuple(
+                jax.tree.map(lambda own: own[-self._held_out(len(own)) :], one)
+                for one in block
+            )
+            found = fitting.validation_loss(
+                self._fit.average, self._parts, held, self._config.delta
+            )
+            losses.append(float(found))
+        return losses
+
+    def _identity(self) -> dict[str, Any]:
+        return {
+            "kind": _KIND,
+            "game": str(self._cuts.tree.game),
+            "fingerprint": fingerprint(self._cuts.tree),
+            "cut": self._cuts.text,
+            "config": dataclasses.asdict(self._config),
+        }
+
+    def save(self, path: atomic.Path | None) -> None:
+        """Writes all that it needs to go on; None: nothing."""
+        if path is None:
+            return
+        state = jax.tree.leaves((self._fit, self._blocks))
+        arrays = {f"state{k}": np.asarray(own) for k, own in enumerate(state)}
+        metadata = {
+            **self._identity(),
+            "blocks": len(self._blocks),
+            "curve": [point._asdict() for point in self.curve],
+            "seconds": self._seconds,
+            "versions": storage.versions(),
+        }
+        storage.save(path, arrays, metadata)
+
+    def resume(self, path: atomic.Path | None) -> None:
+        """Puts a file's state back; nothing where there is no file.
+
+        Raises:
+          DamagedFileError: the file was changed since it was written.
+          ValueError: it is of another training.
+        """
+        if path is None or not os.path.exists(path):
+            return
+        arrays, metadata = storage.load(path)
+        for name, mine in self._identity().items():
+            if metadata.get(name) != mine:
+                raise ValueError(
+                    f"checkpoint={os.fspath(path)!r} is of a training with {name} "
+                    f"{metadata.get(name)!r}, and this one has {mine!r}; give another "
+                    f"path or the same arguments"
+                )
+        try:
+            self._restore(arrays, metadata)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(
+                f"checkpoint {os.fspath(path)} does not fit together ({error}); give "
+                f"another path, or delete it to start anew"
+            ) from error
+
+    def _restore(self, arrays: dict[str, np.ndarray], metadata: dict[str, Any]) -> None:
+        config, sizes = self._config, [part.infosets for part in self._cuts.parts]
+        counts = [config.random_ranges] + [config.met_ranges] * config.rounds
+
+        def empty(count: int, both: tuple[np.ndarray, np.ndarray]) -> Samples:
+            first, second = (np.zeros((count, len(own)), "f") for own in both)
+            return Samples((first, second), (first, second), (first, second))
+
+        counts = counts[: metadata["blocks"]]
+        blocks = [[empty(count, both) for both in sizes] for count in counts]
+        leaves, structure = jax.tree.flatten((self._fit, blocks))
+        state = [arrays[f"state{k}"] for k in range(len(leaves))]
+        for kept, own in zip(leaves, state, strict=True):
+            if kept.shape != own.shape or kept.dtype != own.dtype:
+                raise ValueError(f"an array is {own.dtype} {own.shape}")
+            if not np.isfinite(own).all():
+                raise ValueError("an array has numbers that are not finite")
+        fit, self._blocks = jax.tree.unflatten(structure, state)
+        self.curve = [TrainingPoint(**point) for point in metadata["curve"]]
+        self._before = float(metadata["seconds"])
+        with jax.enable_x64(False):
+            self._fit = jax.device_put(fit)

@@ -1,0 +1,99 @@
+"""Blueprints from files, and how they play at histories of games not compiled.
+
+A player of partial trees asks it where its trees say nothing: how likely histories are
+that it follows, and what to do at a decision that it has not solved.
+"""
+
+import dataclasses
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import atomic
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.policies import result
+from spiel_cr.resolving.leaves.rollout_values import on_arrays
+from spiel_cr.solvers.deep import network_policy as deep_policy
+from spiel_cr.solvers.mccfr.table import table_files as policy_files
+
+
+def check_blueprint_file(path: atomic.Path) -> None:
+    """Refuses files that `load_blueprint` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_blueprint`.
+    """
+    kind = result.read_metadata(path).get("kind")
+    if kind == policy_files.TABLE:
+        policy_files.check_table_file(path)
+    elif kind == deep_policy.KIND:
+        deep_policy.check_file(path)
+    else:
+        result.check_tabular_file(path)
+
+
+def load_blueprint(
+    path: atomic.Path, game: pyspiel.Game | None = None
+) -> openspiel_policy.Policy:
+    """Reads a policy of a compiled game, of one that was not compiled, or of networks.
+
+    Args:
+      path: of the file.
+      game: the sequential game it must be for; None: the one named in the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: it cannot be read, or is for another game;
+        or it is of networks that the game's rules on arrays cannot ask, see
+        `DeepPolicy.check_arrays`.
+    """
+    kind = result.read_metadata(path).get("kind")
+    if kind == policy_files.TABLE:
+        return policy_files.load_table_policy(path, game)
+    if kind != deep_policy.KIND:
+        return result.load_tabular_policy(path, game)
+    policy = deep_policy.load_deep_policy(path, game)
+    rules = vectorised.of_game(policy.game)
+    if rules is not None:
+        policy.check_arrays(rules)
+    return policy
+
+
+@dataclasses.dataclass(frozen=True)
+class Blueprint:
+    """A policy of both players, asked for many histories at once.
+
+    Attributes:
+      policy: OpenSpiel's.
+      simulator: whose histories these are.
+    """
+
+    policy: openspiel_policy.Policy
+    simulator: LabelledSimulator
+
+    def play(self, nodes: Nodes, player: int) -> np.ndarray:
+        """Action probabilities at histories where a player acts.
+
+        Args:
+          nodes: n of them.
+          player: who acts at all of them.
+
+        Returns:
+          float64 [sum of num_actions], those of each history together, in ascending
+          order of actions; all alike where the policy has none.
+        """
+        assert not np.isin(nodes.player, (CHANCE, TERMINAL)).any()
+        rules = self.simulator.rules
+        if not isinstance(rules, pyspiel.Game):
+            legal = rules.legal_actions_mask(nodes.states)
+            odds = on_arrays(self.policy, rules, nodes.states, player, legal)
+            return (odds / odds.sum(axis=1, keepdims=True))[legal]
+        found = []
+        for state in nodes.states:
+            given = self.policy.action_probabilities(state)
+            odds = np.array([given.get(a, 0.0) for a in state.legal_actions()])
+            total = odds.sum()
+            found.append(odds / total if total else np.full(len(odds), 1 / len(odds)))
+        return np.concatenate(found)

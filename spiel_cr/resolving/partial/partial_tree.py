@@ -1,0 +1,511 @@
+"""Games too large to be compiled whole: a partial tree of at most N histories.
+
+Histories that were not expanded are its *frontier*: in the compiled game they are
+TERMINAL, with a leaf value for a utility. `grow` expands more of them. `focus` drops
+all that does not lead to some histories, which makes room for what lies below these.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Mapping
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.checks import check_whole
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
+from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.leaf_functions import LeafValue
+from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.partial import compiling as compiler
+from spiel_cr.resolving.partial import growth
+from spiel_cr.resolving.partial.frontier import Rows, breadth_first, with_choices
+from spiel_cr.resolving.partial.nodes import Ids, NodeTable
+
+# An odd number whose bits look random, of the golden ratio.
+_MIX = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclasses.dataclass(frozen=True, eq=False, repr=False)
+class PartialTree:
+    """A part of a game tree, of at most `max_histories` histories.
+
+    Histories have ids, which they keep while the tree grows, and in trees made of it by
+    `focus`. Of the histories of an infoset on one level that are in the tree, `grow`
+    and `truncate` leave all expanded, or none of them.
+
+    Attributes:
+      simulator: plays the game.
+      leaf: what histories at the frontier are worth.
+      table: the histories.
+      has_chance_root: the tree begins with a chance move that the game does not have.
+      player: who resolves; the other one chooses among continuations at the frontier.
+    """
+
+    __repr__ = short_repr
+
+    simulator: LabelledSimulator
+    leaf: HistoryValues
+    table: NodeTable
+    has_chance_root: bool = False
+    player: int | None = None
+
+    @classmethod
+    def start(
+        cls,
+        game: str | pyspiel.Game,
+        max_histories: int,
+        *,
+        leaf: object = "rollouts(n=4)",
+        observations: bool = True,
+        vectorised: bool = True,
+        player: int | None = None,
+    ) -> "PartialTree":
+        """The start of the game, not expanded.
+
+        Args:
+          game: OpenSpiel game string or game, as for `compile_game`.
+          max_histories: N, at least 2.
+          leaf: what histories at the frontier are worth: "rollouts(n=4,seed=0)", the
+            mean of random rollouts, or a function `value(game, histories)`, see
+            `HistoryValues`. It is given states of the vectorised game, if there is one
+            and `vectorised` is true, else OpenSpiel's, as functions of states are.
+          observations: also record the observations of the player who does not act.
+          vectorised: play by the game's own rules on arrays, if it has them.
+          player: who resolves, for leaf values among which the opponent chooses.
+
+        Raises:
+          ValueError: a bad game, limit or leaf value.
+        """
+        check_whole(max_histories, "max_histories", 2)
+        game = loading.load_game(game)
+        values = parse_leaf(leaf, compiled=False)
+        assert isinstance(values, HistoryValues)
+        if values.k > 1 and player is None:
+            raise ValueError(
+                "leaf: the opponent chooses among its values, and nobody resolves "
+                "here; give player, or another leaf"
+            )
+        sees = values.sees if isinstance(values, LeafValue) else "histories"
+        by_arrays = vectorised and sees == "histories"
+        rules = of_game(game) if by_arrays else None
+        source = StateSource(game) if rules is None else RulesSource(game, rules)
+        simulator = LabelledSimulator(source, observations=observations)
+        table = NodeTable(max_histories, Ids(), simulator.root())
+        return cls(simulator, values, table, player=player)
+
+    def __len__(self) -> int:
+        return self.table.used
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The sequential game."""
+        return self.simulator.game
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the whole game is there: nothing is left to expand, or dropped."""
+        stubs = self.table.stub[: self.table.used]
+        return not (self.has_chance_root or self.can_grow or stubs.any())
+
+    @property
+    def can_grow(self) -> bool:
+        """Whether there is something left to expand."""
+        return len(self.table.frontier()) > 0
+
+    def rows(self, ids: np.ndarray) -> np.ndarray:
+        """int64 [n], where histories stand in the order of ids.
+
+        Raises:
+          KeyError: a history is not in this tree.
+        """
+        known = self.table.id[: self.table.used]
+        rows = np.searchsorted(known, ids)
+        if not (known[np.minimum(rows, len(known) - 1)] == ids).all():
+            raise KeyError("a history is not in this tree; it was dropped by focus")
+        return rows
+
+    def number_of(self, ids: np.ndarray) -> int:
+        """A number of 64 bits for some histories, by what was done to come there."""
+        table = self.table
+        code = np.zeros(table.used, np.uint64)
+        moves = (table.action[: table.used].astype(np.int64) + 2).astype(np.uint64)
+        depth = table.depth[: table.used]
+        for level in range(int(depth.min()) + 1, int(depth.max()) + 1):
+            here = np.flatnonzero(depth == level)
+            mixed = (code[table.parent[here]] ^ moves[here]) * _MIX
+            code[here] = mixed ^ (mixed >> np.uint64(29))
+        return int(code[self.rows(ids)].sum())
+
+    def nodes(self, ids: np.ndarray) -> Nodes:
+        """Histories by id, as the simulator gives them; stubs look like terminals."""
+        return self.table.nodes(self.rows(ids))
+
+    def set_reach(self, ids: np.ndarray, own_reach: np.ndarray) -> None:
+        """Says how both players play, for `grow(guided=True)`.
+
+        Args:
+          ids: int64 [n], histories.
+          own_reach: float64 [2, n], each player's probability of playing to there.
+        """
+        # Choices at the frontier are no histories of the game.
+        known = ids >= 0
+        self.table.own_reach[self.rows(ids[known])] = own_reach[:, known].T
+
+    def grow(
+        self,
+        most: int | None = None,
+        *,
+        guided: bool = False,
+        capacity: int | None = None,
+        deadline: float | None = None,
+    ) -> None:
+        """Expands whole levels, and of the first that does not fit what fits.
+
+        There the infosets go first that chance and uniform play lead to most.
+
+        Args:
+          most: histories to have at most, at least 1; None: `max_histories`.
+          guided: instead, infosets in order of how much they matter (`growth.py`).
+          capacity: with `guided`, histories to have at most; more than `most` only if
+            they must come with what was chosen. None: `most`.
+          deadline: by `time.perf_counter`; after it no more is expanded than the first
+            few thousand histories.
+
+        Raises:
+          ValueError: a bad number of histories.
+        """
+        largest = self.table.capacity
+        limit = largest if most is None else min(check_whole(most, "most", 1), largest)
+        try:
+            if guided:
+                growth.grow(
+                    *(self.table, self.simulator, limit),
+                    most=max(limit, min(capacity or limit, largest)),
+                    player=self.player,
+                    deadline=deadline,
+                )
+            else:
+                self.table.expand(self.simulator, limit, deadline=deadline)
+        except BrokenRulesError as error:
+            if self.has_chance_root:  # its paths are not those of the game
+                raise
+            path, row = [], error.history
+            while self.table.parent[row] >= 0:
+                path.append(int(self.table.action[row]))
+                row = int(self.table.parent[row])
+            raise error.at(self.game, path[::-1]) from error
+
+    def _expand_along(
+        self,
+        played: Mapping[int, int | None],
+        key: str,
+        most: int,
+        deadline: float | None,
+    ) -> int:
+        """Expands what may lead to a decision; its label, -1: it is not found.
+
+        Args:
+          played, key, most, deadline: as of `frontier_before`.
+        """
+        assert self.player is not None
+        table, player, target = self.table, self.player, -1
+        rows = np.flatnonzero(table.first[: table.used] < 0)
+        while len(rows := rows[table.num_actions[rows] > 0]):
+            own = table.player[rows] == player
+            goes_on = ~own | np.isin(table.label[rows], list(played))
+            others = rows[~goes_on]
+            if target < 0 and len(others):
+                strings = self.simulator.strings(table.states[others], player)
+                found = [n for n, string in enumerate(strings) if string == key]
+                target = int(table.label[others[found[0]]]) if found else -1
+            rows = rows[goes_on]
+            full = table.used + int(table.num_actions[rows].sum()) > most
+            if full or growth.is_late(deadline):
+                return -1
+            table.expand_rows(self.simulator, rows)
+            rows = table.children(rows)
+            rows = rows[self._as_played(rows, played)]
+        return target
+
+    def frontier_before(
+        self,
+        played: Mapping[int, int | None],
+        key: str,
+        most: int,
+        deadline: float | None = None,
+    ) -> np.ndarray | None:
+        """The public states at the frontier beyond which a decision lies.
+
+        Args:
+          played: what the player did at its earlier infosets, by label.
+          key: its information-state string at the decision.
+          most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
+
+        Returns:
+          int64 [n], ids; None: the decision is not found, or the tree goes on at some
+          of the histories that players take for those before it. Such histories are
+          looked for in the tree only: where turns are hidden, others may come after
+          the frontier, and a gadget game made of these lacks roots of the opponent.
+        """
+        table = self.table
+        as_played = self._as_played(np.arange(table.used), played)
+        unexpanded = growth.reached(table, as_played) & (table.first[: table.used] < 0)
+        ends = np.flatnonzero(unexpanded & (table.num_actions[: table.used] > 0))
+        if not len(ends):
+            return None
+        tree = self.focus(table.id[ends])
+        target = tree._expand_along(played, key, most, deadline)
+        if target < 0:
+            return None
+        below = tree.table
+        decides = below.player[: below.used] == self.player
+        rows = np.flatnonzero(decides & (below.label[: below.used] == target))
+        is_end = np.isin(below.id[: below.used], table.id[ends])
+        while not is_end[rows].all():
+            rows = np.where(is_end[rows], rows, below.parent[rows])
+            if (rows < 0).any():
+                return None
+        rows = growth.alike(table, self.rows(np.unique(below.id[rows])))
+        whole = (table.first[rows] < 0) & (table.num_actions[rows] > 0)
+        return table.id[rows] if whole.all() else None
+
+    def _as_played(
+        self, rows: np.ndarray, played: Mapping[int, int | None]
+    ) -> np.ndarray:
+        """bool [n], rows that no other move of the player leads to than it made.
+
+        Args:
+          rows: int64 [n].
+          played: what it did, by the labels of its infosets.
+        """
+        table, parents = self.table, self.table.parent[rows]
+        made = [played.get(label, -1) for label in table.label[parents].tolist()]
+        moved = (parents >= 0) & (table.player[parents] == self.player)
+        return ~moved | (table.action[rows] == np.array(made, np.int64))
+
+    def expand_whole(self, most: int, deadline: float | None = None) -> bool:
+        """Expands all of the frontier, down to the resolving player's next decisions.
+
+        Args:
+          most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
+
+        Returns:
+          Whether there was room, and time. What was expanded stays (`truncate`).
+        """
+        table, decided = self.table, False
+        while not decided:
+            rows = table.frontier()
+            if not len(rows):
+                break
+            full = table.used + int(table.num_actions[rows].sum()) > most
+            if full or growth.is_late(deadline):
+                return False
+            decided = bool((table.player[rows] == self.player).any())
+            table.expand_rows(self.simulator, rows)
+        if not growth.complete(table, self.simulator, most, self.player, closed=True):
+            return False
+        table.marks = [table.used]
+        return decided
+
+    def grow_to(self, target: int, most: int, deadline: float | None = None) -> bool:
+        """Expands what leads to one of the player's decisions, none of its own before.
+
+        Args:
+          target: the label of the decision.
+          most: histories to have at most.
+          deadline: by `time.perf_counter`; None: none.
+
+        Returns:
+          Whether the decision is in the tree, and expanded, in time.
+        """
+        assert self.player is not None
+        return growth.grow_to(
+            *(self.table, self.simulator, self.player, target, most),
+            deadline=deadline,
+        )
+
+    def truncate(self, most: int) -> None:
+        """Takes the last expansions back until at most `most` histories are left.
+
+        What a tree made by `focus` or `rooted_at` began with stays.
+        """
+        self.table.truncate(most)
+
+    def focus(
+        self,
+        ids: np.ndarray,
+        *,
+        collapse: bool = False,
+    ) -> "PartialTree":
+        """A tree with only what leads to some histories, and what comes after them.
+
+        Their ancestors stay, with all their moves. What a dropped move led to becomes a
+        stub: a terminal worth 0. So infosets and sequences above stay as they are, but
+        values of strategies there mean nothing any more.
+
+        Args:
+          ids: int64 [n], histories.
+          collapse: also drop what comes after them, to be expanded again; then none of
+            them may come after another.
+
+        Raises:
+          KeyError: a history is not in this tree.
+          ValueError: with `collapse`, one of them comes after another.
+        """
+        parent = self.table.parent[: self.table.used]
+        within, above = np.zeros((2, len(parent)), bool)
+        within[self.rows(ids)] = True
+        rows = self.table.rows()
+        order, starts = breadth_first(rows.first, rows.num_children)
+        levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
+        for level in () if collapse else levels:
+            within[level] |= within[parent[level]]
+        for level in reversed(levels):
+            above[parent[level[within[level] | above[level]]]] = True
+        if collapse and (above & within).any():
+            raise ValueError(
+                "ids: with collapse=True no history may come after another one, which "
+                "drops what comes after it; leave it out"
+            )
+        above &= ~within
+        siblings = np.append(False, above[parent[1:]])
+        kept = np.flatnonzero(within | above | siblings)
+        table = self.table.take(kept)
+        # Terminals stay what they are, whatever leads to them.
+        goes_on = table.num_actions[: len(kept)] > 0
+        stubs = np.flatnonzero(~(within | above)[kept] & goes_on)
+        table.stub[stubs] = True
+        table.num_actions[stubs] = 0
+        table.first[stubs] = -1
+        table.utility[stubs] = 0.0
+        return dataclasses.replace(self, table=table)
+
+    def rooted_at(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
+        """A tree that begins with a chance move to one of some histories.
+
+        Args:
+          nodes: n histories, fewer than `max_histories`.
+          weights: float64 [n], their odds; need not sum to 1.
+
+        Raises:
+          ValueError: too many histories, or weights that are no odds.
+        """
+        count, capacity = len(nodes.player), self.table.capacity
+        if not 0 < count < capacity:
+            raise ValueError(
+                f"nodes: {count} histories must be fewer than "
+                f"max_histories={capacity}, and at least one"
+            )
+        if weights.shape != (count,) or not (weights >= 0).all() or not weights.sum():
+            raise ValueError("weights must be numbers from 0 up, one for each history")
+        minus = np.full(1, -1, np.int32)
+        root = Nodes(
+            *(nodes.states[:1], minus, np.full(1, CHANCE, np.int8)),
+            *(minus, minus, np.ones(1), np.zeros(1), np.full(1, count, np.int32)),
+        )
+        table = NodeTable(capacity, self.table.ids, root)
+        below = nodes._replace(
+            action=np.arange(count, dtype=np.int32), factor=weights / weights.sum()
+        )
+        table.add_children(np.zeros(1, np.int64), below, np.zeros(count, np.int64))
+        table.marks = [table.used]
+        return dataclasses.replace(self, table=table, has_chance_root=True)
+
+    def compile(self) -> compiler.Snapshot:
+        """The tree as a compiled game, which ends at the frontier.
+
+        If that is the whole game, it is what `compile_game` gives, bit for bit.
+
+        Raises:
+          ImperfectRecallError: in what is there a player seems to forget something.
+        """
+        return compiler.snapshot_of(
+            self._rows(),
+            self.table.states,
+            self.simulator,
+            has_chance_root=self.has_chance_root,
+        )
+
+    def _rows(self) -> Rows:
+        """The histories, ending at the frontier, with the opponent's choices there."""
+        table, leaves = self.table, self.table.frontier()
+        new = leaves[np.isnan(table.value[leaves]).any(axis=1)]
+        rules, states = self.simulator.rules, table.states[new]
+        if len(new):
+            values = leaf_utilities(self.leaf, rules, states, self.player or 0)
+            spread = np.ptp(values, axis=1) if self.leaf.k > 1 else self.leaf.spread
+            if values.shape[1] > table.value.shape[1]:
+                table.value = np.tile(table.value, (1, values.shape[1]))
+            table.value[new] = values
+            if spread is not None:
+                table.spread[new] = spread
+        rows = table.rows()
+        if table.value.shape[1] == 1:
+            rows.utility[leaves] = table.value[leaves, 0]
+            return rows
+        assert self.player is not None
+        return with_choices(
+            *(rows, leaves, table.value[leaves], table.player[leaves]),
+            *(table.label[leaves], table.observation[leaves], 1 - self.player),
+        )
+
+
+def no_capacity(partial: PartialTree, player: int) -> ValueError:
+    """What to raise for a tree that has no decision of a player."""
+    return ValueError(
+        f"max_histories={partial.table.capacity} has no room for a decision of player "
+        f"{player} in {partial.game}; raise it"
+    )
+
+
+def compile_partial(
+    game: str | pyspiel.Game,
+    max_histories: int,
+    leaf: object,
+    *,
+    observations: bool = False,
+    vectorised: bool = True,
+) -> CompiledGame:
+    """Compiles at most `max_histories` histories of a game.
+
+    Whole levels are compiled as long as they fit, and of the next one whole infosets,
+    those first that chance and uniform play lead to.
+
+    Args:
+      game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
+      max_histories: the most histories to compile.
+      leaf: what the histories at the frontier are worth, which are terminals of the
+        compiled game (`CompiledGame.frontier` tells which): "rollouts" or
+        "rollouts(n=4,seed=0)", the mean of random rollouts, or a function
+        `value(game, histories)`, see `HistoryValues`, which is given states of the
+        vectorised game or of OpenSpiel.
+      observations: also record the observations of the player who does not act.
+      vectorised: play by the game's own rules on arrays, if it has them.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      ValueError: the game is not two-player zero-sum, a player forgets something, or
+        there is no room for a decision of each player.
+    """
+    partial = PartialTree.start(
+        *(game, max_histories),
+        leaf=leaf,
+        observations=observations,
+        vectorised=vectorised,
+    )
+    partial.grow()
+    tree = partial.compile().tree
+    for player, infosets in enumerate(tree.infosets):
+        if not (partial.is_whole or len(infosets)):
+            raise no_capacity(partial, player)
+    return tree

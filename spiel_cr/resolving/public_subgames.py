@@ -1,0 +1,264 @@
+"""The subgames of a signal game, for the resolver of one player.
+
+A subgame is a public node where the player acts and a board there (see
+`public_layers.py`). What is remembered of a match is small, as the strategy in the
+whole game is not: action probabilities at the public nodes that the player came by, and
+the opponent's counterfactual values at those in front of which it may be next, signal
+by signal.
+"""
+
+import dataclasses
+import functools
+from typing import NamedTuple
+
+import jax
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.signals.kernels import lay_out
+from spiel_cr.games.signals.public_nodes import Finder
+from spiel_cr.resolving.public_deals import Deal, Deals
+from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
+from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
+from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
+from spiel_cr.resolving.subgames import Solve, full_width_solver
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_any
+from spiel_cr.solvers.cfr.solver import Solver
+
+
+class _Place(NamedTuple):
+    """What is solved at a time.
+
+    Attributes:
+      layer: from 1.
+      node: the public node; -1 in layer 1, which is the whole game.
+      board: label of the board; -1 in layer 1.
+    """
+
+    layer: int
+    node: int
+    board: int
+
+
+_WHOLE = _Place(1, -1, -1)
+
+
+@dataclasses.dataclass
+class PublicMemory:
+    """What is resolved so far.
+
+    Attributes:
+      strategy: for each public node of the player float64 [H, A], action probabilities
+        resolved so far, uniform at the signals of other boards.
+      opponent_values: for each public node of the player float64 [H of the opponent],
+        its counterfactual values there; 0 at the signals of other boards.
+    """
+
+    strategy: dict[int, np.ndarray]
+    opponent_values: dict[int, np.ndarray]
+
+    def copy(self) -> "PublicMemory":
+        """One that may change without this."""
+        # Arrays are replaced when another board is solved, never changed.
+        return PublicMemory(dict(self.strategy), dict(self.opponent_values))
+
+
+# A public node where the player acts, and its signal there.
+_Decision = tuple[int, int]
+
+
+class PublicSubgames:
+    """See `Subgames`; decisions are public nodes with the player's signals.
+
+    Attributes:
+      game: the signal game.
+      player: i.
+      decomposition: layers for i.
+    """
+
+    def __init__(self, game: SignalGame, player: int, config: ResolvingConfig) -> None:
+        """Cuts the game; arguments as of `Resolver`."""
+        check_signals(config)
+        self.game, self.player, self._config = game, player, config
+        solver = parse_any(config.solver, "solver")
+        assert isinstance(solver, CFRConfig)
+        self._algorithm = solver
+        self.decomposition = decompose_public(game, player)
+        self._deals = Deals(self.decomposition)
+        self._finder = Finder(game)
+
+    def blank(self) -> PublicMemory:
+        """See `Subgames`."""
+        return PublicMemory({}, {})
+
+    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+        """See `Subgames`.
+
+        A subgame's program depends on the betting below its root and on the sizes of
+        its board. There are few of either; one of each is solved.
+        """
+        if not self.decomposition.num_layers:
+            return [("whole game", [])]
+        return [("whole game", [_WHOLE]), ("subgame", self._examples())]
+
+    def decision(self, state: pyspiel.State) -> tuple[_Decision, list[int]]:
+        """See `Subgames`."""
+        node = self._finder.of_state(state)
+        actions = self._finder.actions(node)
+        if actions != state.legal_actions():
+            raise ValueError(
+                f"state: after the actions {state.history()} the legal actions are "
+                f"{state.legal_actions()}, and {self.game.game} has {actions} there; "
+                f"the bot was made for another game"
+            )
+        return (node, self.game.reader.signal(state, self.player)), actions
+
+    def opens(self, decision: _Decision) -> bool:
+        """See `Subgames`; every public node of the player is a root."""
+        return True
+
+    def strategy(self, memory: PublicMemory, decision: _Decision) -> np.ndarray:
+        """See `Subgames`."""
+        node, signal = decision
+        return self._known_strategy(memory, node)[signal].copy()
+
+    def places_to(self, decision: _Decision) -> list[_Place]:
+        """See `Subgames`."""
+        node, signal = decision
+        d, betting = self.decomposition, self.game.betting
+        round_ = int(betting.round[node])
+        places = []
+        while node >= 0:
+            layer, above = int(d.layer[node]), int(betting.round[node])
+            if layer == 1:
+                places.append(_WHOLE)
+                break
+            then = self.game.ancestors(self.player, round_, above)[signal]
+            board = int(d.boards[above][self.player][then])
+            places.append(_Place(layer, node, board))
+            node = self._own_above(node)
+        return places[::-1]
+
+    def _own_above(self, node: int) -> int:
+        """The player's last public node above one of them; -1 without."""
+        betting = self.game.betting
+        node = int(betting.parent[node])
+        while node >= 0 and betting.player[node] != self.player:
+            node = int(betting.parent[node])
+        return node
+
+    def _examples(self) -> list[_Place]:
+        """A place for each program but that of the whole game."""
+        d, betting = self.decomposition, self.game.betting
+        kinds = betting_kinds(self.game)
+        found: dict[object, _Place] = {}
+        sizes: dict[int, dict[object, int]] = {}
+        for node in d.roots[d.layer[d.roots] > 1].tolist():
+            round_ = int(betting.round[node])
+            if round_ not in sizes:
+                sizes[round_] = self._board_sizes(round_)
+            for size, board in sizes[round_].items():
+                place = _Place(int(d.layer[node]), node, board)
+                found.setdefault((kinds[node], round_, size), place)
+        # Upper layers first: the last solves say most about what the next ones cost.
+        return sorted(found.values())
+
+    def _board_sizes(self, round: int) -> dict[object, int]:
+        """A board of a round for each of the sizes that its boards have."""
+        found: dict[object, int] = {}
+        for board in np.unique(self.decomposition.boards[round][self.player]).tolist():
+            deal = self._deals.of_board(round, board)
+            shapes = [
+                np.shape(leaf)
+                for kernel in deal.kernels
+                for player in range(2)
+                for leaf in jax.tree.leaves(lay_out(kernel, player))
+            ]
+            counts = [len(s) for signals in deal.signals for s in signals]
+            found.setdefault((*counts, *shapes), board)
+        return found
+
+    def _deal(self, place: _Place) -> Deal:
+        if place == _WHOLE:
+            return self._deals.whole
+        return self._deals.of_board(
+            int(self.game.betting.round[place.node]), place.board
+        )
+
+    def begin(self, memory: PublicMemory, place: _Place) -> Solve:
+        """See `Subgames`."""
+        d, deal = self.decomposition, self._deal(place)
+        roots = None
+        own_reach = opponent_values = np.ones(0)
+        if place != _WHOLE:
+            roots = np.searchsorted(d.roots, [place.node])
+            own_reach = self._reach(memory, place.node)[deal.signals[self.player][0]]
+            values = self._known_values(memory, place.node)
+            opponent_values = values[deal.signals[1 - self.player][0]]
+        subgame = cut_public(d, place.layer, roots, deal)
+        form = subgame.form(own_reach, opponent_values)
+        solver = full_width_solver(form, self._algorithm, self._config, self.player)
+        return Solve(
+            solver, functools.partial(self._remember, memory, place, subgame, solver)
+        )
+
+    def _reach(self, memory: PublicMemory, node: int) -> np.ndarray:
+        """float64 [H], the player's average reach of one of its public nodes."""
+        betting, d = self.game.betting, self.decomposition
+        round_ = int(betting.round[node])
+        reach = np.ones(self.game.num_signals(self.player)[round_])
+        below, above = node, int(betting.parent[node])
+        while above >= 0:
+            if betting.player[above] == self.player:
+                then = self.game.ancestors(
+                    self.player, round_, int(betting.round[above])
+                )
+                reach *= self._known_strategy(memory, above)[then, d.index[below]]
+            below, above = above, int(betting.parent[above])
+        return reach
+
+    def _known_strategy(self, memory: PublicMemory, node: int) -> np.ndarray:
+        """float64 [H, A], what is resolved at a public node, else uniform."""
+        if node in memory.strategy:
+            return memory.strategy[node]
+        count = self.game.num_signals(self.player)[self.game.betting.round[node]]
+        actions = int(self.decomposition.num_actions[node])
+        return np.full((count, actions), 1 / actions)
+
+    def _known_values(self, memory: PublicMemory, node: int) -> np.ndarray:
+        """float64 [H of o], o's values in front of a public node, as far as known."""
+        if node in memory.opponent_values:
+            return memory.opponent_values[node]
+        round_ = self.game.betting.round[node]
+        return np.zeros(self.game.num_signals(1 - self.player)[round_])
+
+    def _remember(
+        self,
+        memory: PublicMemory,
+        place: _Place,
+        subgame: PublicSubgame,
+        solver: Solver,
+    ) -> None:
+        """i's strategy at the roots, o's values in front of the roots below."""
+        d, betting, deal = self.decomposition, self.game.betting, subgame.deal
+        i, o = self.player, 1 - self.player
+        behaviour = solver.average_behaviour(i)
+        begin = 1
+        for node in subgame.own_nodes.tolist():
+            signals = deal.signals[i][betting.round[node] - deal.first]
+            actions = int(d.num_actions[node])
+            end = begin + len(signals) * actions
+            if d.layer[node] == place.layer:
+                resolved = self._known_strategy(memory, node).copy()
+                resolved[signals] = behaviour[begin:end].reshape(-1, actions)
+                memory.strategy[node] = resolved
+            begin = end
+        values = solver.infoset_values(o)
+        begin = len(values) - len(subgame.next_augmented)
+        for node in subgame.next_roots.tolist():
+            signals = deal.signals[o][betting.round[node] - deal.first]
+            known = self._known_values(memory, node).copy()
+            known[signals] = values[begin : begin + len(signals)]
+            memory.opponent_values[node] = known
+            begin += len(signals)

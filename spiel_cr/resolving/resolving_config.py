@@ -1,0 +1,205 @@
+"""How a continually resolving player resolves, as configuration."""
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from spiel_cr.common.checks import check_choice, check_iterations, check_number
+from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.leaves.leaf_strings import (
+    DepthUnit,
+    Leaf,
+    check_lookahead,
+    knows_ranges,
+)
+from spiel_cr.solvers.cfr.cfr_config import (
+    CFRConfig,
+    MCCFRConfig,
+    parse_algorithm,
+    parse_any,
+)
+
+Values = Literal["iterates", "best_response"]
+
+
+@dataclasses.dataclass(frozen=True)
+class ResolvingConfig:
+    """How a resolving player resolves.
+
+    Attributes:
+      solver: algorithm of every solve, see `parse_any`. Of sampled ones those that
+        follow one action at a time (outcome sampling), with the gadget cfrd and no
+        depth; see `subgame_sampling.py`.
+      iterations: of every solve; at most, where there is a time budget too.
+      move_ms: milliseconds per move; None: no clock.
+      init_ms: milliseconds for the solve of the whole game before the first move; None:
+        as long as the iterations take, or ten moves' time.
+      gadget: see `subgame_games.py`.
+      values: what the opponent's values at the next layer's augmented infosets are:
+        its mean values under the "iterates" (sampled solvers estimate them without
+        bias), or those of its "best_response" to the average strategy. None: the
+        former for full-width solvers, the latter for sampled ones (docs/resolving.md).
+      depth: look N moves or rounds ahead of the subgame's roots (in the first layer: of
+        the start of the game), see `look_ahead`; None: to the end of the game.
+      depth_unit: what depth counts: "moves", chance included; "rounds", which end where
+        chance moves after a decision; or "moves_from_start", one cut for all layers
+        above it, and none below.
+      leaf: what the game is worth where the lookahead ends, see
+        `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform". Values that
+        know the ranges go with values of the iterates.
+      target: aim sampled solvers at the player's current infoset, with the share
+        `delta` of their trajectories.
+    """
+
+    solver: str | CFRConfig = "cfr+"
+    iterations: int | None = None
+    move_ms: float | None = None
+    init_ms: float | None = None
+    gadget: Gadget = "cfrd"
+    values: Values | None = None
+    depth: int | None = None
+    depth_unit: DepthUnit = "moves"
+    leaf: str | Leaf | None = None
+    target: bool = False
+
+    def __post_init__(self) -> None:
+        self._check_solver()
+        self._check_leaf()
+        check_choice(self.gadget, "gadget", get_args(Gadget))
+        check_choice(self.values, "values", (*get_args(Values), None))
+        if self.iterations is not None:
+            check_iterations(self.iterations)
+        for name in ("move_ms", "init_ms"):
+            if getattr(self, name) is not None:
+                why = "leave it out for no clock"
+                check_number(getattr(self, name), name, "(0, inf)", why=why)
+        if self.iterations is None and self.move_ms is None:
+            raise ValueError(
+                "a resolving player needs a budget: give iterations, move_ms, or both"
+            )
+
+    @property
+    def sampled(self) -> MCCFRConfig | None:
+        """The solver's settings if it samples."""
+        config = parse_any(self.solver, "solver")
+        return config if isinstance(config, MCCFRConfig) else None
+
+    def changed(self, *names: str) -> list[str]:
+        """Which of some settings say something else than their defaults."""
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        # Values of the iterates are those of full-width solvers, said or not.
+        same = {"values": "iterates"}
+        return [
+            name
+            for name in names
+            if getattr(self, name) not in (defaults[name], same.get(name))
+        ]
+
+    def refuse(self, names: Iterable[str], why: str) -> None:
+        """Raises ValueError for the first of some settings; `why` follows its value."""
+        for name in names:
+            raise ValueError(f"{name}={getattr(self, name)!r}{why}")
+
+    @property
+    def compiled_only(self) -> list[str]:
+        """The settings that are said, and that games of signals do not have."""
+        sampled = [] if self.sampled is None else ["solver"]
+        return sampled + self.changed("gadget", "depth", "values")
+
+    @property
+    def match_only(self) -> list[str]:
+        """The settings that are said, and that only players in a match have."""
+        return self.changed("move_ms", "init_ms", "values", "target")
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether two players solve alike: by iterations alone, and without drawing."""
+        return self.move_ms is None and self.init_ms is None and not self.sampled
+
+    def _check_solver(self) -> None:
+        sampled = self.sampled
+        if self.target and not (sampled and sampled.delta):
+            lacks = "has none" if sampled is None else "has delta=0"
+            raise ValueError(
+                f"target=true aims trajectories, and solver={self.solver!r} {lacks}; "
+                f"leave it out"
+            )
+        if sampled is None:
+            return
+        self._check_sampled(sampled)
+        self.refuse(
+            self.changed("gadget", "depth"),
+            f" needs a full-width solver, not {self.solver!r}; choose one such as cfr+",
+        )
+
+    def _check_leaf(self) -> None:
+        """Refuses a bad lookahead, and what does not go with its leaf values."""
+        check_lookahead(self.depth, self.depth_unit, self.leaf)
+        if knows_ranges(self.leaf) and self.by_best_response:
+            raise ValueError(
+                f"values={self.values!r} does not go with leaf={self.leaf!r}: nothing "
+                f"beyond the lookahead's end is there to respond to; leave values out"
+            )
+
+    def _check_sampled(self, sampled: MCCFRConfig) -> None:
+        """Refuses what the sampler of subgames does not do."""
+        wrong = {
+            f"scheme={sampled.scheme!r}": sampled.scheme != "outcome",
+            "incremental=true": sampled.incremental,
+        }
+        for setting, given in wrong.items():
+            if given:
+                raise ValueError(
+                    f"solver={self.solver!r} has {setting}; subgames are resolved by "
+                    f"full-width solvers or outcome sampling: choose one such as cfr+ "
+                    f"or os-mccfr"
+                )
+
+    @property
+    def by_best_response(self) -> bool:
+        """Whether the opponent's values are those of a best response."""
+        if self.values is None:
+            return self.sampled is not None
+        return self.values == "best_response"
+
+
+def check_signals(config: ResolvingConfig) -> None:
+    """Raises ValueError for settings that only compiled games know."""
+    config.refuse(
+        config.compiled_only,
+        ": in the form of signals games are resolved by full-width solvers with the "
+        "gadget cfrd, to their end, and with values of the iterates; leave it out, or "
+        "give the OpenSpiel game and form='compiled'",
+    )
+
+
+def whole_game_settings(
+    algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
+) -> tuple[CFRConfig, ResolvingConfig]:
+    """How a whole game is resolved, from what `resolve` is given.
+
+    Returns:
+      The solver, and settings with a number of iterations.
+
+    Raises:
+      OSError, ValueError: a bad value, iterations both in a config and beside it, or
+        settings that only players in a match have.
+    """
+    if not isinstance(algorithm, ResolvingConfig):
+        solver = parse_algorithm(algorithm)
+        return solver, ResolvingConfig(
+            solver, 1000 if iterations is None else iterations
+        )
+    if iterations is not None:
+        raise ValueError(
+            f"iterations={iterations!r}: a ResolvingConfig was given, too; put it in "
+            f"there"
+        )
+    algorithm.refuse(
+        algorithm.match_only,
+        " is for players in a match; leave it out of the config to resolve a whole "
+        "game, or make a ResolvingBot",
+    )
+    if algorithm.iterations is None:
+        raise ValueError("iterations=None: a whole game is resolved by iterations")
+    return parse_algorithm(algorithm.solver, "solver"), algorithm

@@ -1,0 +1,216 @@
+"""Buckets: which infosets play alike, for abstraction and forgetting.
+
+A map infoset → bucket makes all infosets of a bucket play one strategy. The game itself
+stays as it is: reach, values and NashConv are those of the game with perfect recall;
+only regrets are added up within a bucket (see `shared_regrets.py`).
+"""
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from spiel_cr.common import arrays
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree import replay
+from spiel_cr.games.tree.tree import CompiledGame
+
+# What one player's infosets share: nothing, numbers int [I], or a name for each
+# information-state string (strings that are left out keep buckets of their own).
+OneMap: TypeAlias = Mapping[str, Hashable] | Sequence[int] | np.ndarray | None
+Buckets: TypeAlias = tuple[OneMap, OneMap]
+
+# For each player int32 [I], the bucket of each logical infoset, numbered from 0, all in
+# use; None where every infoset is alone.
+Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
+
+
+def labels_of(
+    tree: CompiledGame,
+    buckets: Buckets | None = None,
+    *,
+    imperfect_recall: bool = False,
+) -> Labels:
+    """Numbers the buckets that somebody asked for.
+
+    Args:
+      tree: the compiled game.
+      buckets: for each player None, numbers [I] by logical infoset, or a mapping from
+        information-state strings to anything hashable.
+      imperfect_recall: let the game say what players forget, by a method
+        `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
+        vectorised game, with integers [n] or [n, k].
+
+    Raises:
+      ValueError: both were given, the game has no `bucket_key`, a map does not fit the
+        game, or infosets of one bucket have different legal actions.
+    """
+    if imperfect_recall and buckets is not None:
+        raise ValueError(
+            "imperfect_recall=True takes the game's own buckets; leave out buckets"
+        )
+    labels: list[np.ndarray | None] = [None, None]
+    given = of_both(buckets)
+    for player in range(2):
+        of_user = _of_user(tree, given[player], player)
+        mine = _of_game(tree, player) if imperfect_recall else of_user
+        if mine is not None and len(mine):
+            _check_actions(tree, mine, player)
+            labels[player] = mine
+    return labels[0], labels[1]
+
+
+def of_both(buckets: Buckets | None) -> Buckets:
+    """What somebody asked for, for each player.
+
+    Raises:
+      ValueError: there are not two entries.
+    """
+    given = (None, None) if buckets is None else buckets
+    if len(given) != 2:
+        raise ValueError(
+            f"buckets has {len(given)} entries; give one for each of the two players"
+        )
+    return given
+
+
+def digest(labels: Labels) -> str | None:
+    """A hash that tells maps apart, for checkpoints; None where there are none."""
+    if all(mine is None for mine in labels):
+        return None
+    parts = (b"" if mine is None else mine.tobytes() for mine in labels)
+    return hashlib.sha256(b"|".join(parts)).hexdigest()
+
+
+def _of_user(tree: CompiledGame, given: OneMap, player: int) -> np.ndarray | None:
+    """One player's labels from a mapping or from numbers."""
+    infosets = tree.infosets[player]
+    if given is None:
+        return None
+    if isinstance(given, Mapping):
+        unknown = set(given) - set(infosets.keys)
+        if unknown:
+            raise ValueError(
+                f"buckets[{player}] names {min(unknown)!r}, which is no information "
+                f"state of player {player} in {tree.game}"
+            )
+        # Tuples, so that no bucket has the name of an infoset that is left out.
+        keys = [(0, given[k]) if k in given else (1, k) for k in infosets.keys]
+        return _number(keys)
+    return labels_by_number(
+        given, len(infosets), player, ", or a mapping from information-state strings"
+    )
+
+
+def labels_by_number(
+    given: Sequence[int] | np.ndarray, infosets: int, player: int, or_else: str = ""
+) -> np.ndarray:
+    """One player's labels from numbers by logical infoset.
+
+    Args:
+      given: integers [I].
+      infosets: I.
+      player: whose, for the error.
+      or_else: what might be given instead, for the error.
+
+    Raises:
+      ValueError: they are no such numbers.
+    """
+    numbers = np.asarray(given)
+    whole = numbers.dtype.kind in "iu" or not numbers.size
+    if numbers.shape != (infosets,) or not whole:
+        raise ValueError(
+            f"buckets[{player}] is {numbers.dtype} {list(numbers.shape)}; give "
+            f"integers [{infosets}], one for each infoset of player {player}{or_else}"
+        )
+    return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
+
+
+def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
+    """One player's labels by the game's own `bucket_key`."""
+    infosets, game = tree.infosets[player], tree.game
+    if not len(infosets):
+        return np.zeros(0, np.int32)
+    if tree.rooted:
+        raise ValueError(
+            f"{game}: this tree begins with a move that is not the game's own, so the "
+            f"game cannot say what its players forget; give buckets instead"
+        )
+    paths = tree.histories.paths_to(infosets.history)
+    rules = vectorised.of_game(game)
+    key = getattr(rules, "bucket_key", None)
+    if rules is not None and callable(key):
+        states = replay.vectorised_states_along(rules, paths)
+        return arrays.ranks([np.asarray(key(some, player)) for some in states])
+    keys: list[Hashable] = [None] * len(paths)
+    for number, state in replay.states_along(game, paths):
+        key = getattr(state, "bucket_key", None)
+        if not callable(key):
+            raise ValueError(
+                f"{game} does not say what its players forget: its states have no "
+                f"method bucket_key; give buckets instead of imperfect_recall=True"
+            )
+        keys[number] = key(player)
+    return _number(keys)
+
+
+def _number(keys: Iterable[Hashable]) -> np.ndarray:
+    """int32 [I], equal numbers from 0 for equal keys."""
+    seen: dict[Hashable, int] = {}
+    return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
+
+
+def _check_actions(tree: CompiledGame, labels: np.ndarray, player: int) -> None:
+    """Raises ValueError where a bucket holds different legal actions."""
+    infosets = tree.infosets[player]
+    decisions = infosets.decisions
+    owner, first = decisions.owner[1:], decisions.first_sequence
+    usual = first_members(labels)[labels]
+    other = decisions.num_actions != decisions.num_actions[usual]
+    # The action at the same place, as far as there is one.
+    place = np.arange(1, decisions.num_sequences) - first[owner]
+    there = np.minimum(first[usual[owner]] + place, decisions.num_sequences - 1)
+    differs = infosets.actions != infosets.actions[there - 1]
+    other |= np.bincount(owner, weights=differs, minlength=len(infosets)) > 0
+    if not other.any():
+        return
+    odd = int(np.flatnonzero(other)[0])
+    pair = [
+        f"{infosets.keys[i]!r} "
+        f"{infosets.actions[first[i] - 1 :][: decisions.num_actions[i]].tolist()}"
+        for i in (odd, int(usual[odd]))
+    ]
+    raise ValueError(
+        f"{tree.game}: infosets of player {player} with different legal actions are in "
+        f"one bucket: {pair[0]} and {pair[1]}; put them into buckets of their own"
+    )
+
+
+def first_members(labels: np.ndarray) -> np.ndarray:
+    """int64 [B], the first infoset of each bucket."""
+    return np.unique(labels, return_index=True)[1]
+
+
+def pool(decisions: Decisions, labels: np.ndarray, reach: np.ndarray) -> np.ndarray:
+    """Adds up reach of sequences over buckets; the average strategy is in proportion.
+
+    A bucket's cumulative strategy is the sum, over iterations and over its infosets, of
+    the infoset's own reach times the strategy. Summing the average sequence form over
+    the infosets of a bucket gives the same. (Lanctot et al. 2012 add up histories, not
+    infosets: there an infoset weighs the more, the more histories it has.)
+
+    Args:
+      decisions: of one player.
+      labels: int32 [I], the bucket of each infoset.
+      reach: float64 [S], the average strategy in sequence form.
+
+    Returns:
+      float64 [S]: for each sequence the sum over its bucket. Not a sequence form.
+    """
+    owner = decisions.owner[1:]
+    action = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
+    place = labels[owner].astype(np.int64) * int(decisions.num_actions.max()) + action
+    total = np.bincount(place, weights=reach[1:])
+    return np.concatenate([reach[:1], total[place]])

@@ -1,0 +1,336 @@
+"""The CFR family as one jitted step.
+
+`init(trees)` and `step(trees, state)` are pure; `make_solver` jits the loop. Regrets
+and strategies live in the state block by block (see `games/sequence_form/treeplex.py`),
+so that nothing is recomputed between iterations.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, get_args
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.common.jax_utils import cast, precision, quick_options
+from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.solvers.cfr import regret_matching, shared_regrets
+from spiel_cr.solvers.cfr.abstraction import Labels
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
+from spiel_cr.solvers.cfr.solver import PlayerState, Solver
+
+Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
+# How each player's infosets share regrets; None where they do not.
+Shared = tuple[SharedRegrets | None, SharedRegrets | None]
+# "fast" compiles in half the time, and the program is slower by up to a half; "once" in
+# a fifth, and the program takes two to three times as long.
+Compile = Literal["once", "fast", "optimised"]
+
+_ALONE: Shared = (None, None)
+
+# An iteration takes about this long for every entry of the payoff coupling (measured on
+# CPUs), and optimised code pays for its compile time in runs longer than these seconds.
+_SECONDS_PER_PAYOFF = 3e-9
+_SHORT_SECONDS = 2.0
+# What "once" saves against "fast" is about three times this.
+_ONCE_SECONDS = 0.1
+# From so many sequences on, a solver's state is written in place.
+_LARGE_STATE = 2_000_000
+
+
+class CFRState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      players: one PlayerState each, in the order of updates.
+      iteration: int scalar, iterations done.
+      weight: float scalar, sum of their averaging weights in units of the last one.
+    """
+
+    players: tuple[PlayerState, PlayerState]
+    iteration: jax.Array
+    weight: jax.Array
+
+
+def init(trees: Trees, *, shared: Shared = _ALONE, values: bool = False) -> CFRState:
+    """Both players start from the uniform strategy and zero regrets.
+
+    Args:
+      trees: each player's treeplex; numpy arrays give a state of numpy arrays.
+      shared: the players' buckets, likewise.
+      values: keep the mean counterfactual values of infosets.
+    """
+    players = []
+    for tree, buckets in zip(trees, shared, strict=True):
+        namespace = tree.root_source.__array_namespace__()
+        uniform = treeplex.uniform_strategy(tree)
+        reach = treeplex.reach(tree, uniform)
+        dtype = reach.dtype
+        infosets = sum(level.num_infosets for level in tree.levels)
+        blocks = uniform if buckets is None else (buckets.uniform,)
+        players.append(
+            PlayerState(
+                strategy=uniform,
+                regrets=jax.tree.map(namespace.zeros_like, blocks),
+                reach=reach,
+                average=namespace.zeros_like(reach),
+                values=namespace.zeros(infosets, dtype=dtype) if values else None,
+            )
+        )
+    iteration = namespace.zeros((), dtype=namespace.int32)
+    weight = namespace.zeros((), dtype=dtype)
+    return CFRState((players[0], players[1]), iteration, weight)
+
+
+def step(
+    trees: Trees, state: CFRState, *, config: CFRConfig, shared: Shared = _ALONE
+) -> CFRState:
+    """One iteration: both players' regrets, next strategies and averages.
+
+    A player's average takes in the strategy that it had before its update, as in
+    OpenSpiel's solvers. So with alternating updates the mean `values` of the player who
+    updates first belong exactly to the average strategy of the second; the other way
+    round they are one iteration apart, an error of order 1/T.
+
+    Args:
+      trees: each player's treeplex; where updates alternate, the first one's player
+        updates first (in OpenSpiel, player 0).
+      state: the state to advance, players in the same order.
+      config: algorithm.
+      shared: the players' buckets, in the same order.
+    """
+    iteration = state.iteration + 1
+    t = iteration.astype(state.weight.dtype)
+    # Weights t^gamma relative to the last one: their sum cannot overflow.
+    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
+    update = functools.partial(
+        update_player, config.rule, iteration=t, share=1 / weight
+    )
+    first = update(trees[0], shared[0], state.players[0], state.players[1].reach)
+    seen = first.reach if config.alternating else state.players[0].reach
+    second = update(trees[1], shared[1], state.players[1], seen)
+    return CFRState((first, second), iteration, weight)
+
+
+def update_player(
+    rule: regret_matching.Rule,
+    tree: treeplex.Treeplex,
+    shared: SharedRegrets | None,
+    player: PlayerState,
+    other_reach: jax.Array,
+    *,
+    iteration: jax.Array,
+    share: jax.Array,
+) -> PlayerState:
+    """One player's pass up the tree (values, regrets) and down again (reach).
+
+    All values are taken under the strategy before the update, so it does not matter
+    that infosets of several levels may share a bucket.
+
+    Args:
+      rule: regret rule.
+      tree: the player's treeplex.
+      shared: its buckets.
+      player: its state.
+      other_reach: float [S'], the opponent's reach.
+      iteration: float scalar, from 1.
+      share: float scalar, weight of this iteration in the averages so far.
+    """
+    leaves = treeplex.leaf_values(tree, other_reach, player.reach)
+    child: treeplex.Level | None = None
+    child_values: jax.Array | None = None
+    # From the last level to the first.
+    actions, means, values = [], [], []
+    for level, strategy in reversed(
+        list(zip(tree.levels, player.strategy, strict=True))
+    ):
+        actions.append(treeplex.values_below(level, leaves, child, child_values))
+        means.append(infoset_values(strategy, actions[-1]))
+        child, child_values = level, treeplex.join(means[-1])
+        values.append(child_values)
+    mean_values = player.values
+    if mean_values is not None and values:
+        mean_values += share * (jnp.concatenate(values[::-1]) - mean_values)
+    regrets, next_strategy = update_regrets(
+        *(rule, tree, shared, player.regrets, player.strategy),
+        *(actions[::-1], means[::-1], iteration),
+    )
+    return PlayerState(
+        strategy=next_strategy,
+        regrets=regrets,
+        reach=treeplex.reach(tree, next_strategy),
+        average=player.average + share * (player.reach - player.average),
+        values=mean_values,
+    )
+
+
+def infoset_values(
+    strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """Values [n] of infosets by block, from strategies and action values [A, n]."""
+    return [
+        action[0] if len(action) == 1 else treeplex.sum_rows(probability * action)
+        for probability, action in zip(strategy, actions, strict=True)
+    ]
+
+
+def update_regrets(
+    rule: regret_matching.Rule,
+    tree: treeplex.Treeplex,
+    shared: SharedRegrets | None,
+    regrets: treeplex.Blocks,
+    strategy: treeplex.Blocks,
+    actions: Sequence[Sequence[jax.Array]],
+    means: Sequence[Sequence[jax.Array]],
+    iteration: jax.Array,
+) -> tuple[treeplex.Blocks, treeplex.Blocks]:
+    """Adds an iteration's regrets to those so far and matches them.
+
+    Args:
+      rule: regret rule.
+      tree: the player's treeplex; only its blocks are used.
+      shared: its buckets.
+      regrets: the cumulative regrets.
+      strategy: the current strategy.
+      actions: counterfactual values of actions, or estimates of them, [A, n] a block.
+      means: values of infosets, [n] a block.
+      iteration: float scalar, from 1.
+
+    Returns:
+      New regrets; the next strategy.
+    """
+    gains = [
+        [action - mean[None] for action, mean in zip(*level, strict=True)]
+        for level in zip(actions, means, strict=True)
+    ]
+    if shared is not None:
+        return shared_regrets.update(rule, tree, shared, regrets, gains, iteration)
+    levels = [
+        regret_matching.update_blocks(
+            rule, old, kept, new, level.uniform, level.tolerance, iteration
+        )
+        for old, kept, new, level in zip(
+            regrets, strategy, gains, tree.levels, strict=True
+        )
+    ]
+    return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
+
+
+def _iterate(
+    problem: tuple[Trees, Shared],
+    state: CFRState,
+    iterations: jax.Array,
+    *,
+    config: CFRConfig,
+) -> CFRState:
+    trees, shared = problem
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: step(trees, s, config=config, shared=shared), state
+    )
+
+
+_run = jax.jit(_iterate, static_argnames="config")
+# Writes into the arrays of the state that it is given.
+_run_in_place = jax.jit(_iterate, static_argnames="config", donate_argnames="state")
+
+
+@functools.cache
+def _quick_run(how: Compile) -> Any:
+    """`_run` compiled in less time, for programs that run shortly."""
+    options = quick_options(optimise=how != "once")
+    if options is None:
+        return _run
+    return jax.jit(_iterate, static_argnames="config", compiler_options=options)
+
+
+def programs() -> int:
+    """How many programs this process has compiled for full-width solvers."""
+    return sum(run._cache_size() for run in _all_runs())
+
+
+def _all_runs() -> set[Any]:
+    return {_run, _run_in_place, _quick_run("fast"), _quick_run("once")}
+
+
+def compile_for(
+    form: layout.SequenceForm, iterations: int, *, once: bool = False
+) -> Compile:
+    """How to compile the program of a run of some iterations.
+
+    Padding counts: games of one shape get the same program.
+
+    Args:
+      form: the game.
+      iterations: of the run.
+      once: whether the program serves this run only.
+    """
+    if any(tree.beyond is not None for tree in form.arrays):
+        return "optimised"  # who knows what an iteration takes
+    payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
+    seconds = iterations * payoffs * _SECONDS_PER_PAYOFF
+    if once and seconds < _ONCE_SECONDS:
+        return "once"
+    return "fast" if seconds < _SHORT_SECONDS else "optimised"
+
+
+def make_solver(
+    form: layout.SequenceForm,
+    *,
+    config: CFRConfig,
+    dtype: np.typing.DTypeLike = np.float64,
+    values: bool = False,
+    first: int = 0,
+    compile: Compile = "optimised",
+    buckets: Labels = (None, None),
+) -> Solver:
+    """Puts a game on the device and compiles the program.
+
+    Args:
+      form: the game.
+      config: the algorithm.
+      dtype: float64 or float32.
+      values: keep the mean counterfactual values of infosets.
+      first: who updates first where updates alternate.
+      compile: "optimised", or "fast" or "once" for short runs (see `compile_for`).
+      buckets: for each player int32 [I], the bucket of each logical infoset (see
+        `abstraction.labels_of`), or None.
+
+    Raises:
+      ValueError: another dtype or another way to compile.
+    """
+    dtype = check_dtype(dtype)
+    check_choice(compile, "compile", get_args(Compile))
+    # State and trees are in the order of updates, so that a program does not depend on
+    # who is first.
+    order = (first, 1 - first)
+    exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
+    trees = tuple(treeplex.rescale(form.arrays[p], exponent) for p in order)
+    shared = tuple(shared_regrets.lay_out(form, p, buckets[p], exponent) for p in order)
+    problem = cast((trees, shared), dtype)
+    # A second state of this size would be most of the memory.
+    large = sum(own.size for own in form.layouts) > _LARGE_STATE
+    optimised = _run_in_place if large else _run
+    start = functools.partial(init, values=values)
+    state: CFRState | Callable[[], CFRState]
+    if large:
+        # Made where it will stay, not copied there.
+        with precision(dtype):
+            problem = jax.device_put(problem)
+        state = functools.partial(jax.jit(start), problem[0], shared=problem[1])
+    else:
+        state = start(problem[0], shared=problem[1])
+    return Solver(
+        form,
+        problem,
+        state,
+        optimised if compile == "optimised" else _quick_run(compile),
+        config=config,
+        dtype=dtype,
+        exponent=exponent,
+        first=first,
+        buckets=buckets,
+        consumes=large and compile == "optimised",
+    )

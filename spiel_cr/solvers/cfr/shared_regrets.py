@@ -1,0 +1,149 @@
+"""Shared regrets: those of a bucket's infosets are added up, then matched.
+
+This is CFR on games with imperfect recall (Waugh et al. 2009, "A practical use of
+imperfect recall"; Lanctot et al. 2012, "No-regret learning in extensive-form games with
+imperfect recall").
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.games.sequence_form import layout as sequence_form
+from spiel_cr.games.sequence_form import packing, treeplex
+from spiel_cr.solvers.cfr import abstraction, regret_matching
+
+# What one more block of buckets costs, in array elements; as in `sequence_form`.
+_BLOCK_OVERHEAD = 4000
+
+
+class SharedRegrets(NamedTuple):
+    """Where one player's infosets keep their regrets.
+
+    A bucket's actions have places in blocks [A, B], actions major, as infosets have in
+    a treeplex; P is the number of all places.
+
+    Attributes:
+      into: for each level of the treeplex int32 [m], the place of each of its
+        sequences; P at padding.
+      uniform: one float [A, B] for each block: the uniform strategy, 0 at padding.
+      tolerance: the same: sum of the members' `treeplex.Level.tolerance`.
+    """
+
+    into: tuple[jax.Array, ...]
+    uniform: tuple[jax.Array, ...]
+    tolerance: tuple[jax.Array, ...]
+
+
+def lay_out(
+    form: sequence_form.SequenceForm,
+    player: int,
+    labels: np.ndarray | None,
+    exponent: int = 0,
+) -> SharedRegrets | None:
+    """Chooses blocks and places for one player's buckets; numpy arrays.
+
+    Args:
+      form: the game.
+      player: whose buckets.
+      labels: int32 [I], the bucket of each logical infoset; None gives None.
+      exponent: tolerances are divided by 2^exponent, as the solver's payoffs are.
+    """
+    if labels is None:
+        return None
+    decisions, layout = form.decisions[player], form.layouts[player]
+    actions = decisions.num_actions[abstraction.first_members(labels)]
+    ranked = np.argsort(-actions, kind="stable")
+    first, stride = np.zeros(len(actions), np.int64), np.zeros(len(actions), np.int64)
+    legal = []
+    size = 0
+    for places, high in packing.groups(actions[ranked], _BLOCK_OVERHEAD):
+        members = ranked[places]
+        first[members] = size + np.arange(len(members))
+        stride[members] = len(members)
+        legal.append(np.arange(high)[:, None] < actions[members])
+        size += legal[-1].size
+    owner = decisions.owner[1:]
+    action = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
+    into = np.full(layout.size, size, np.int32)
+    into[layout.sequences[1:]] = first[labels[owner]] + action * stride[labels[owner]]
+    levels = form.arrays[player].levels
+    ends = 1 + np.cumsum([level.num_sequences for level in levels])
+    tolerance = np.concatenate(
+        [
+            np.broadcast_to(np.asarray(block), shape).reshape(-1)
+            for level in levels
+            for block, shape in zip(level.tolerance, level.shapes, strict=True)
+        ]
+    )
+    total = np.bincount(
+        into[1:],
+        weights=np.where(np.isfinite(tolerance), tolerance, 0),
+        minlength=size + 1,
+    )
+    mask = np.concatenate([block.reshape(-1) for block in legal])
+    total = np.ldexp(total, -exponent)
+    summed = _blocks(np.where(mask, total[:-1], np.inf), legal)
+    uniform = [block / block.sum(axis=0) for block in legal]
+    # Numpy arrays, typed as what they become on a device.
+    fields: list[Any] = [np.split(into[1:], ends[:-1] - 1), uniform, summed]
+    return SharedRegrets(*map(tuple, fields))
+
+
+def _blocks(flat: Any, shapes: Sequence[Any]) -> list[Any]:
+    """Cuts a vector into arrays of the shapes of others."""
+    blocks, begin = [], 0
+    for like in shapes:
+        blocks.append(flat[begin : begin + like.size].reshape(like.shape))
+        begin += like.size
+    return blocks
+
+
+def update(
+    rule: regret_matching.Rule,
+    tree: treeplex.Treeplex,
+    shared: SharedRegrets,
+    regrets: treeplex.Blocks,
+    gains: Sequence[Sequence[jax.Array]],
+    iteration: jax.Array,
+) -> tuple[treeplex.Blocks, treeplex.Blocks]:
+    """Adds up regrets by bucket and matches them.
+
+    A bucket's regret of an action is the sum of the counterfactual regrets of its
+    infosets (Lanctot et al. 2012, section 3, where the sum runs over histories).
+
+    Args:
+      rule: regret rule.
+      tree: the player's treeplex; only its blocks are used.
+      shared: its buckets.
+      regrets: cumulative regrets, one tuple of [A, B] a block of buckets.
+      gains: this iteration's regrets, [A, n] a block of infosets, by level.
+      iteration: float scalar, from 1.
+
+    Returns:
+      New regrets; the next strategy, the same at all infosets of a bucket.
+    """
+    size = sum(uniform.size for uniform in shared.uniform)
+    gained = jnp.zeros(size + 1, shared.uniform[0].dtype)
+    for into, blocks in reversed(list(zip(shared.into, gains, strict=True))):
+        flat = treeplex.join([block.reshape(-1) for block in blocks])
+        gained = gained.at[into].add(flat)
+    new_regrets, matched = regret_matching.update_blocks(
+        rule,
+        *(regrets[0], shared.uniform),
+        _blocks(gained, shared.uniform),
+        shared.uniform,
+        shared.tolerance,
+        iteration,
+    )
+    # Padding of the treeplex plays with probability zero.
+    played = [block.reshape(-1) for block in matched]
+    table = jnp.concatenate([*played, jnp.zeros(1, gained.dtype)])
+    next_strategy = tuple(
+        tuple(level.split(table[into]))
+        for level, into in zip(tree.levels, shared.into, strict=True)
+    )
+    return (new_regrets,), next_strategy

@@ -1,0 +1,401 @@
+"""Drives a solver's jitted loop in chunks and reads its strategies.
+
+`cfr.make_solver` and `mccfr.make_solver` hand over the game, the state and the program;
+what is the same for all solvers (clock, interrupts, checkpoints, arrays by logical
+number) is here.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common import interrupts, memory
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
+from spiel_cr.solvers.cfr.abstraction import Labels, pool
+
+# The clock is looked at between chunks of about this many seconds.
+_CHUNK_SECONDS = 0.25
+# What an int32 counts.
+MOST_ITERATIONS = 2**31 - 1
+# With less time than this before a deadline, no further chunk is begun.
+_LAST_SECONDS = 5e-4
+
+
+class PlayerState(NamedTuple):
+    """What one player's regret minimiser remembers.
+
+    Attributes:
+      strategy: current behaviour strategy, [A, n] a block.
+      regrets: cumulative counterfactual regrets, [A, n] a block, in units of
+        2^`Solver.exponent`; where infosets share them, one tuple of [A, B], blocks of
+        buckets.
+      reach: float [S], own reach of every position under `strategy`.
+      average: float [S], weighted mean over the iterations of `reach`: the average
+        strategy in sequence form.
+      values: float [I], weighted mean over the iterations of every infoset's
+        counterfactual value (own perspective, units as regrets) *under the iterates*,
+        with the same weights; None where they were not asked for. Continual resolving
+        needs these: values of the average strategy would be meaningless where the
+        owner's own reach is zero.
+    """
+
+    strategy: treeplex.Blocks
+    regrets: treeplex.Blocks
+    reach: jax.Array
+    average: jax.Array
+    values: jax.Array | None
+
+
+class State(Protocol):
+    """What every solver's state has: a NamedTuple of arrays, with this among them."""
+
+    @property
+    def iteration(self) -> jax.Array: ...
+
+
+class Reader(Protocol):
+    """Reads strategies from a state that has no `players`."""
+
+    def average(self, state: Any, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+
+    def current(self, state: Any, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities."""
+
+    def check(self, state: Any) -> None:
+        """Raises ValueError where numpy arrays hold what no solve leaves."""
+
+
+@runtime_checkable
+class PositionReader(Reader, Protocol):
+    """A reader of states that hold reach by position: large games are judged so."""
+
+    def positions(self, state: Any, player: int) -> np.ndarray:
+        """float [positions], reach; what matters are shares at each infoset."""
+
+
+def _check_state(state: Any, reader: Reader | None) -> None:
+    """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
+    if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
+        raise ValueError("the state holds numbers that are not finite")
+    if state.iteration < 0:
+        raise ValueError(f"the state has iteration={int(state.iteration)}")
+    if reader is not None:
+        reader.check(state)
+        return
+    for player in state.players:
+        played = (*jax.tree.leaves(player.strategy), player.reach)
+        # Sums of rounded shares may be above 1 by a few units in the last place.
+        if any((part < 0).any() or (part > 1 + 1e-3).any() for part in played):
+            raise ValueError("the state has probabilities outside of [0, 1]")
+        # Running means of what is not negative, but for rounding.
+        if (player.average < -1e-3).any():
+            raise ValueError("the state has a negative average strategy")
+
+
+class Solver:
+    """Drives the jitted loop for one game; holds the state between calls.
+
+    Double precision is switched on inside its methods only, so the caller's JAX
+    configuration does not change.
+
+    Attributes:
+      form: the game.
+      problem: the game on the device, as the program takes it. It may be exchanged for
+        another one of equal shapes between iterations.
+      state: the state, as pure functions take it.
+      config: the algorithm: a frozen dataclass with a `name`.
+      dtype: float64 or float32.
+      exponent: problem and state hold the game's payoffs over 2^exponent, see
+        `treeplex.exponent_of`.
+      buckets: for each player the bucket of each infoset, or None.
+      compile_seconds: time spent tracing and compiling so far.
+      seconds: time spent iterating so far.
+    """
+
+    def __init__(
+        self,
+        form: layout.SequenceForm,
+        problem: Any,
+        state: State | Callable[[], State],
+        program: Any,
+        *,
+        config: Any,
+        dtype: np.dtype,
+        exponent: int = 0,
+        first: int = 0,
+        weighs_reach: bool = True,
+        buckets: Labels = (None, None),
+        reader: Reader | None = None,
+        consumes: bool = False,
+        compile_seconds: float = 0.0,
+    ) -> None:
+        """Puts game and state on the device and compiles the program.
+
+        Args:
+          form: the game.
+          problem: the game as the program takes it, numpy arrays.
+          state: the initial state, numpy arrays; players in the order of updates. Or
+            what makes it on the device, for large games: what compiling takes is then
+            given back before the state is there.
+          program: `program(problem, state, iterations, config=config)` is the state
+            after some more iterations; jitted.
+          config: the algorithm.
+          dtype: of all floating-point arrays.
+          exponent: the problem's payoffs are the game's over 2^exponent.
+          first: who updates first.
+          weighs_reach: the state's averages are sequence forms; otherwise only the
+            proportions within an infoset mean something.
+          buckets: for each player the bucket of each infoset, or None.
+          reader: of strategies; None where the state has them as `players`.
+          consumes: the program writes into the arrays of the state that it is given.
+          compile_seconds: that other programs, which made problem or state, took.
+        """
+        self._reader = reader
+        self._consumes = consumes
+        self._weighs_reach = weighs_reach
+        self.buckets = buckets
+        self.form = form
+        self.config = config
+        self.dtype = dtype
+        self.exponent = exponent
+        self.seconds = 0.0
+        self._order = (first, 1 - first)
+        self._program = program
+        self.compile_seconds = compile_seconds
+        with precision(dtype):
+            self.problem = jax.device_put(problem)
+            if callable(state):
+                self.compile_seconds += self._compile(state)
+                state = state()
+                memory.trim()
+            self._state = jax.device_put(state)
+        # numpy arrays may have become the device's without a copy.
+        given = jax.tree.leaves(state)
+        self._lent = any(isinstance(leaf, np.ndarray) for leaf in given)
+        self.compile_seconds += self._advance(0)
+
+    @property
+    def state(self) -> Any:
+        """The state; it stays as it is when the solver goes on."""
+        self._lent = True
+        return self._state
+
+    @state.setter
+    def state(self, state: Any) -> None:
+        self._state, self._lent = state, True
+
+    def leaves(self) -> list[np.ndarray]:
+        """The state taken apart, for `restore`; valid until the solver goes on."""
+        return [np.asarray(leaf) for leaf in jax.tree.leaves(self._state)]
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+        return int(self._state.iteration)
+
+    def restore(self, leaves: Sequence[np.ndarray], *, seconds: float) -> None:
+        """Puts back a state that was taken apart by `jax.tree.leaves`.
+
+        Args:
+          leaves: the arrays of a state of the same game, dtype and options.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: the arrays do not fit this game, or no solve can have left these
+            numbers. The solver is as it was.
+        """
+        mine, structure = jax.tree.flatten(self._state)
+        shapes = [(leaf.shape, leaf.dtype) for leaf in mine]
+        if shapes != [(leaf.shape, leaf.dtype) for leaf in leaves]:
+            raise ValueError("the state is one of another game, dtype or solver option")
+        _check_state(jax.tree.unflatten(structure, leaves), self._reader)
+        with precision(self.dtype):
+            # Who consumes arrays must not get a file's.
+            arrays = jax.device_put(list(leaves), may_alias=not self._consumes)
+        self._state = jax.tree.unflatten(structure, arrays)
+        self._lent = False
+        self.seconds = seconds
+
+    def run(
+        self,
+        iterations: int,
+        *,
+        after_chunk: Callable[[int], bool | None] | None = None,
+    ) -> bool:
+        """Iterates.
+
+        Args:
+          iterations: how many more.
+          after_chunk: called after every chunk of about a quarter of a second with the
+            number of iterations in it; returns True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped it.
+
+        Raises:
+          ValueError: there would be more than 2^31 - 1 iterations in all.
+        """
+        if iterations > MOST_ITERATIONS - self.iterations:
+            raise ValueError(
+                f"iterations={iterations} after {self.iterations}: a solver counts up "
+                f"to {MOST_ITERATIONS}; give fewer, or draw more per iteration with a "
+                f"larger batch"
+            )
+        done, chunk = 0, 1
+        while done < iterations:
+            chunk = min(chunk, iterations - done)
+            elapsed = self._advance(chunk)
+            self.seconds += elapsed
+            done += chunk
+            if after_chunk is not None and after_chunk(chunk):
+                return True
+            chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
+        return False
+
+    def run_until(self, deadline: float, *, most: int = MOST_ITERATIONS) -> int:
+        """Iterates until shortly before a point in time.
+
+        Args:
+          deadline: by `time.perf_counter`. The next chunk is never chosen longer than
+            half of what is left at the rate so far; at least one iteration is done.
+          most: iterations to stop after.
+
+        Returns:
+          How many iterations were done; 0 where no more than 2^31 - 1 can be counted.
+        """
+        most = min(most, MOST_ITERATIONS - self.iterations)
+        done, chunk = 0, 1
+        while done < most:
+            chunk = min(chunk, most - done)
+            elapsed = self._advance(chunk)
+            self.seconds += elapsed
+            done += chunk
+            rate, left = chunk / max(elapsed, 1e-9), deadline - time.perf_counter()
+            chunk = min(16 * chunk, int(rate * left / 2))
+            if chunk < 1 or left < _LAST_SECONDS:
+                break
+        return done
+
+    def average(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy in sequence form, by logical sequence."""
+        if self._weighs_reach and self.buckets[player] is None:
+            return self._sequences(player)
+        decisions = self.form.decisions[player]
+        return reach_from_behaviour(decisions, self.average_behaviour(player))
+
+    def average_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the average strategy's action probabilities."""
+        decisions, labels = self.form.decisions[player], self.buckets[player]
+        if labels is None and self._reader is None:
+            return self._normalised(player)
+        reach = self._sequences(player)
+        if labels is not None:
+            reach = pool(decisions, labels, reach)
+        return behaviour_from_reach(decisions, reach)
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategy, exact, in the game's units."""
+        if self._consumes:
+            memory.trim()  # of a large game, what iterations worked with
+        shared = any(labels is not None for labels in self.buckets)
+        if self._reader is None and self._weighs_reach and not shared:
+            first, second = (np.asarray(self._player(p).average) for p in range(2))
+            return best_responses.nash_conv_of_averages(self.form, (first, second))
+        if isinstance(self._reader, PositionReader):
+            positions = [self._reader.positions(self._state, p) for p in range(2)]
+            return best_responses.nash_conv_of_averages(
+                self.form, (positions[0], positions[1])
+            )
+        behaviour = self.average_behaviour(0), self.average_behaviour(1)
+        reach = best_responses.reach_of(self.form, behaviour)
+        return best_responses.nash_conv(self.form, reach)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities, by logical sequence."""
+        if self._reader is not None:
+            return self._reader.current(self._state, player)
+        with precision(self.dtype):
+            rows = [
+                np.asarray(block).reshape(-1)
+                for level in self._player(player).strategy
+                for block in level
+            ]
+        positions = np.concatenate([np.ones(1), *rows]).astype(np.float64)
+        return positions[self.form.layouts[player].sequences]
+
+    def infoset_values(self, player: int) -> np.ndarray:
+        """float64 [I], mean counterfactual values under the iterates (see PlayerState).
+
+        They are in the game's units.
+
+        Raises:
+          ValueError: it was made without `values=True`.
+        """
+        values = None if self._reader is not None else self._player(player).values
+        if values is None:
+            raise ValueError(
+                "infoset values were not kept; ask make_solver for values=True"
+            )
+        by_position = np.ldexp(np.asarray(values, np.float64), self.exponent)
+        return by_position[self.form.layouts[player].infosets]
+
+    def _player(self, player: int) -> PlayerState:
+        mine: PlayerState = self._state.players[self._order[player]]
+        return mine
+
+    def _sequences(self, player: int) -> np.ndarray:
+        if self._reader is not None:
+            return self._reader.average(self._state, player)
+        by_position = np.asarray(self._player(player).average, np.float64)
+        return by_position[self.form.layouts[player].sequences]
+
+    def _normalised(self, player: int) -> np.ndarray:
+        """`average_behaviour` block by block, for it may be large."""
+        average = np.asarray(self._player(player).average)
+        behaviour = np.empty(average.shape)
+        behaviour[0], begin = 1, 1
+        for level in self.form.arrays[player].levels:
+            for shape, uniform in zip(level.shapes, level.uniform, strict=True):
+                end = begin + shape[0] * shape[1]
+                block = average[begin:end].reshape(shape)
+                played = behaviour[begin:end].reshape(shape)  # a view
+                begin = end
+                total = block.sum(axis=0, dtype=np.float64)
+                played[:] = uniform
+                np.divide(block, total, out=played, where=total > 0)
+        return behaviour[self.form.layouts[player].sequences]
+
+    def _compile(self, start: Callable[[], State]) -> float:
+        """Compiles the program for states like the first; the seconds that it took."""
+        started = time.perf_counter()
+        like, count = jax.eval_shape(start), np.zeros((), np.int32)
+        lowered = self._program.lower(self.problem, like, count, config=self.config)
+        lowered.compile()
+        memory.trim()
+        return time.perf_counter() - started
+
+    def _advance(self, iterations: int) -> float:
+        """Iterates; the seconds that it took."""
+        started = time.perf_counter()
+        count = np.asarray(iterations, np.int32)
+        with precision(self.dtype):
+            state = self._state
+            if self._consumes and self._lent:
+                state = jax.tree.map(jnp.copy, state)
+            # What a program consumes is gone: until its result has taken its place,
+            # nobody may interrupt.
+            with interrupts.Steps() as steps, steps.step():
+                self._state = self._program(
+                    self.problem, state, count, config=self.config
+                )
+                self._lent = False
+            jax.block_until_ready(self._state)
+        return time.perf_counter() - started

@@ -1,0 +1,215 @@
+"""Long solves survive: the solver's state in a file, and the way back."""
+
+import os
+import pathlib
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import numpy as np
+from absl import logging
+
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.checks import check_number, check_whole
+from spiel_cr.common.errors import DamagedFileError, UnsavedWarning
+from spiel_cr.policies.result import CurvePoint
+
+
+class Kept(Protocol):
+    """A solver as a checkpoint sees it."""
+
+    @property
+    def iterations(self) -> int:
+        """Iterations done so far."""
+
+    @property
+    def seconds(self) -> float:
+        """Time spent iterating so far."""
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that it needs to go on."""
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """Puts back what `arrays` gave; may take it out of the dict.
+
+        Args:
+          arrays: of a file.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: these are not of such a solver.
+        """
+
+
+class Keeper:
+    """Writes a solver's state from time to time and reads it back.
+
+    The state is all there is: a resumed solve gives the same bits as one that was never
+    interrupted.
+
+    Attributes:
+      curve: what was evaluated so far; kept in the file too. Append to it.
+    """
+
+    def __init__(
+        self,
+        path: atomic.Path,
+        identity: Mapping[str, Any],
+        solver: Kept,
+        every: float,
+    ) -> None:
+        """Prepares; nothing is read or written yet.
+
+        Args:
+          path: the checkpoint file.
+          identity: what a run must have in common with the file; JSON values.
+          solver: whose state to keep.
+          every: seconds between writes.
+
+        Raises:
+          ValueError: `every` is not positive.
+        """
+        check_number(every, "checkpoint_every", "(0, inf)")
+        self._path = pathlib.Path(path)
+        self._solver = solver
+        self._every = every
+        self._written = time.monotonic()
+        self._identity = dict(identity)
+        self.curve: list[CurvePoint] = []
+
+    def resume(self, most: int | None = None) -> bool:
+        """Puts the file's state into the solver; False where there is no file.
+
+        Args:
+          most: iterations that it may have; None: any number.
+
+        Raises:
+          DamagedFileError: the file was changed since it was written.
+          ValueError: it is of another game, algorithm or dtype, or has more iterations.
+        """
+        if not self._path.exists():
+            return False
+        try:
+            arrays, metadata = storage.load(self._path)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"checkpoint {error}") from error
+        for name, mine in self._identity.items():
+            if metadata.get(name) != mine:
+                theirs = metadata.get(name)
+                if name == "form":
+                    theirs, mine = (own or "compiled" for own in (theirs, mine))
+                raise ValueError(
+                    f"{os.fspath(self._path)} is a checkpoint with {name} "
+                    f"{theirs!r}, and this run has {mine!r}; give another "
+                    f"checkpoint path or the same arguments"
+                )
+        count, seconds, curve = self._progress(metadata)
+        try:
+            self._solver.restore(arrays, seconds=seconds)
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        if self._solver.iterations != count:
+            raise self._damaged(
+                f"iterations={count!r}, and {self._solver.iterations} in the state"
+            )
+        self.curve[:] = curve
+        if most is not None and count > most:
+            raise ValueError(
+                f"the checkpoint {os.fspath(self._path)} has {count} iterations "
+                f"already, more than iterations={most}; ask for at least as many, or "
+                f"give another path"
+            )
+        return True
+
+    def _progress(
+        self, metadata: Mapping[str, Any]
+    ) -> tuple[int, float, list[CurvePoint]]:
+        """Iterations, seconds and curve of a file.
+
+        Args:
+          metadata: of the file.
+
+        Raises:
+          DamagedFileError: they are not what a solve has.
+        """
+        if missing := {"iterations", "seconds", "curve"} - set(metadata):
+            raise self._damaged(f"it has no {min(missing)}")
+        try:
+            count = check_whole(metadata["iterations"], "iterations", 0)
+            seconds = check_number(metadata["seconds"], "seconds", "[0, inf)")
+        except ValueError as error:
+            raise self._damaged(str(error)) from error
+        rows = metadata["curve"]
+        if not isinstance(rows, list):
+            raise self._damaged(f"curve={rows!r}")
+        curve = []
+        for row in rows:
+            if not isinstance(row, list) or len(row) != len(CurvePoint._fields):
+                raise self._damaged(f"curve has the point {row!r}")
+            try:
+                check_whole(row[0], "iterations", 0)
+                for name, value in zip(CurvePoint._fields[1:], row[1:], strict=True):
+                    check_number(value, name, "(-inf, inf)")
+            except ValueError as error:
+                raise self._damaged(f"its curve has {error}") from error
+            curve.append(CurvePoint(*row))
+        return count, seconds, curve
+
+    def _damaged(self, why: str) -> DamagedFileError:
+        return DamagedFileError(
+            f"{os.fspath(self._path)} is a damaged checkpoint ({why}); delete it to "
+            f"start anew"
+        )
+
+    def tick(self) -> None:
+        """Writes if it is time to; warns where it cannot, for the work is not lost."""
+        if time.monotonic() - self._written < self._every:
+            return
+        try:
+            self.write()
+        except OSError as error:
+            logging.warning(
+                "no checkpoint at iteration %d: %s", self._solver.iterations, error
+            )
+            self._written = time.monotonic()
+
+    def write_end(self, *, whole: bool = True) -> None:
+        """Writes the last state; where it cannot, the results are there nevertheless.
+
+        Then it warns with an `UnsavedWarning`.
+
+        Args:
+          whole: False after an error within an iteration: the state is half of the next
+            one, so the file stays as it was.
+        """
+        if not whole:
+            logging.warning(
+                "iteration %d ended in its middle, so it is not written to the "
+                "checkpoint, which stays as it was written last",
+                self._solver.iterations,
+            )
+            return
+        try:
+            self.write()
+        except OSError as error:
+            warnings.warn(UnsavedWarning(error), stacklevel=2)
+
+    def write(self) -> None:
+        """Writes the solver's state now, atomically.
+
+        Raises:
+          OSError: it cannot be written; the old file is as it was.
+        """
+        storage.save(
+            self._path,
+            self._solver.arrays(),
+            {
+                **self._identity,
+                "iterations": self._solver.iterations,
+                "seconds": self._solver.seconds,
+                "curve": [list(point) for point in self.curve],
+                "versions": storage.versions(),
+            },
+        )
+        self._written = time.monotonic()

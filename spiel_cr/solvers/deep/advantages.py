@@ -1,0 +1,289 @@
+"""One player's regrets: a memory of advantages, and what is fitted to it.
+
+With accumulate="mean" the memory's weighted mean of all iterations is fitted (Brown et
+al. 2019), as in CFR, or linear CFR with weights linear in t. With "cumulative" only
+what is positive is kept, times t^alpha / (t^alpha + 1) (DCFR+, Xu et al. 2024). Let R
+be the sum and W the weight of the visits in it, discounted alike:
+
+- memory="exact": R and W are kept per infoset, and R / W is fitted. With predictive
+  what is fitted counts the newest visits twice, after the next discount (PDCFR+).
+- memory="reservoir": no regrets are kept but in the network. Of compiled games it holds
+  M = R / W, and W is kept per infoset. M is fitted to the mean of M^+, with the
+  discounted weight, and of the visits of the iteration, with theirs. Were M exact, it
+  would be that of memory="exact"; errors of fits are carried on. Of other games the
+  network holds M = R / t, which has outputs of one size. It is fitted to
+  ((t - 1) / t) d M^+ + advantage / t at the visits of the iteration, as Xu et al. 2025
+  bootstrap (their M is R): each iteration counts alike, whatever the reach of the
+  others. Nothing is asked for where nothing was visited: M stays there, and the next
+  visit counts 1 / t. With predictive another network is fitted to the newest
+  advantages.
+"""
+
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.solvers.deep.approximators import Approximator, Perceptron, Table
+from spiel_cr.solvers.deep.deep_config import DeepConfig
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.outputs import regret_matching
+from spiel_cr.solvers.deep.reservoirs import (
+    Reservoir,
+    Sums,
+    balanced,
+    joined,
+    per_infoset,
+)
+
+# Advantages, but for those of bad actions, are small beside the range of utilities, and
+# steps of Adam move outputs by about the learning rate. With this share of half of the
+# range as the unit of outputs, fits on Leduc poker miss strategies by a fifth as much.
+_UNIT = 1 / 16
+
+
+def make_approximator(
+    knowledge: Knowledge, player: int | None, config: DeepConfig, seed: int
+) -> Approximator:
+    """The network or table of a configuration.
+
+    Args:
+      knowledge: what rows stand for.
+      player: whose infosets it sees; None: joint information.
+      config: the algorithm.
+      seed: of first weights.
+    """
+    if config.network == "table":
+        assert isinstance(knowledge, CompiledKnowledge)
+        rows = len(knowledge.deciders)
+        if player is not None:
+            rows = knowledge.num_infosets[player]
+        return Table(rows, knowledge.num_actions)
+    return Perceptron(
+        *(knowledge, player),
+        hidden=config.hidden,
+        layers=config.layers,
+        scale=knowledge.scale * (1 if player is None else _UNIT),
+        seed=seed,
+    )
+
+
+class Advantages:
+    """What one player has learned to regret.
+
+    Attributes:
+      approximator: of advantages.
+      newest: of the advantages of the last iteration; None where it is not needed.
+      fitted: whether there was a fit; before, the player plays uniformly.
+      loss: of the last fit.
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
+    ) -> None:
+        """Knows nothing.
+
+        Args:
+          knowledge: what rows stand for.
+          player: whose.
+          config: the algorithm.
+          seed: of first weights.
+        """
+        self._knowledge, self._player, self._config = knowledge, player, config
+        self._seed = seed
+        self.approximator = make_approximator(knowledge, player, config, seed)
+        self.newest: Approximator | None = None
+        if config.predictive and config.memory == "reservoir":
+            self.newest = make_approximator(knowledge, player, config, seed + 1)
+        self.memory: Reservoir | Sums | None = None
+        if config.memory == "exact":
+            assert isinstance(knowledge, CompiledKnowledge)
+            self.memory = Sums(knowledge.legal[player])
+        elif config.accumulate == "mean":
+            self.memory = Reservoir(config.capacity)
+        # Of the visits in what the network says, by infoset: before the last iteration,
+        # and of it.
+        self._weights: np.ndarray | None = None
+        if self.memory is None and isinstance(knowledge, CompiledKnowledge):
+            self._weights = np.zeros((2, len(knowledge.legal[player])))
+        self.fitted, self.loss = False, math.nan
+        self._iteration = 0
+
+    def strategy(self, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what the player plays.
+
+        Args:
+          seen: what it sees at m decisions.
+        """
+        if not self.fitted:
+            return seen.legal / seen.legal.sum(axis=1)[:, None]
+        found = self.approximator.outputs(seen.rows)
+        if self.newest is not None:
+            share = self._newest_share(seen.rows)[:, None]
+            coming = np.maximum(found, 0) * (1 - share)
+            coming += self.newest.outputs(seen.rows) * share
+            found = np.where(share > 0, coming, found)
+        return regret_matching(found, seen.legal, self._config.fallback)
+
+    def learn(
+        self, chunks: Iterable[Targets], iteration: int, random: np.random.Generator
+    ) -> None:
+        """Takes in the visits of an iteration, and fits the network.
+
+        Strategies stay what they are until the last chunk has come. A reservoir takes
+        in a chunk at a time; else all are held.
+
+        Args:
+          chunks: of visits, one at least, with advantages as targets.
+          iteration: from 1.
+          random: advanced.
+        """
+        config = self._config
+        share = 1.0
+        if config.accumulate == "mean":
+            share = float(iteration) ** config.linear
+        weighed = (own._replace(weight=own.weight * share) for own in chunks)
+        if isinstance(self.memory, Reservoir):
+            for visits in weighed:
+                self.memory.add(visits, random)
+            targets = self._means(self.memory.targets())
+        else:
+            visits = joined(weighed)
+            if self.memory is not None:
+                targets = self._exact(self.memory, visits, iteration)
+            else:
+                targets = self._bootstrapped(visits, iteration, random)
+        self._iteration = iteration
+        if config.restart:
+            self.approximator.restart(self._seed + 2 * iteration)
+        plan = Plan(config.steps, config.batch, config.learning_rate)
+        targets = self._balanced(targets)
+        self.loss = self.approximator.fit(targets, plan, random)
+        self.fitted = True
+
+    def _exact(self, memory: Sums, visits: Targets, iteration: int) -> Targets:
+        """The means per infoset, after the visits of an iteration."""
+        if self._config.accumulate == "cumulative":
+            memory.discount(self._discount(iteration))
+        memory.add(visits)
+        targets = memory.targets()
+        if self._config.predictive:
+            coming, legal = Sums(memory.legal), memory.legal
+            coming.add(visits)
+            after = self._discount(iteration + 1)
+            coming.total += np.where(legal, np.maximum(memory.total, 0), 0) * after
+            coming.weight += memory.weight * after
+            targets = coming.targets()
+        return targets
+
+    def _bootstrapped(
+        self, visits: Targets, iteration: int, random: np.random.Generator
+    ) -> Targets:
+        """The visits of an iteration, with what was learned before in the targets."""
+        config = self._config
+        plan = Plan(config.steps, config.batch, config.learning_rate)
+        visits = self._means(visits)
+        if self.newest is not None:
+            self.newest.fit(self._balanced(visits), plan, random)
+        before = np.zeros(visits.target.shape)
+        if self.fitted:
+            before = self.approximator.outputs(visits.rows)
+        if self._weights is None:
+            kept = np.maximum(before, 0) * (iteration - 1) * self._discount(iteration)
+            return self._single(visits, (kept + visits.target) / iteration)
+        newest = visits.weight
+        total = newest + self._weights.sum(axis=0) * self._discount(iteration)
+        share = (newest / np.where(total > 0, total, 1))[:, None]
+        # Without a visit, what is not positive says which action is the best.
+        before = np.where(share > 0, np.maximum(before, 0), before)
+        target = before * (1 - share) + np.where(share > 0, visits.target, 0) * share
+        self._weights = np.stack([total - newest, newest])
+        return self._single(visits._replace(weight=total), target)
+
+    @staticmethod
+    def _single(visits: Targets, target: np.ndarray) -> Targets:
+        """Visits with other targets, in single precision."""
+        return visits._replace(target=target.astype(np.float32))
+
+    def _newest_share(self, rows: np.ndarray) -> np.ndarray:
+        """float64 [m], of the newest advantages in the prediction of the next regrets.
+
+        Args:
+          rows: m of the player's.
+        """
+        after = self._discount(self._iteration + 1)
+        if self._weights is None:
+            return np.full(len(rows), 1 / (1 + self._iteration * after))
+        kept, newest = self._weights[:, rows]
+        total = newest + (kept + newest) * after
+        share: np.ndarray = newest / np.where(total > 0, total, 1)
+        return share
+
+    def _means(self, visits: Targets) -> Targets:
+        """Per infoset, where the game is compiled."""
+        if isinstance(self._knowledge, CompiledKnowledge):
+            return per_infoset(visits, self._knowledge.legal[self._player])
+        return visits
+
+    def _balanced(self, targets: Targets) -> Targets:
+        """Weights of the loss."""
+        if not isinstance(self._knowledge, CompiledKnowledge):
+            return targets
+        return balanced(targets, self._config.balance)
+
+    def _discount(self, iteration: int) -> float:
+        """What keeps of the regrets before an iteration: t' = t - 1, DCFR+."""
+        past, alpha = iteration - 1, self._config.alpha
+        if alpha == math.inf:
+            return 1.0
+        grown = float(past) ** alpha
+        return grown / (grown + 1)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`."""
+        found = {f"net{k}": leaf for k, leaf in enumerate(self.approximator.leaves())}
+        if self.newest is not None:
+            for k, leaf in enumerate(self.newest.leaves()):
+                found[f"new{k}"] = leaf
+        if self.memory is not None:
+            found |= {f"memory_{k}": own for k, own in self.memory.arrays().items()}
+        if self._weights is not None:
+            found["weights"] = self._weights
+        return {**found, "iteration": np.array(self._iteration)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Puts back what `arrays` gave.
+
+        Raises:
+          ValueError: it is of other settings.
+        """
+        self._iteration = int(arrays["iteration"])
+        self.fitted = self._iteration > 0
+        self.approximator.restore(numbered(arrays, "net"))
+        if self.newest is not None:
+            self.newest.restore(numbered(arrays, "new"))
+        if self.memory is not None:
+            self.memory.restore(within(arrays, "memory_"))
+        if self._weights is not None:
+            weights = arrays["weights"]
+            if weights.shape != self._weights.shape:
+                raise ValueError("its weights are of another game")
+            self._weights = weights.copy()
+
+
+def numbered(arrays: dict[str, np.ndarray], name: str) -> list[np.ndarray]:
+    """The arrays name0, name1, ... of a dict, in order."""
+    found: list[np.ndarray] = []
+    while f"{name}{len(found)}" in arrays:
+        found.append(arrays[f"{name}{len(found)}"])
+    return found
+
+
+def within(arrays: dict[str, np.ndarray], prefix: str) -> dict[str, np.ndarray]:
+    """The arrays whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): own
+        for name, own in arrays.items()
+        if name.startswith(prefix)
+    }

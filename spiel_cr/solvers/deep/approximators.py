@@ -1,0 +1,176 @@
+"""What is learned: a number for each action from what is known, by network or table."""
+
+from typing import Protocol
+
+import numpy as np
+
+from spiel_cr.common import fits, networks
+from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.solvers.deep.infosets import Knowledge
+from spiel_cr.solvers.deep.outputs import Shape
+
+
+class Approximator(Protocol):
+    """A function from rows (see `infosets.Knowledge`) to a number for each action."""
+
+    def outputs(self, rows: np.ndarray) -> np.ndarray:
+        """float64 [m, A], in the targets' units."""
+
+    def fit(
+        self,
+        targets: Targets,
+        plan: Plan,
+        random: np.random.Generator,
+        *,
+        ordered: bool = False,
+    ) -> float:
+        """Fits it to targets; returns the loss.
+
+        Args:
+          targets: what it shall say.
+          plan: steps and loss.
+          random: advanced.
+          ordered: see `fits.fit`.
+        """
+
+    def restart(self, seed: int) -> None:
+        """Forgets what it has learned."""
+
+    def leaves(self) -> list[np.ndarray]:
+        """All that it has learned: float32 arrays; of a table one float64 array."""
+
+    def restore(self, leaves: list[np.ndarray]) -> None:
+        """Puts back what `leaves` gave.
+
+        Raises:
+          ValueError: it is not of such an approximator.
+        """
+
+
+class Perceptron:
+    """A network as an `Approximator`.
+
+    Attributes:
+      shape: of the network.
+    """
+
+    def __init__(
+        self,
+        knowledge: Knowledge,
+        player: int | None,
+        *,
+        hidden: int,
+        layers: int,
+        scale: float,
+        seed: int,
+    ) -> None:
+        """Makes a network.
+
+        Args:
+          knowledge: what its rows stand for.
+          player: whose infosets it sees; None: joint information.
+          hidden: units of each hidden layer.
+          layers: hidden layers.
+          scale: what its outputs are multiplied with.
+          seed: of its first weights.
+        """
+        self._knowledge, self._player, self._scale = knowledge, player, scale
+        wide = knowledge.num_features * (2 if player is None else 1)
+        self.shape = Shape(wide, knowledge.num_actions, hidden, layers)
+        self._parameters = networks.make(self.shape.widths, seed)
+
+    def outputs(self, rows: np.ndarray) -> np.ndarray:
+        """See `Approximator`."""
+        found = self._knowledge.outputs(self._parameters, rows, self._player)
+        return found.astype(np.float64) * self._scale
+
+    def fit(
+        self,
+        targets: Targets,
+        plan: Plan,
+        random: np.random.Generator,
+        *,
+        ordered: bool = False,
+    ) -> float:
+        """See `Approximator`."""
+        self._parameters, loss = fits.fit(
+            self._parameters,
+            self._knowledge.table(self._player),
+            targets,
+            plan,
+            random,
+            scale=self._scale,
+            ordered=ordered,
+        )
+        return loss
+
+    def restart(self, seed: int) -> None:
+        """See `Approximator`."""
+        self._parameters = networks.make(self.shape.widths, seed)
+
+    def leaves(self) -> list[np.ndarray]:
+        """See `Approximator`."""
+        return networks.leaves(self._parameters)
+
+    def restore(self, leaves: list[np.ndarray]) -> None:
+        """See `Approximator`."""
+        networks.check_arrays(self.shape.widths, leaves)
+        self._parameters = networks.assembled(leaves)
+
+
+class Table:
+    """Numbers of a compiled game's infosets or joint information as an `Approximator`.
+
+    Its fit is what minimises the squared loss: the weighted mean target. What no target
+    speaks of stays as it is.
+
+    Attributes:
+      values: float64 [rows, A].
+    """
+
+    def __init__(self, rows: int, actions: int) -> None:
+        """Is zero everywhere.
+
+        Args:
+          rows: infosets, or joint information.
+          actions: A.
+        """
+        self.values = np.zeros((rows, actions))
+
+    def outputs(self, rows: np.ndarray) -> np.ndarray:
+        """See `Approximator`."""
+        found: np.ndarray = self.values[rows]
+        return found
+
+    def fit(
+        self,
+        targets: Targets,
+        plan: Plan,
+        random: np.random.Generator,
+        *,
+        ordered: bool = False,
+    ) -> float:
+        """See `Approximator`; there is no loss to tell."""
+        count = len(self.values)
+        for action in range(self.values.shape[1]):
+            weight = np.where(targets.legal[:, action], targets.weight, 0)
+            target = np.where(weight > 0, targets.target[:, action], 0)
+            total = np.bincount(targets.rows, weight * target, count)
+            over = np.bincount(targets.rows, weight, count)
+            known = over > 0
+            self.values[known, action] = total[known] / over[known]
+        return 0.0
+
+    def restart(self, seed: int) -> None:
+        """See `Approximator`."""
+        self.values = np.zeros_like(self.values)
+
+    def leaves(self) -> list[np.ndarray]:
+        """See `Approximator`."""
+        return [self.values.copy()]
+
+    def restore(self, leaves: list[np.ndarray]) -> None:
+        """See `Approximator`."""
+        if len(leaves) != 1 or leaves[0].shape != self.values.shape:
+            raise ValueError("the table is of another game")
+        self.values = leaves[0].astype(np.float64)

@@ -1,0 +1,371 @@
+"""Deep CFR and its successors: the loop around traversals, memories and fits."""
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import networks
+from spiel_cr.common.checks import check_choice
+from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
+from spiel_cr.solvers.deep.advantages import (
+    Advantages,
+    make_approximator,
+    numbered,
+    within,
+)
+from spiel_cr.solvers.deep.approximators import Perceptron
+from spiel_cr.solvers.deep.averages import (
+    Average,
+    BankAverage,
+    ExactAverage,
+    NetworkAverage,
+    RunningReach,
+)
+from spiel_cr.solvers.deep.critic import Critic
+from spiel_cr.solvers.deep.deep_config import DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_training import Training
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.outputs import Shape, softmax
+from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, bank_behaviour
+from spiel_cr.solvers.deep.traversal import Sampling, Task, in_chunks
+
+# What random numbers are for: with the seed and the iteration it makes a generator.
+_SAMPLES, _FITS, _BANK, _CRITIC = range(4)
+
+
+class DeepSolver(Training):
+    """Deep CFR or a successor of it on one game; holds the state between calls.
+
+    Every random number comes from the seed, the iteration, the player and what it is
+    for: the same seed gives the same bits on one machine, resumed or not.
+
+    Attributes:
+      source: of histories.
+      knowledge: of what is known at its positions.
+      config: the algorithm.
+      seed: of everything random.
+      iterations: done so far.
+      episodes: trajectories so far, of both players; 0 without sampling.
+      nodes: decisions and ends that these have visited (chance is not counted).
+      seconds: spent on that; what averages take in the end is not counted.
+      seconds_of: of these, by what was done: "traversal", "fit", "critic", "average";
+        "traversal" has all of those before a checkpoint.
+    """
+
+    def __init__(
+        self,
+        game: CompiledGame | Simulator,
+        config: DeepConfig | str,
+        *,
+        seed: int = 0,
+        knowledge: Knowledge | None = None,
+    ) -> None:
+        """Makes networks and empty memories.
+
+        Args:
+          game: compiled; or a source of histories of any game, which the caller closes.
+          config: the algorithm, or a string for `parse_deep`.
+          seed: of everything random.
+          knowledge: of the source's positions; only where `game` is a source.
+
+        Raises:
+          ValueError: a bad setting or seed; settings that need a compiled game; or the
+            game does not provide the tensors that networks read.
+          ImportError: optax is missing, and networks are asked for.
+        """
+        self.config = config = parse_deep(config)
+        super().__init__(game, config, seed, knowledge)
+        knowledge = self.knowledge
+        self.nodes = 0
+        self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
+        kinds = config.averages
+        self._advantages = [
+            Advantages(knowledge, p, config, self._number(p)) for p in range(2)
+        ]
+        self._critic: Critic | None = None
+        if config.values != "sampled":
+            values = make_approximator(knowledge, None, config, self._number(2))
+            self._critic = Critic(knowledge, values, config.critic_capacity)
+        self._strategies = [
+            SampledStrategies(knowledge, p, config, self._number(3 + p))
+            for p in range(2 if "network" in kinds else 0)
+        ]
+        self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
+        self._reaches: list[RunningReach] = []
+        if "exact" in kinds and isinstance(knowledge, CompiledKnowledge):
+            self._reaches = [RunningReach(knowledge.tree, p) for p in range(2)]
+
+    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what a player plays now.
+
+        Args:
+          player: 0 or 1.
+          seen: what it sees at m decisions.
+        """
+        return self._advantages[player].strategy(seen)
+
+    def _iterate(self) -> None:
+        """Both players in turn, then the critic."""
+        iteration = self.iterations + 1
+        for player in range(2):
+            self._average(player, iteration)
+            begin, before = time.perf_counter(), self.seconds_of["traversal"]
+            chunks = self._chunks(player, iteration)
+            random = self._random(iteration, player, _FITS)
+            self._advantages[player].learn(chunks, iteration, random)
+            spent = time.perf_counter() - begin
+            self.seconds_of["fit"] += spent - self.seconds_of["traversal"] + before
+        if self._critic is not None:
+            begin = time.perf_counter()
+            config = self.config
+            plan = Plan(config.critic_steps, config.critic_batch, config.critic_rate)
+            random = self._random(iteration, 0, _CRITIC)
+            self._critic.fit(self.strategy, plan, random)
+            self.seconds_of["critic"] += time.perf_counter() - begin
+        self.iterations = iteration
+
+    def _chunks(self, player: int, iteration: int) -> Iterator[Targets]:
+        """The visits of an iteration, a chunk after the other, with their seconds."""
+        begin = time.perf_counter()
+        for visits in self._traverse(player, iteration):
+            self.seconds_of["traversal"] += time.perf_counter() - begin
+            yield visits
+            begin = time.perf_counter()
+        self.seconds_of["traversal"] += time.perf_counter() - begin
+
+    def _traverse(self, player: int, iteration: int) -> Iterator[Targets]:
+        """The visits of an iteration; strategies and moves are taken in."""
+        config, knowledge = self.config, self.knowledge
+        random = self._random(iteration, player, _SAMPLES)
+        sampling = Sampling(
+            external=config.sampling == "external",
+            epsilon=config.epsilon,
+            corrected=config.values != "critic",
+            importance=config.importance,
+            stratified=config.draws == "stratified",
+        )
+        self.episodes += config.traversals
+        task = Task(
+            self.source, knowledge, self.strategy, sampling, player, self._critic
+        )
+        for found in in_chunks(task, config.traversals, random):
+            self.nodes += found.positions
+            if self._strategies:
+                weight = self._weight(iteration)
+                self._strategies[1 - player].add(found.strategies, weight, random)
+            if self._critic is not None and found.moves is not None:
+                self._critic.replay.add(found.moves)
+            yield found.advantages
+
+    def _average(self, player: int, iteration: int) -> None:
+        """Averages take in what a player plays before it learns."""
+        begin = time.perf_counter()
+        weight = self._weight(iteration)
+        if self._reaches:
+            self._reaches[player].add(self.current_behaviour(player), weight)
+        if self._banks:
+            own = self._advantages[player]
+            leaves = own.approximator.leaves()
+            if not own.fitted:
+                leaves = [np.zeros_like(leaf) for leaf in leaves]
+            random = self._random(iteration, player, _BANK)
+            self._banks[player].add(leaves, weight, random)
+        self.seconds_of["average"] += time.perf_counter() - begin
+
+    def _weight(self, iteration: int) -> float:
+        """Of an iteration's strategies in the average."""
+        return float(iteration) ** self.config.gamma
+
+    def _random(self, iteration: int, player: int, purpose: int) -> np.random.Generator:
+        return np.random.default_rng([self.seed, iteration, player, purpose])
+
+    def _number(self, which: int) -> int:
+        """A seed of its own for each network."""
+        sequence = np.random.SeedSequence([self.seed, which])
+        return int(sequence.generate_state(1)[0] >> 1)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], what a player plays now, by logical sequence.
+
+        Args:
+          player: 0 or 1.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        knowledge = self._compiled()
+        rows, legal = np.arange(len(knowledge.legal[player])), knowledge.legal[player]
+        strategy = self.strategy(player, Seen(rows, legal))
+        return knowledge.behaviour(player, strategy)
+
+    def average(self, kind: str | None = None) -> Average:
+        """Both players' average strategies, as arrays.
+
+        Args:
+          kind: one of the configuration's averages; None: its first.
+
+        Raises:
+          ValueError: the configuration does not keep such an average, or there was no
+            iteration yet.
+        """
+        kinds = self.config.averages
+        kind = check_choice(kinds[0] if kind is None else kind, "kind", kinds)
+        if not self.iterations:
+            raise ValueError("iterations=0: there is no average yet; call run first")
+        config = self.config
+        if kind == "exact":
+            return ExactAverage(
+                (self._reaches[0].behaviour(), self._reaches[1].behaviour())
+            )
+        if kind == "bank":
+            own = self._advantages[0].approximator
+            return BankAverage(
+                own.shape if isinstance(own, Perceptron) else None,
+                *(config.features, config.fallback),
+                (self._banks[0].stacked(), self._banks[1].stacked()),
+                (np.array(self._banks[0].weights), np.array(self._banks[1].weights)),
+            )
+        fitted = [one.fit() for one in self._strategies]
+        shape = Shape(
+            *(self.knowledge.num_features, self.knowledge.num_actions),
+            *(config.hidden, config.layers),
+        )
+        leaves = [None if one is None else one.leaves() for one in fitted]
+        return NetworkAverage(shape, config.features, (leaves[0], leaves[1]))
+
+    def average_behaviour(self, player: int, kind: str | None = None) -> np.ndarray:
+        """float64 [S], a player's average strategy by logical sequence.
+
+        Args:
+          player: 0 or 1.
+          kind: as of `average`.
+
+        Raises:
+          ValueError: as `average`, or the game is not compiled.
+        """
+        return self.average_behaviours(kind)[player]
+
+    def average_behaviours(
+        self, kind: str | None = None
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Both players' average strategies, float64 [S] each, by logical sequence.
+
+        Args:
+          kind: as of `average`.
+
+        Raises:
+          ValueError: as `average`, or the game is not compiled.
+        """
+        knowledge = self._compiled()
+        average = self.average(kind)
+        if isinstance(average, ExactAverage):
+            return average.behaviour
+        if isinstance(average, BankAverage):
+            first, second = (
+                bank_behaviour(
+                    knowledge, p, self.config, average.leaves[p], average.weights[p]
+                )
+                for p in range(2)
+            )
+            return first, second
+        first, second = (
+            self._network_behaviour(knowledge, average, p) for p in range(2)
+        )
+        return first, second
+
+    @staticmethod
+    def _network_behaviour(
+        knowledge: CompiledKnowledge, average: NetworkAverage, player: int
+    ) -> np.ndarray:
+        leaves = average.leaves[player]
+        if leaves is None:
+            return uniform_behaviour(knowledge.tree.infosets[player].decisions)
+        parameters = networks.assembled(leaves)
+        found = networks.evaluate(parameters, knowledge.table(player))
+        strategy = softmax(found, knowledge.legal[player])
+        return knowledge.behaviour(player, strategy)
+
+    def nash_conv(self, kind: str | None = None) -> float:
+        """NashConv of an average, exact, in the game's units.
+
+        Args:
+          kind: as of `average`.
+
+        Raises:
+          ValueError: as `average_behaviour`.
+        """
+        return self._nash_conv(self.average_behaviours(kind))
+
+    def policy(self, kind: str | None = None) -> openspiel_policy.Policy:
+        """An average as an OpenSpiel policy.
+
+        Args:
+          kind: as of `average`.
+
+        Raises:
+          ValueError: as `average_behaviour`.
+        """
+        return tabular_policy(self._compiled().tree, self.average_behaviours(kind))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All that the solver needs to go on, for `restore`."""
+        counts = [self.iterations, self.episodes, self.nodes]
+        found: dict[str, np.ndarray] = {"counts": np.array(counts, np.int64)}
+        for name, part in self._parts():
+            found |= {f"{name}.{key}": own for key, own in part.arrays().items()}
+        for player, reach in enumerate(self._reaches):
+            found[f"reach{player}"] = reach.total
+        if self._critic is not None:
+            for k, leaf in enumerate(self._critic.values.leaves()):
+                found[f"critic.net{k}"] = leaf
+        return found
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float = 0.0) -> None:
+        """Puts back what `arrays` gave; the solver then goes on to the same bits.
+
+        Args:
+          arrays: of a solver of the same game, configuration and seed.
+          seconds: time that was spent iterating before.
+
+        Raises:
+          ValueError: these are not of such a solver.
+        """
+        try:
+            self._restore(arrays)
+        except (KeyError, IndexError, TypeError) as error:
+            raise ValueError(f"its arrays are not of such a solver: {error}") from error
+        self.seconds_of = {**dict.fromkeys(self.seconds_of, 0.0), "traversal": seconds}
+
+    def _restore(self, arrays: dict[str, np.ndarray]) -> None:
+        counts = arrays["counts"]
+        if counts.shape != (3,) or (counts < 0).any():
+            raise ValueError(f"its counts are {counts.tolist()}")
+        for name, part in self._parts():
+            part.restore(within(arrays, f"{name}."))
+        for player, reach in enumerate(self._reaches):
+            total = arrays[f"reach{player}"]
+            if total.shape != reach.total.shape:
+                raise ValueError("its averages are of another game")
+            reach.total = total.copy()
+        if self._critic is not None:
+            self._critic.values.restore(numbered(arrays, "critic.net"))
+        self.iterations, self.episodes, self.nodes = map(int, counts)
+
+    def _parts(self) -> list[tuple[str, Any]]:
+        """What has `arrays` and `restore`, by name."""
+        parts: list[tuple[str, Any]] = []
+        for player, own in enumerate(self._advantages):
+            parts.append((f"advantages{player}", own))
+        for player, kept in enumerate(self._strategies):
+            parts.append((f"strategies{player}", kept.memory))
+        for player, bank in enumerate(self._banks):
+            parts.append((f"bank{player}", bank))
+        if self._critic is not None:
+            parts.append(("replay", self._critic.replay))
+        return parts

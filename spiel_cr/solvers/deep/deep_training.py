@@ -1,0 +1,105 @@
+"""What solvers that train networks have in common, deep CFR and self-play alike."""
+
+import abc
+from typing import Any
+
+from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.games.stepping.tree_source import TreeSource
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, compiled_only
+
+
+class Training(abc.ABC):
+    """A solver that samples matches of one game and learns from them.
+
+    Attributes:
+      source: of histories.
+      knowledge: of what is known at its positions.
+      seed: of everything random.
+      iterations: done so far.
+      episodes: matches so far.
+      seconds_of: time spent iterating, by what was done.
+    """
+
+    def __init__(
+        self,
+        game: CompiledGame | Simulator,
+        config: Any,
+        seed: int,
+        knowledge: Knowledge | None,
+    ) -> None:
+        """Has done nothing yet.
+
+        Args:
+          game: compiled; or a source of histories of any game.
+          config: a `DeepConfig` or a `SelfPlayConfig`.
+          seed: of everything random.
+          knowledge: of the source's positions; only where `game` is a source.
+
+        Raises:
+          ValueError: a bad seed; a source, and settings that need a compiled game, or
+            no knowledge.
+        """
+        self.seed = check_seed(seed)
+        self.source, self.knowledge = _sampled_from(game, config, knowledge)
+        self.iterations = self.episodes = 0
+        self.seconds_of: dict[str, float] = {}
+
+    @property
+    def seconds(self) -> float:
+        """Time spent iterating so far."""
+        return sum(self.seconds_of.values())
+
+    def run(self, iterations: int) -> None:
+        """Does some more iterations.
+
+        Args:
+          iterations: how many, at least 1.
+
+        Raises:
+          ValueError: it is not a whole number.
+        """
+        for _ in range(check_iterations(iterations)):
+            self._iterate()
+
+    @abc.abstractmethod
+    def _iterate(self) -> None:
+        """One iteration."""
+
+    def _compiled(self) -> CompiledKnowledge:
+        """What is known of a compiled game.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        return compiled_only(self.knowledge, self.source.game)
+
+    def _nash_conv(self, behaviours: Any) -> float:
+        """NashConv of two strategies by logical sequence, in the game's units."""
+        low, high = value_bounds(self._compiled().tree.form, behaviours)
+        return high - low
+
+
+def _sampled_from(
+    game: CompiledGame | Simulator, config: Any, knowledge: Knowledge | None
+) -> tuple[Simulator, Knowledge]:
+    """Histories that a solver samples, and what is known at their positions.
+
+    The arguments are those of `Training`.
+    """
+    if isinstance(game, CompiledGame):
+        source = TreeSource(game, stratified=config.draws == "stratified")
+        return source, CompiledKnowledge(game, config.features)
+    if config.needs_compiled:
+        raise ValueError(
+            f"algorithm={config.name!r}: {config.needs_compiled} needs the compiled "
+            f"game; choose another setting, or compile the game"
+        )
+    if knowledge is None:
+        raise ValueError(
+            f"knowledge=None: a source of {game.game} says nothing of features; give "
+            f"what is known at its positions"
+        )
+    return game, knowledge

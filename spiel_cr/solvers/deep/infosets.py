@@ -1,0 +1,257 @@
+"""What networks are asked about: rows that stand for infosets and joint information.
+
+Of a compiled game a row is a number (of an infoset, or of a decision with all that both
+players know), networks are asked about all of them once per fit, and a sampler looks up
+the answers. Of other games rows are features, and a network is asked about the
+positions that a batch meets, see `Knowledge`.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common import networks
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.networks import Parameters
+from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.tree.replay import states_along
+from spiel_cr.games.tree.tree import CompiledGame
+
+# Networks per player whose answers are kept.
+_KEPT = 2
+
+
+class Seen(NamedTuple):
+    """What the acting players know at m decisions of one player.
+
+    Attributes:
+      rows: compiled: int64 [m], infosets; else float32 [m, F], features.
+      legal: bool [m, A], by OpenSpiel's actions.
+    """
+
+    rows: np.ndarray
+    legal: np.ndarray
+
+
+class Knowledge(Protocol):
+    """What is known at a source's positions, and how networks are asked about it.
+
+    `rows` are opaque: arrays that can be indexed along their first axis. A critic sees
+    the *joint* information: what both players know together.
+    """
+
+    @property
+    def num_actions(self) -> int:
+        """A, of the whole game: OpenSpiel's `num_distinct_actions`."""
+
+    @property
+    def num_features(self) -> int:
+        """F, what a network sees of an infoset. Joint information has 2 F."""
+
+    @property
+    def num_infosets(self) -> tuple[int, int] | None:
+        """Of the players of a compiled game; None: they are not known."""
+
+    @property
+    def scale(self) -> float:
+        """Half of the range of utilities, or 1: networks give utilities over this."""
+
+    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+        """What a player knows where it decides.
+
+        Args:
+          positions: of the source.
+          places: int64 [m], indices of decisions of the player.
+          player: whose.
+        """
+
+    def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        """Rows [m, ...] of what both players know.
+
+        Args:
+          positions: of the source.
+          places: int64 [m], indices of decisions.
+        """
+
+    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+        """Rows [m, ...] of what the player who decides knows there.
+
+        Args:
+          joint: rows from `joint`.
+          player: who decides in all of them.
+        """
+
+    def outputs(
+        self, parameters: Parameters, rows: np.ndarray, player: int | None
+    ) -> np.ndarray:
+        """A network's numbers, float32 [m, A].
+
+        Args:
+          parameters: its parameters; answers may be kept as long as they are the same
+            object.
+          rows: of a player's infosets, or joint information.
+          player: whose infosets; None: joint information.
+        """
+
+    def table(self, player: int | None) -> jax.Array | None:
+        """What rows stand for: float32 [I, F], or [J, 2 F] for None; None:
+        rows are features themselves."""
+
+
+class CompiledKnowledge:
+    """`Knowledge` of a compiled game.
+
+    Attributes:
+      tree: the game.
+      num_actions, num_features, num_infosets, scale: see `Knowledge`.
+      legal: for each player bool [I, A], by OpenSpiel's actions.
+      sequence: for each player int64 [I, A], the logical sequence of each action; 0
+        where it is not legal.
+      deciders: int8 [J], who decides at each row of joint information.
+    """
+
+    def __init__(self, tree: CompiledGame, features: str = "information_state") -> None:
+        """Numbers joint information; features are asked for when they are first needed.
+
+        Args:
+          tree: the compiled game.
+          features: "information_state" or "observation".
+        """
+        self.tree, self._features = tree, features
+        game = tree.game
+        self.num_actions: int = game.num_distinct_actions()
+        self.num_infosets = (len(tree.infosets[0]), len(tree.infosets[1]))
+        self.scale = scale_of(game)
+        histories = tree.histories
+        self._decisions = np.flatnonzero(histories.player >= 0)
+        self._number = np.full(len(histories), -1, np.int64)
+        self._number[self._decisions] = np.arange(len(self._decisions))
+        self.deciders = histories.player[self._decisions]
+        self._infoset = histories.infoset[self._decisions].astype(np.int64)
+        self.legal, self.sequence = [], []
+        for own in tree.infosets:
+            place = np.zeros((len(own), self.num_actions), np.int64)
+            owner = own.decisions.owner[1:]
+            place[owner, own.actions] = 1 + np.arange(len(owner))
+            self.sequence.append(place)
+            self.legal.append(place > 0)
+        self._tables: dict[int | None, jax.Array] = {}
+        # Of each player the answers of the networks that were asked last, the newest
+        # one at the end: of advantages, and of predictions.
+        self._kept: dict[int | None, list[tuple[Any, np.ndarray]]] = {}
+
+    @property
+    def num_features(self) -> int:
+        """See `Knowledge`.
+
+        Raises:
+          ValueError: the game does not provide these tensors.
+        """
+        return feature_count(self.tree.game, self._features)
+
+    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+        """See `Knowledge`."""
+        rows = self.tree.histories.infoset[positions.states[places]].astype(np.int64)
+        return Seen(rows, self.legal[player][rows])
+
+    def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        """See `Knowledge`."""
+        return self._number[positions.states[places]]
+
+    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+        """See `Knowledge`."""
+        return self._infoset[joint]
+
+    def outputs(
+        self, parameters: Parameters, rows: np.ndarray, player: int | None
+    ) -> np.ndarray:
+        """See `Knowledge`; all rows are asked about at once, and kept."""
+        kept = self._kept.setdefault(player, [])
+        places = [k for k, one in enumerate(kept) if one[0] is parameters]
+        if places:
+            answers = kept.pop(places[0])[1]
+        else:
+            answers = networks.evaluate(parameters, self.table(player))
+        kept.append((parameters, answers))
+        del kept[:-_KEPT]
+        found: np.ndarray = answers[rows]
+        return found
+
+    def table(self, player: int | None) -> jax.Array:
+        """See `Knowledge`."""
+        if player not in self._tables:
+            if player is None:
+                found = self._both()
+            else:
+                own = self.tree.infosets[player]
+                found = self._tensors(own.history, (player,))
+            with precision(np.dtype(np.float32)):
+                self._tables[player] = jnp.asarray(found)
+        return self._tables[player]
+
+    def behaviour(self, player: int, strategy: np.ndarray) -> np.ndarray:
+        """float64 [S], by logical sequence, from a strategy float64 [I, A]."""
+        count = self.tree.infosets[player].decisions.num_sequences
+        behaviour = np.ones(count)
+        legal = self.legal[player]
+        behaviour[self.sequence[player][legal]] = strategy[legal]
+        return behaviour
+
+    def _both(self) -> np.ndarray:
+        return self._tensors(self._decisions, (0, 1))
+
+    def _tensors(self, histories: np.ndarray, players: tuple[int, ...]) -> np.ndarray:
+        """float32 [n, F · players], of each history."""
+        found = np.zeros((len(histories), self.num_features * len(players)), np.float32)
+        paths = self.tree.histories.paths_to(histories)
+        for i, state in states_along(self.tree.game, paths):
+            for k, player in enumerate(players):
+                first = k * self.num_features
+                read = getattr(state, f"{self._features}_tensor")
+                found[i, first : first + self.num_features] = read(player)
+        return found
+
+
+def compiled_only(knowledge: Knowledge, game: Any) -> CompiledKnowledge:
+    """The knowledge, if it is of a compiled game.
+
+    Args:
+      knowledge: of a solver.
+      game: that it is of, an OpenSpiel game.
+
+    Raises:
+      ValueError: it is not of a compiled game.
+    """
+    if isinstance(knowledge, CompiledKnowledge):
+        return knowledge
+    raise ValueError(
+        f"{game} is not compiled, and has no numbered infosets; compile it, or take "
+        f"the networks that average() gives"
+    )
+
+
+def feature_count(game: Any, features: str) -> int:
+    """F: the length of a game's tensors.
+
+    Args:
+      game: an OpenSpiel game.
+      features: "information_state" or "observation".
+
+    Raises:
+      ValueError: the game does not provide them.
+    """
+    if not getattr(game.get_type(), f"provides_{features}_tensor"):
+        raise ValueError(
+            f"features={features}: {game} offers no {features}_tensor, which a network "
+            f"reads; implement it in the game, or choose other features or "
+            f"network=table"
+        )
+    return int(np.prod(getattr(game, f"{features}_tensor_shape")()))
+
+
+def scale_of(game: Any) -> float:
+    """Half of the range of a game's utilities; 1 where that is zero or not finite."""
+    scale = (game.max_utility() - game.min_utility()) / 2
+    return float(scale) if 0 < scale < np.inf else 1.0

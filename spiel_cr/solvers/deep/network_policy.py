@@ -1,0 +1,533 @@
+"""Average strategies of networks as OpenSpiel policies, and in files.
+
+A policy looks at the tensors of the player who acts, and, where it is a bank of
+iterates, at what that player did before: the mixture of iterates that are drawn once
+per match plays, at an infoset, each iterate in proportion to its weight times its own
+reach (Steinberger 2019).
+"""
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import atomic, networks, storage
+from spiel_cr.common.arrays import padded_size
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.networks import Parameters
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.policies import result
+from spiel_cr.solvers.deep.averages import (
+    Average,
+    BankAverage,
+    ExactAverage,
+    NetworkAverage,
+)
+from spiel_cr.solvers.deep.deep_config import (
+    FALLBACK,
+    FEATURES,
+    MOST_LAYERS,
+    MOST_UNITS,
+)
+from spiel_cr.solvers.deep.infosets import feature_count
+from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
+
+# What files say that they hold.
+KIND = "deep policy"
+_NETWORK, _BANK = "network", "bank"
+# Bytes of iterates' strategies that are remembered, and of finished ones.
+_REMEMBERED = 64e6
+
+
+class DeepPolicy(openspiel_policy.Policy):
+    """What networks play, for both players.
+
+    OpenSpiel's tools and all that takes a policy accept it.
+
+    Attributes:
+      average: the networks.
+    """
+
+    def __init__(self, game: pyspiel.Game, average: NetworkAverage | BankAverage):
+        """Puts the networks together.
+
+        Args:
+          game: a sequential game.
+          average: from `solver.DeepSolver.average`.
+
+        Raises:
+          ValueError: the networks are of another game, or a bank's iterates are tables
+            of a compiled game.
+          ImportError: optax is missing.
+        """
+        super().__init__(game, [0, 1])
+        shape = average.shape
+        if shape is None:
+            raise ValueError(
+                f"average: iterates of {game} are tables, not networks; take the "
+                f"policy of the compiled game"
+            )
+        wanted = feature_count(game, average.features), game.num_distinct_actions()
+        if (shape.features, shape.actions) != wanted:
+            raise ValueError(
+                f"average: its networks see {shape.features} numbers and have "
+                f"{shape.actions} actions, and {game} has {wanted[0]} and {wanted[1]}; "
+                f"give the game that they were made for"
+            )
+        self.average = average
+        self._shape = shape
+        self._networks = _networks(average)
+        self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
+        self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
+
+    @property
+    def iterates(self) -> tuple[int, int]:
+        """How many each player's bank has; 1 where there is one network."""
+        if isinstance(self.average, NetworkAverage):
+            return 1, 1
+        first, second = (len(own) for own in self.average.weights)
+        return first, second
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions of the player who acts.
+
+        Args:
+          state: at a decision.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none.
+        """
+        player = _who_acts(state, player_id)
+        key = player, state.information_state_string(player)
+        strategy = self._finished.get(key)
+        if strategy is None:
+            each = self._of_iterates([state], player)[0]
+            odds = self._posterior(state, player)
+            strategy = odds @ each
+            _remember(self._finished, key, strategy)
+        return _by_action(state, strategy)
+
+    def probabilities_of(
+        self, state: pyspiel.State, iterate: int, player_id: int | None = None
+    ) -> dict[int, float]:
+        """What one of a bank's iterates plays.
+
+        Args:
+          state: at a decision.
+          iterate: its place in the bank of the player who acts.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none.
+        """
+        player = _who_acts(state, player_id)
+        return _by_action(state, self._of_iterates([state], player)[0][iterate])
+
+    def array_probabilities(
+        self, rules: VectorisedGame, states: np.ndarray, player: int
+    ) -> np.ndarray:
+        """What networks play at states of rules on arrays.
+
+        Args:
+          rules: of the game; must give the tensors that the networks see.
+          states: [n, ...], of these rules, where the player acts.
+          player: who acts.
+
+        Returns:
+          float64 [n, A], by OpenSpiel's actions.
+
+        Raises:
+          ValueError: the rules make no such tensors; or the policy is a bank, whose
+            mixture depends on what was played before.
+        """
+        self.check_arrays(rules)
+        read = getattr(rules, f"{self.average.features}_tensor")
+        legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
+        missing = self._shape.actions - legal.shape[1]
+        legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
+        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
+        return found
+
+    def check_arrays(self, rules: VectorisedGame) -> None:
+        """Refuses rules on arrays whose states networks cannot be asked for.
+
+        Args:
+          rules: of the game.
+
+        Raises:
+          ValueError: as `array_probabilities`.
+        """
+        if not callable(getattr(rules, f"{self.average.features}_tensor", None)):
+            raise ValueError(
+                f"the networks of {self.game} see {self.average.features} tensors, "
+                f"which its rules on arrays do not make; ask state by state"
+            )
+        if not isinstance(self.average, NetworkAverage):
+            raise ValueError(
+                f"a bank's mixture depends on what was played before, so that of "
+                f"{self.game} cannot be asked for arrays of states; train with "
+                f"averaging=network"
+            )
+
+    def draw_iterate(self, player: int, random: np.random.Generator) -> int:
+        """An iterate's place in a player's bank, by its weight.
+
+        Args:
+          player: whose.
+          random: advanced.
+        """
+        if isinstance(self.average, NetworkAverage):
+            return 0
+        weights = self.average.weights[player]
+        return int(random.choice(len(weights), p=weights / weights.sum()))
+
+    def strategies(
+        self, features: np.ndarray, legal: np.ndarray, player: int
+    ) -> np.ndarray:
+        """What all iterates play, many positions at a time.
+
+        Args:
+          features: [m, F], tensors of the player who acts.
+          legal: bool [m, A], its legal actions.
+          player: who acts.
+
+        Returns:
+          float64 [T, m, A]; T is 1 where there is one network.
+        """
+        parameters = self._networks[player]
+        count = len(legal)
+        if parameters is None:
+            uniform = legal / legal.sum(axis=1)[:, None]
+            return np.repeat(uniform[None], self.iterates[player], axis=0)
+        size = padded_size(count, networks.LEAST_ROWS)
+        padded = np.zeros((size, self._shape.features), np.float32)
+        padded[:count] = features
+        with precision(np.dtype(np.float32)):
+            found = np.asarray(_outputs(parameters, padded))[:, :count]
+        if isinstance(self.average, NetworkAverage):
+            return softmax(found[0], legal)[None]
+        flat = found.reshape(-1, found.shape[2])
+        many = np.broadcast_to(legal, found.shape).reshape(flat.shape)
+        played = regret_matching(flat, many, self.average.fallback)
+        played = played.reshape(found.shape)
+        blank = np.flatnonzero(~self._fitted(player))
+        played[blank] = legal / legal.sum(axis=1)[:, None]
+        return played
+
+    def _fitted(self, player: int) -> np.ndarray:
+        """bool [T], the iterates that are not all zeros; others play uniformly."""
+        assert isinstance(self.average, BankAverage)
+        axes = [
+            own.any(axis=tuple(range(1, own.ndim)))
+            for own in self.average.leaves[player]
+        ]
+        fitted: np.ndarray = np.any(axes, axis=0)
+        return fitted
+
+    def _of_iterates(
+        self, states: Sequence[pyspiel.State], player: int
+    ) -> list[np.ndarray]:
+        """float64 [T, A] for each state, where the player acts."""
+        keys = [(player, state.information_state_string(player)) for state in states]
+        known = {key: self._known[key] for key in keys if key in self._known}
+        asked = {
+            key: state
+            for key, state in zip(keys, states, strict=True)
+            if key not in known
+        }
+        if asked:
+            name = f"{self.average.features}_tensor"
+            features = np.array(
+                [getattr(state, name)(player) for state in asked.values()], np.float32
+            )
+            legal = np.zeros((len(asked), self._shape.actions), bool)
+            for row, state in zip(legal, asked.values(), strict=True):
+                row[state.legal_actions()] = True
+            found = self.strategies(features, legal, player)
+            for place, key in enumerate(asked):
+                known[key] = found[:, place]
+                _remember(self._known, key, known[key])
+        return [known[key] for key in keys]
+
+    def _posterior(self, state: pyspiel.State, player: int) -> np.ndarray:
+        """float64 [T], how likely each iterate is in a match that came here.
+
+        By its weight alone where all have ruled out what the player did.
+        """
+        if isinstance(self.average, NetworkAverage):
+            return np.ones(1)
+        weights = self.average.weights[player].astype(np.float64)
+        states, actions = _own_moves(state, player)
+        odds = weights / weights.sum()
+        for each, action in zip(
+            self._of_iterates(states, player), actions, strict=True
+        ):
+            odds = odds * each[:, action]
+            total = odds.sum()
+            if not total > 0:
+                return weights / weights.sum()
+            odds = odds / total
+        return odds
+
+
+def _own_moves(
+    state: pyspiel.State, player: int
+) -> tuple[list[pyspiel.State], list[int]]:
+    """A player's decisions before a state, with more than one action, and its moves."""
+    at = state.get_game().new_initial_state()
+    states, actions = [], []
+    for step in state.full_history():
+        if step.player == player and len(at.legal_actions()) > 1:
+            states.append(at.clone())
+            actions.append(step.action)
+        at.apply_action(step.action)
+    return states, actions
+
+
+def _remember(
+    kept: "OrderedDict[tuple[int, str], np.ndarray]",
+    key: tuple[int, str],
+    value: np.ndarray,
+) -> None:
+    """Keeps a value, and forgets the oldest ones beyond so many bytes."""
+    kept[key] = value
+    while len(kept) > 1 and len(kept) * (value.nbytes + 200) > _REMEMBERED:
+        kept.popitem(last=False)
+
+
+def _who_acts(state: pyspiel.State, player_id: int | None) -> int:
+    acts: int = state.current_player()
+    if acts not in (0, 1) or player_id not in (None, acts):
+        raise ValueError(
+            f"player_id={player_id!r}: after the actions {state.history()} player "
+            f"{acts} acts; ask for the player who acts, at decisions"
+        )
+    return acts
+
+
+def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
+    legal = sorted(state.legal_actions())
+    odds = strategy[legal]
+    return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
+
+
+def _networks(
+    average: NetworkAverage | BankAverage,
+) -> list[Parameters | None]:
+    """Both players' parameters, with an axis [T] in front.
+
+    None: a player plays uniformly.
+
+    Raises:
+      ValueError: arrays do not fit the shape.
+    """
+    assert average.shape is not None
+    for leaves in average.leaves:
+        _check_arrays(average, leaves)
+    single = isinstance(average, NetworkAverage)
+    return [
+        None
+        if leaves is None
+        else networks.assembled([leaf[None] if single else leaf for leaf in leaves])
+        for leaves in average.leaves
+    ]
+
+
+def _check_arrays(
+    average: NetworkAverage | BankAverage, leaves: Sequence[np.ndarray] | None
+) -> None:
+    """Refuses a player's arrays that are not of the shape, before a network is made.
+
+    Raises:
+      ValueError: they are not, or a bank's are of different numbers of iterates.
+    """
+    if leaves is None:
+        return
+    assert average.shape is not None
+    wanted = networks.array_shapes(average.shape.widths)
+    if isinstance(average, BankAverage) and leaves:
+        wanted = [(len(leaves[0]), *one) for one in wanted]
+    given = [np.shape(leaf) for leaf in leaves]
+    if given != wanted or not all(one[0] for one in given):
+        raise ValueError(
+            f"arrays of the shapes {given} are not of networks with {average.shape}"
+        )
+
+
+# float32 [T, n, A], of T networks at once.
+_outputs = jax.jit(jax.vmap(networks.outputs, in_axes=(0, None)))
+
+
+def save_deep_policy(
+    path: atomic.Path,
+    game: pyspiel.Game,
+    average: Average,
+    metadata: Mapping[str, Any],
+) -> None:
+    """Writes an average strategy to an `.npz` file, atomically.
+
+    Args:
+      path: the file.
+      game: whose.
+      average: networks, or a bank of them.
+      metadata: what the file says beside game, networks and versions: the algorithm,
+        iterations, and so on; anything that JSON can hold.
+
+    Raises:
+      OSError: it cannot be written; the old file is as it was.
+      ValueError: the average is in numbers, or of tables.
+    """
+    if isinstance(average, ExactAverage) or average.shape is None:
+        raise ValueError(
+            f"average: that of {game} is in numbers, by the infosets of the compiled "
+            f"game; save it as a result of the compiled game"
+        )
+    arrays: dict[str, np.ndarray] = {}
+    described = {
+        "kind": KIND,
+        "game": str(game),
+        "average": _NETWORK,
+        "shape": average.shape._asdict(),
+        "features": average.features,
+    }
+    if isinstance(average, BankAverage):
+        described |= {"average": _BANK, "fallback": average.fallback}
+        for player, weights in enumerate(average.weights):
+            arrays[f"weights{player}"] = np.asarray(weights, np.float64)
+    for player in range(2):
+        for number, leaf in enumerate(average.leaves[player] or ()):
+            arrays[f"player{player}_{number}"] = np.asarray(leaf, np.float32)
+    about = {**described, **dict(metadata), "versions": storage.versions()}
+    storage.save(path, arrays, about)
+
+
+def check_file(path: atomic.Path) -> None:
+    """Refuses what `load_deep_policy` refuses whatever the game.
+
+    Args:
+      path: the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_deep_policy`.
+    """
+    _read(path)
+
+
+def load_deep_policy(
+    path: atomic.Path, game: str | pyspiel.Game | None = None
+) -> DeepPolicy:
+    """Reads a policy of networks.
+
+    Args:
+      path: of `save_deep_policy`, `--save` or a result's `save`.
+      game: the game it must be for; None: the one named in the file.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, was changed since, or its arrays
+        are not of such networks.
+      ValueError: the file holds no such policy, or one for another game; or OpenSpiel
+        cannot load its game by name.
+      ImportError: optax is missing.
+    """
+    named, average = _read(path)
+    loaded = result.named_game(named, path) if game is None else load_game(game)
+    if str(loaded) != named and str(load_game(named)) != str(loaded):
+        raise ValueError(
+            f"{path} holds a policy for {named}, not for {loaded}; give the policy's "
+            f"own game, or train one for this game"
+        )
+    try:
+        return DeepPolicy(loaded, average)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
+
+
+def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
+    """The game's name and the networks; nothing is put together."""
+    metadata = result.read_metadata(path)
+    if metadata.get("kind") != KIND:
+        raise ValueError(
+            f"path={os.fspath(path)!r} holds a "
+            f"{metadata.get('kind', 'file of another kind')}, not a policy of "
+            f"networks; a strategy in numbers is played by policy(path=...)"
+        )
+    arrays, metadata = storage.load(path)
+
+    def damaged(why: str) -> DamagedFileError:
+        return DamagedFileError(f"{path} is a damaged policy file: {why}")
+
+    named = result.text_of(metadata, "game", path)
+    features = result.text_of(metadata, "features", path)
+    kind = result.text_of(metadata, "average", path)
+    if features not in FEATURES or kind not in (_NETWORK, _BANK):
+        raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
+    shape = _shape(metadata.get("shape"))
+    if shape is None:
+        raise damaged(f"its networks have the shape {metadata.get('shape')!r}")
+    leaves: list[list[np.ndarray]] = []
+    for player in range(2):
+        own: list[np.ndarray] = []
+        while (name := f"player{player}_{len(own)}") in arrays:
+            own.append(arrays[name])
+            if own[-1].dtype != np.float32 or not np.isfinite(own[-1]).all():
+                raise damaged(f"{name} has numbers that are none of a network")
+        leaves.append(own)
+    if kind == _NETWORK:
+        first, second = (own or None for own in leaves)
+        network = NetworkAverage(shape, features, (first, second))
+        return named, _fitting(network, damaged)
+    fallback = result.text_of(metadata, "fallback", path)
+    if fallback not in FALLBACK:
+        raise damaged(f"its fallback is {fallback!r}")
+    weights: list[np.ndarray] = []
+    for player, own in enumerate(leaves):
+        weight = arrays.get(f"weights{player}", np.zeros(0))
+        fits = weight.dtype == np.float64 and weight.ndim == 1
+        # Written so that NaN fails.
+        fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
+        if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
+            raise damaged(f"weights of player {player}'s iterates are missing or wrong")
+        weights.append(weight)
+    bank = BankAverage(
+        *(shape, features, fallback),
+        (leaves[0], leaves[1]),
+        (weights[0], weights[1]),
+    )
+    return named, _fitting(bank, damaged)
+
+
+def _fitting(
+    average: NetworkAverage | BankAverage,
+    damaged: Callable[[str], DamagedFileError],
+) -> NetworkAverage | BankAverage:
+    """An average whose arrays have their shapes."""
+    try:
+        for leaves in average.leaves:
+            _check_arrays(average, leaves)
+    except ValueError as error:
+        raise damaged(str(error)) from error
+    return average
+
+
+def _shape(given: Any) -> Shape | None:
+    """A shape from a file; None: it is none."""
+    if not isinstance(given, dict) or set(given) != set(Shape._fields):
+        return None
+    numbers = [given[name] for name in Shape._fields]
+    if not all(type(number) is int and number > 0 for number in numbers):
+        return None
+    shape = Shape(*numbers)
+    fits = max(shape.hidden, shape.actions) <= MOST_UNITS
+    return shape if fits and shape.layers <= MOST_LAYERS else None

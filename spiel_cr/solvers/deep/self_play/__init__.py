@@ -1,0 +1,16 @@
+"""Self-play by policy gradients: `mmd` and `ppo`, opponents of deep CFR."""
+
+from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SELF_PLAY_PRESETS,
+    SelfPlayConfig,
+    parse_self_play,
+)
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay, SelfPlayPoint
+
+__all__ = [
+    "SELF_PLAY_PRESETS",
+    "SelfPlay",
+    "SelfPlayConfig",
+    "SelfPlayPoint",
+    "parse_self_play",
+]

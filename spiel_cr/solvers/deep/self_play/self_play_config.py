@@ -1,0 +1,188 @@
+"""Names and settings of self-play by policy gradients, as `name(parameter=value)`."""
+
+import dataclasses
+import math
+
+from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.solvers.deep.deep_config import DRAWS, FEATURES, NETWORK
+
+_MOST_EPISODES, _LONGEST = 1 << 20, 10**15
+_CHOICES = {
+    "network": NETWORK,
+    "features": FEATURES,
+    "draws": DRAWS,
+    "magnet": ("uniform", "moving"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class SelfPlayConfig:
+    """A policy gradient that plays against itself; its last iterate is the result.
+
+    Utilities are divided by half of the game's range of them, so all values lie in
+    [-1, 1] and weights of divergences mean the same in every game.
+
+    Attributes:
+      name: for people; the preset or the string it was made from. Two configurations
+        that differ in name only are equal.
+      network: "mlp", a perceptron, or "table", a row of logits and a value for each
+        infoset of a compiled game.
+      features: what a perceptron sees: the information state tensor, or the
+        observation tensor, which may forget.
+      hidden: units of each hidden layer of a perceptron.
+      layers: hidden layers of a perceptron.
+      shared: both players have one network, which is told who acts; else one each.
+        Tables are never shared.
+      schedule: decisions of both players after which rates and temperatures are at
+        their ends, where they stay. Little is learned after that, so it is the length
+        of a run that uses it well.
+      episodes: matches of an iteration, played side by side.
+      draws: "stratified": the draws of an iteration at one infoset (of chance, in
+        compiled games: at one history) are spread evenly, see `draws.points`; or
+        "independent".
+      epochs: how often an iteration's decisions are gone through.
+      minibatches: steps of the optimiser in an epoch.
+      learning_rate: of Adam, at the beginning.
+      last_rate: the same at the end, linearly from one to the other.
+      trace: lambda of generalised advantage estimation (Schulman et al. 2016); 1: Monte
+        Carlo returns. Nothing is discounted.
+      normalise: advantages of an iteration get mean 0 and standard deviation 1, for
+        each network.
+      clip: how far the ratio of new to old probability may be from 1 before a decision
+        gains nothing more (Schulman et al. 2017, eq. 7); inf: as far as it likes.
+      temperature: weight of the divergence from the magnet, at the beginning. With
+        magnet=uniform that is the weight of an entropy bonus.
+      last_temperature: the same at the end, geometrically from one to the other; 0 only
+        where both are 0.
+      magnet: "uniform", or "moving": a network whose parameters follow those of the
+        players' (in a table: whose logits do, as in Sokota et al. 2022).
+      magnet_rate: how much of the way to the players' network a moving magnet goes in
+        the first iteration; less later, in proportion to the learning rate: a magnet
+        that goes faster than the players learn makes them go in circles.
+      proximity: weight of the divergence from the policy that played: 1 / eta of
+        magnetic mirror descent.
+      value_weight: weight of the squared error of values, beside the policy's loss.
+      gradient_norm: of all parameters of a network together, at most.
+    """
+
+    name: str = dataclasses.field(compare=False)
+    network: str = "mlp"
+    features: str = "information_state"
+    hidden: int = 64
+    layers: int = 2
+    shared: bool = False
+    schedule: int = 10_000_000
+    episodes: int = 2048
+    draws: str = "stratified"
+    epochs: int = 4
+    minibatches: int = 4
+    learning_rate: float = 5e-4
+    last_rate: float = 0.0
+    trace: float = 0.95
+    normalise: bool = True
+    clip: float = 0.1
+    temperature: float = 0.1
+    last_temperature: float = 0.1
+    magnet: str = "uniform"
+    magnet_rate: float = 0.01
+    proximity: float = 0.0
+    value_weight: float = 0.5
+    gradient_norm: float = 0.5
+
+    def __post_init__(self) -> None:
+        for field, choices in _CHOICES.items():
+            check_choice(getattr(self, field), field, choices)
+        check_whole(self.schedule, "schedule", 1, _LONGEST)
+        check_whole(self.episodes, "episodes", 1, _MOST_EPISODES)
+        for field, most in (
+            *(("hidden", 1 << 14), ("layers", 64)),
+            *(("epochs", 1000), ("minibatches", 10_000)),
+        ):
+            check_whole(getattr(self, field), field, 1, most)
+        check_number(self.learning_rate, "learning_rate", "(0, inf)")
+        check_number(self.last_rate, "last_rate", "[0, inf)")
+        for field in ("trace", "magnet_rate"):
+            check_number(getattr(self, field), field, "[0, 1]")
+        if self.clip != math.inf:
+            check_number(self.clip, "clip", "(0, inf)", why="or nothing is learned")
+        for field in ("temperature", "last_temperature", "proximity", "value_weight"):
+            check_number(getattr(self, field), field, "[0, inf)")
+        if (self.temperature > 0) != (self.last_temperature > 0):
+            raise ValueError(
+                f"temperature={self.temperature} and last_temperature="
+                f"{self.last_temperature}: it goes from one to the other by factors; "
+                f"let both be 0, or neither"
+            )
+        check_number(self.gradient_norm, "gradient_norm", "(0, inf)")
+
+    def temperature_at(self, share: float) -> float:
+        """The weight of the magnet after a share of the schedule, of [0, 1]."""
+        if not self.temperature:
+            return 0.0
+        ratio = self.last_temperature / self.temperature
+        return float(self.temperature * ratio**share)
+
+    def rate_at(self, share: float) -> float:
+        """Adam's learning rate after a share of the schedule, of [0, 1]."""
+        return (1 - share) * self.learning_rate + share * self.last_rate
+
+    def share_after(self, decisions: int) -> float:
+        """The share of the schedule, of [0, 1], that so many decisions are."""
+        return min(1.0, decisions / self.schedule)
+
+    @property
+    def needs_compiled(self) -> str | None:
+        """A setting that only compiled games have; None: there is none."""
+        return "network=table" if self.network == "table" else None
+
+
+# `ppo`: the clipped objective of Schulman et al. 2017, in self-play, with a divergence
+# from a magnet that follows the players in the place of an entropy bonus. `mmd`:
+# magnetic mirror descent (Sokota et al. 2022) on sampled actions, with the same magnet
+# and a divergence from the policy that played.
+# Sizes, rates and temperatures are our own choice, found on Kuhn poker.
+SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
+    preset.name: preset
+    for preset in (
+        SelfPlayConfig(
+            "ppo",
+            temperature=0.3,
+            last_temperature=0.3,
+            magnet="moving",
+            magnet_rate=0.02,
+        ),
+        SelfPlayConfig(
+            "mmd",
+            learning_rate=2e-3,
+            normalise=False,
+            clip=math.inf,
+            magnet="moving",
+            magnet_rate=0.02,
+            proximity=2.0,
+        ),
+    )
+}
+# What may be written in brackets.
+_TABLE = table_of(SelfPlayConfig, leave_out=("name",))
+
+
+def parse_self_play(
+    algorithm: str | SelfPlayConfig, name: str = "algorithm"
+) -> SelfPlayConfig:
+    """Reads a string such as "mmd(hidden=64,temperature=0.2)".
+
+    Args:
+      algorithm: a preset's name, with any of the parameters of `SelfPlayConfig` in
+        brackets; a configuration is returned as it is.
+      name: of the argument, for errors.
+
+    Raises:
+      ValueError: unknown algorithm or parameter, or a value out of range.
+    """
+    if isinstance(algorithm, SelfPlayConfig):
+        return algorithm
+    parameters = parse(algorithm, name)
+    preset = parameters.preset(SELF_PLAY_PRESETS, "self-play")
+    values = parameters.convert(_TABLE)
+    return dataclasses.replace(preset, **values, name=algorithm)

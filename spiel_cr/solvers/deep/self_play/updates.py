@@ -1,0 +1,435 @@
+"""Self-play by policy gradients: play, estimate advantages, learn, again."""
+
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common import networks
+from spiel_cr.common.arrays import padded_size
+from spiel_cr.common.jax_utils import precision
+from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.deep.averages import ExactAverage, NetworkAverage
+from spiel_cr.solvers.deep.deep_training import Training
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.self_play import self_play_network as network
+from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SelfPlayConfig,
+    parse_self_play,
+)
+from spiel_cr.solvers.deep.self_play.self_play_network import (
+    Losses,
+    Rates,
+    Rows,
+    Settings,
+)
+from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
+    Answer,
+    Episodes,
+    advantages,
+    play,
+)
+
+# Decisions of a step are padded to at least so many, and above to one of so many sizes
+# up to the double, so that there are few programs.
+_LEAST, _SIZES = 64, 8
+# Networks are asked about all infosets at once, if there are no more.
+_MOST_INFOSETS = 1 << 14
+# What is counted, and kept in a checkpoint.
+_COUNTS = ("iterations", "episodes", "decisions", "steps", "flops")
+_PLAYERS = np.eye(2, dtype=np.float32)
+
+
+class SelfPlayPoint(NamedTuple):
+    """What an iteration came to.
+
+    Attributes:
+      iteration: its number, from 1.
+      decisions: of all iterations so far.
+      temperature: weight of the magnet.
+      losses: of each network that learned, means over the iteration's steps.
+    """
+
+    iteration: int
+    decisions: int
+    temperature: float
+    losses: tuple[Losses, ...]
+
+
+class SelfPlay(Training):
+    """Two players who learn from playing each other; the last iterate is the result.
+
+    Attributes:
+      source: of histories.
+      knowledge: of what is known at its positions.
+      config: the algorithm.
+      seed: of everything random.
+      iterations: done so far.
+      episodes: matches so far.
+      decisions: of both players in them.
+      steps: of the optimiser so far, of all networks.
+      flops: floating-point operations of these steps, of perceptrons, as if all
+        products of matrices were all there is: 6 for each weight and row.
+      seconds_of: time spent, by what was done: "play", "learn"; programs being
+        compiled included; "learn" has all of that before a checkpoint.
+      processor_seconds_of: the same, of the processor; of this process alone.
+    """
+
+    def __init__(
+        self,
+        game: CompiledGame | Simulator,
+        algorithm: str | SelfPlayConfig = "mmd",
+        *,
+        seed: int = 0,
+        knowledge: Knowledge | None = None,
+    ) -> None:
+        """Makes the networks.
+
+        Args:
+          game: compiled; or a source of histories of any game, which the caller closes.
+          algorithm: a preset with settings, or a configuration.
+          seed: of everything; the same seed gives the same bits on one machine.
+          knowledge: of the source's positions; only where `game` is a source.
+
+        Raises:
+          ValueError: a bad setting or seed; a table for a game that is not compiled; or
+            the game does not provide the tensors that networks read.
+          ImportError: optax is missing.
+        """
+        self.config = config = parse_self_play(algorithm)
+        super().__init__(game, config, seed, knowledge)
+        self._shared = config.shared and config.network == "mlp"
+        self.settings = Settings(
+            config.clip, config.proximity, config.value_weight, config.gradient_norm
+        )
+        self.decisions = self.steps = self.flops = 0
+        self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
+        self.processor_seconds_of = dict(self.seconds_of)
+        # Answers of the networks as they are, at all infosets.
+        self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        with precision(np.dtype(np.float32)):
+            made = [self._make(n, seed) for n in range(1 if self._shared else 2)]
+        self._features = [features for features, _ in made]
+        self._learners = [
+            network.begin(parameters, self.settings, moving=config.magnet == "moving")
+            for _, parameters in made
+        ]
+
+    def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
+        """Features and parameters of one of the networks; see `network.apply`."""
+        config, knowledge = self.config, self.knowledge
+        actions = knowledge.num_actions
+        if config.network == "table":
+            assert knowledge.num_infosets is not None
+            count = knowledge.num_infosets[number]
+            return None, network.table(count, actions)
+        width = knowledge.num_features + 2 * self._shared
+        shape = Shape(width, actions + 1, config.hidden, config.layers)
+        # A seed of 32 bits, by all bits of the solver's.
+        own = np.random.SeedSequence([seed, number]).generate_state(1)[0]
+        parameters = networks.make(shape.widths, int(own >> 1))
+        tables = [knowledge.table(player) for player in range(2)]
+        features = tables[number]
+        if self._shared and features is not None:
+            features = jnp.concatenate(
+                [
+                    _with_player(np.asarray(table), player)
+                    for player, table in enumerate(tables)
+                ]
+            )
+        return features, parameters
+
+    def step(self, share: float | None = None) -> SelfPlayPoint:
+        """One iteration: matches, and steps of the optimiser on their decisions.
+
+        Args:
+          share: of the schedule that is behind, of [0, 1]; None: that of the decisions.
+            For runs whose length is given in seconds.
+        """
+        config = self.config
+        if share is None:
+            share = config.share_after(self.decisions)
+        temperature, rate = config.temperature_at(share), config.rate_at(share)
+        with precision(np.dtype(np.float32)):
+            begin = _clocks()
+            random = np.random.default_rng([self.seed, self.iterations])
+            episodes = play(
+                *(self.source, self, config.episodes, random),
+                stratified=config.draws == "stratified",
+            )
+            estimates = advantages(episodes, config.trace, self.knowledge.scale)
+            middle = _clocks()
+            losses = [
+                self._learn(number, episodes, estimates, temperature, rate, random)
+                for number in range(len(self._learners))
+            ]
+            self._known.clear()
+        spent = {"play": middle - begin, "learn": _clocks() - middle}
+        for name, (seconds, processor) in spent.items():
+            self.seconds_of[name] += float(seconds)
+            self.processor_seconds_of[name] += float(processor)
+        self.decisions += len(episodes.player)
+        self.episodes += config.episodes
+        self.iterations += 1
+        return SelfPlayPoint(
+            self.iterations, self.decisions, temperature, tuple(losses)
+        )
+
+    def _iterate(self) -> None:
+        self.step()
+
+    def run_to(self, decisions: int) -> None:
+        """Iterates until both players have made so many decisions in all, or more.
+
+        Args:
+          decisions: in all.
+        """
+        while self.decisions < decisions:
+            self.step()
+
+    @property
+    def nodes(self) -> int:
+        """Decisions and ends that matches have visited."""
+        return self.decisions + self.episodes
+
+    def _learn(
+        self,
+        number: int,
+        episodes: Episodes,
+        estimates: tuple[np.ndarray, np.ndarray],
+        temperature: float,
+        rate: float,
+        random: np.random.Generator,
+    ) -> Losses:
+        """Steps of the optimiser for one network."""
+        config = self.config
+        rows = self._rows(number, episodes, *estimates)
+        size = batch_size(-(-len(rows.action) // config.minibatches))
+        rows = network.pad_rows(rows, size * config.minibatches)
+        orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
+        batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
+        rates = temperature, rate, config.magnet_rate * rate / config.learning_rate
+        self._learners[number], losses = network.advance(
+            self._features[number],
+            self._learners[number],
+            rows,
+            batches,
+            Rates(*map(np.float32, rates)),
+            settings=self.settings,
+        )
+        self.steps += len(batches)
+        if config.network == "mlp":
+            weights = jax.tree.leaves(self._learners[number].parameters)
+            products = sum(leaf.size for leaf in weights if leaf.ndim == 2)
+            self.flops += 6 * products * batches.size
+        return Losses(*map(float, losses))
+
+    def _rows(
+        self,
+        number: int,
+        episodes: Episodes,
+        advantage: np.ndarray,
+        returned: np.ndarray,
+    ) -> Rows:
+        """What a network learns from."""
+        mine = np.arange(len(episodes.player))
+        if not self._shared:
+            mine = np.flatnonzero(episodes.player == number)
+        gain = advantage[mine]
+        if self.config.normalise and len(gain):
+            gain = (gain - gain.mean()) / (gain.std() + 1e-8)
+        answer = episodes.answer
+        return Rows(
+            *(answer.seen[mine], answer.legal[mine], episodes.action[mine]),
+            *(answer.log_policy[mine], gain.astype(np.float32)),
+            *(returned[mine].astype(np.float32), np.ones(len(mine), np.float32)),
+        )
+
+    def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
+        """Asks a player's network; see `rollouts.Actor`."""
+        seen = self.knowledge.seen(positions, at, player)
+        return Answer(self._places(seen, player), seen.legal, *self.ask(seen, player))
+
+    def _places(self, seen: Seen, player: int) -> np.ndarray:
+        """What a player's network is given: features, or where they are in a table."""
+        counts = self.knowledge.num_infosets
+        if counts is None:
+            return _with_player(seen.rows, player) if self._shared else seen.rows
+        first = counts[0] if self._shared and player else 0
+        return (seen.rows + first).astype(np.int32)
+
+    def ask(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
+        """A player's policy and value.
+
+        Args:
+          seen: what it sees at m decisions, see `knowledge`.
+          player: 0 or 1.
+
+        Returns:
+          float32 [m, A], log probabilities, very low where not legal; float32 [m], the
+          player's values in half ranges of utility.
+        """
+        counts = self.knowledge.num_infosets
+        if counts is None or counts[player] > _MOST_INFOSETS:
+            return self._evaluate(seen, player)
+        if player not in self._known:
+            assert isinstance(self.knowledge, CompiledKnowledge)
+            legal = self.knowledge.legal[player]
+            everything = Seen(np.arange(counts[player]), legal)
+            self._known[player] = self._evaluate(everything, player)
+        log_policy, value = self._known[player]
+        return log_policy[seen.rows], value[seen.rows]
+
+    def _evaluate(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
+        number = 0 if self._shared else player
+        parameters = self._learners[number].parameters
+        places = self._places(seen, player)
+        with precision(np.dtype(np.float32)):
+            return network.evaluate(
+                self._features[number], parameters, places, seen.legal
+            )
+
+    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what a player plays now.
+
+        Args:
+          player: 0 or 1.
+          seen: what it sees at m decisions.
+        """
+        log_policy = self._evaluate(seen, player)[0]
+        policy = np.where(seen.legal, np.exp(log_policy, dtype=np.float64), 0)
+        found: np.ndarray = policy / policy.sum(axis=1, keepdims=True)
+        return found
+
+    def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
+        """What both play now: the last iterate is the result, nothing is averaged.
+
+        Returns:
+          Of each player float64 [S], action probabilities by logical sequence.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        return self.current_behaviour(0), self.current_behaviour(1)
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], what a player plays now, by logical sequence.
+
+        Args:
+          player: 0 or 1.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        known = self._compiled()
+        seen = Seen(np.arange(known.num_infosets[player]), known.legal[player])
+        return known.behaviour(player, self.strategy(player, seen))
+
+    def nash_conv(self) -> float:
+        """NashConv of what both play now, in a compiled game's units.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        return self._nash_conv(self.average_behaviours())
+
+    def average(self) -> NetworkAverage | ExactAverage:
+        """What both play now, for files and policies: networks, or a table's numbers.
+
+        It is the last iterate, no average; networks are without values, and each player
+        has its own.
+        """
+        if self.config.network == "table":
+            return ExactAverage(self.average_behaviours())
+        known, config = self.knowledge, self.config
+        shape = Shape(
+            *(known.num_features, known.num_actions, config.hidden, config.layers)
+        )
+        first, second = (self._policy_leaves(player) for player in range(2))
+        return NetworkAverage(shape, config.features, (first, second))
+
+    def _policy_leaves(self, player: int) -> list[np.ndarray]:
+        """A perceptron's arrays without its value, and without being told who acts."""
+        learner = self._learners[0 if self._shared else player]
+        leaves = networks.leaves(learner.parameters)
+        leaves[-2:] = [own[..., :-1] for own in leaves[-2:]]
+        if self._shared:
+            # Who acts is one more bias.
+            bias, kernel = sorted(leaves[:2], key=np.ndim)
+            features = self.knowledge.num_features
+            made = {1: bias + kernel[features + player], 2: kernel[:features]}
+            leaves[:2] = [made[own.ndim] for own in leaves[:2]]
+        return leaves
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`: numbers and arrays, no objects."""
+        found = {
+            f"learner{number}.{place}": np.asarray(leaf)
+            for number, learner in enumerate(self._learners)
+            for place, leaf in enumerate(jax.tree.leaves(learner))
+        }
+        for name in _COUNTS:
+            found[name] = np.array(getattr(self, name))
+        return found
+
+    def restore(
+        self, arrays: Mapping[str, np.ndarray], *, seconds: float = 0.0
+    ) -> None:
+        """Goes on where another one was; from there on both give the same bits.
+
+        Args:
+          arrays: from `arrays` of a solver of the same game, settings and seed.
+          seconds: time that was spent before.
+
+        Raises:
+          ValueError: they are of another game, or of other settings, or no counts.
+        """
+        counts = [np.asarray(arrays.get(name, "missing")) for name in _COUNTS]
+        if any(n.shape or n.dtype.kind not in "iu" or n < 0 for n in counts):
+            said = dict(zip(_COUNTS, (n.tolist() for n in counts), strict=True))
+            raise ValueError(
+                f"arrays: the counts of such a solver are whole numbers, not {said}; "
+                f"give all that `arrays` gave"
+            )
+        restored = []
+        for number, learner in enumerate(self._learners):
+            leaves, structure = jax.tree.flatten(learner)
+            names = [f"learner{number}.{place}" for place in range(len(leaves))]
+            shapes = [np.shape(arrays[name]) for name in names if name in arrays]
+            if shapes != [np.shape(leaf) for leaf in leaves]:
+                raise ValueError(
+                    f"arrays: those of learner {number} have the shapes {shapes}, "
+                    f"which are of another game or other settings; give those of a "
+                    f"solver that was made like this one"
+                )
+            with precision(np.dtype(np.float32)):
+                own = [jnp.asarray(arrays[name]) for name in names]
+            restored.append(jax.tree.unflatten(structure, own))
+        self._learners = restored
+        self._known.clear()
+        for name, count in zip(_COUNTS, counts, strict=True):
+            setattr(self, name, int(count))
+        self.seconds_of = {"play": 0.0, "learn": seconds}
+
+
+def batch_size(count: int) -> int:
+    """The least of a few sizes that is not below a count."""
+    count = max(count, _LEAST)
+    unit = padded_size(count) // (2 * _SIZES)
+    return -(-count // unit) * unit
+
+
+def _clocks() -> np.ndarray:
+    """float64 [2], seconds of this machine's clock and of the processor."""
+    return np.array([time.perf_counter(), time.process_time()])
+
+
+def _with_player(features: np.ndarray, player: int) -> np.ndarray:
+    """float32 [n, F + 2], features and who acts."""
+    who = np.broadcast_to(_PLAYERS[player], (len(features), 2))
+    return np.concatenate([features, who], axis=1)

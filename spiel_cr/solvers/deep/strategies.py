@@ -1,0 +1,168 @@
+"""One player's average strategy while it is being made, by each method."""
+
+import numpy as np
+
+from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.solvers.deep.advantages import make_approximator
+from spiel_cr.solvers.deep.approximators import Perceptron
+from spiel_cr.solvers.deep.averages import RunningReach
+from spiel_cr.solvers.deep.deep_config import DeepConfig
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
+from spiel_cr.solvers.deep.outputs import regret_matching
+from spiel_cr.solvers.deep.reservoirs import Reservoir, Sums, balanced, per_infoset
+
+
+class SampledStrategies:
+    """A memory of strategies, to which an average network is fitted.
+
+    Attributes:
+      memory: of the strategies at visits.
+    """
+
+    def __init__(
+        self, knowledge: Knowledge, player: int, config: DeepConfig, seed: int
+    ) -> None:
+        """Is empty.
+
+        Args:
+          knowledge: what rows stand for.
+          player: whose.
+          config: the algorithm.
+          seed: of the fit.
+        """
+        self._knowledge, self._player, self._config = knowledge, player, config
+        self._seed = seed
+        self.memory: Reservoir | Sums = Reservoir(config.capacity)
+        if config.memory == "exact":
+            assert isinstance(knowledge, CompiledKnowledge)
+            self.memory = Sums(knowledge.legal[player])
+
+    def add(self, visits: Targets, weight: float, random: np.random.Generator) -> None:
+        """Takes in visits.
+
+        Args:
+          visits: with strategies as targets.
+          weight: of the iteration.
+          random: advanced.
+        """
+        visits = visits._replace(weight=visits.weight * weight)
+        if isinstance(self.memory, Reservoir):
+            self.memory.add(visits, random)
+        else:
+            self.memory.add(visits)
+
+    def fit(self) -> Perceptron | None:
+        """A new network that plays the average; None where nothing is known yet.
+
+        The same memory gives the same network.
+        """
+        config, known = self._config, self.memory
+        if isinstance(known, Reservoir) and not len(known):
+            return None
+        targets = known.targets()
+        if isinstance(self._knowledge, CompiledKnowledge):
+            if isinstance(known, Reservoir):
+                targets = per_infoset(targets, self._knowledge.legal[self._player])
+            targets = balanced(targets, config.balance)
+        if not targets.weight.sum() > 0:
+            return None
+        network = Perceptron(
+            *(self._knowledge, self._player),
+            hidden=config.hidden,
+            layers=config.layers,
+            scale=1.0,
+            seed=self._seed,
+        )
+        plan = Plan(config.average_steps, config.batch, config.learning_rate, "cross")
+        network.fit(targets, plan, np.random.default_rng(self._seed))
+        return network
+
+
+class Bank:
+    """The iterates of one player.
+
+    Attributes:
+      leaves: of each that is kept, see `networks.leaves`.
+      weights: of each.
+      met: iterates so far.
+    """
+
+    def __init__(self, limit: int) -> None:
+        """Is empty.
+
+        Args:
+          limit: iterates that are kept; 0: all.
+        """
+        self._limit = limit
+        self.leaves: list[list[np.ndarray]] = []
+        self.weights: list[float] = []
+        self.met = 0
+
+    def add(
+        self, leaves: list[np.ndarray], weight: float, random: np.random.Generator
+    ) -> None:
+        """Takes in an iterate, maybe in the place of another.
+
+        Args:
+          leaves: its arrays.
+          weight: of it.
+          random: advanced once it is full.
+        """
+        self.met += 1
+        if not self._limit or len(self.leaves) < self._limit:
+            self.leaves.append(leaves)
+            self.weights.append(weight)
+            return
+        place = int(random.integers(self.met))
+        if place < self._limit:
+            self.leaves[place], self.weights[place] = leaves, weight
+
+    def stacked(self) -> list[np.ndarray]:
+        """The arrays of all iterates, with an axis [T] in front."""
+        return [np.stack(own) for own in zip(*self.leaves, strict=True)]
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`."""
+        found = {f"leaf{k}": own for k, own in enumerate(self.stacked())}
+        return {**found, "weights": np.array(self.weights), "met": np.array(self.met)}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Puts back what `arrays` gave."""
+        self.met = int(arrays["met"])
+        self.weights = arrays["weights"].tolist()
+        stacked = [arrays[f"leaf{k}"] for k in range(len(arrays) - 2)]
+        self.leaves = [
+            [own[t].copy() for own in stacked] for t in range(len(self.weights))
+        ]
+
+
+def bank_behaviour(
+    knowledge: CompiledKnowledge,
+    player: int,
+    config: DeepConfig,
+    leaves: list[np.ndarray],
+    weights: np.ndarray,
+) -> np.ndarray:
+    """float64 [S], what a mixture of iterates plays in a compiled game.
+
+    Args:
+      knowledge: of the game.
+      player: whose.
+      config: the algorithm.
+      leaves: with an axis [T] in front, see `averages.BankAverage`.
+      weights: float64 [T].
+    """
+    infosets = len(knowledge.legal[player])
+    rows, legal = np.arange(infosets), knowledge.legal[player]
+    running = RunningReach(knowledge.tree, player)
+    iterate = make_approximator(knowledge, player, config, 0)
+    for t, weight in enumerate(weights):
+        iterate.restore([own[t] for own in leaves])
+        found = np.zeros(legal.shape)
+        if any(own[t].any() for own in leaves):
+            found = iterate.outputs(rows)
+            strategy = regret_matching(found, legal, config.fallback)
+        else:
+            strategy = legal / legal.sum(axis=1)[:, None]
+        running.add(knowledge.behaviour(player, strategy), float(weight))
+    return running.behaviour()

@@ -1,0 +1,214 @@
+"""What is known at positions of games that are never compiled: their tensors.
+
+A game's rules on arrays may give the tensors of many states at once (see
+`games.opening.vectorised.VectorisedGame`); else OpenSpiel's states are stepped, and
+asked one by one. Either way a network is asked about all positions of a depth together,
+in few sizes (`networks.evaluate` pads), so that few programs are compiled.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+import jax
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import networks
+from spiel_cr.common.networks import Parameters
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.stepping.rules_source import RulesSource, States
+from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.stepping.state_source import Decision, StateSource
+from spiel_cr.solvers.deep.infosets import Seen, feature_count, scale_of
+
+
+class Reader(Protocol):
+    """Reads a source's states, as `Positions.states` has them."""
+
+    @property
+    def item_bytes(self) -> int:
+        """What an entry of a tensor takes."""
+
+    def tensors(self, states: Any, player: int) -> np.ndarray:
+        """float32 or bool [m, F], what a player sees at m decisions of either player.
+
+        Args:
+          states: of these decisions.
+          player: who sees.
+        """
+
+    def legal(self, states: Any) -> np.ndarray:
+        """bool [m, A], the legal actions of the player who decides."""
+
+
+class RulesReader:
+    """A `Reader` of states by rules on arrays.
+
+    Attributes:
+      item_bytes: see `Reader`; 1 where rules say that all entries are 0 or 1.
+    """
+
+    def __init__(self, source: RulesSource, features: str, actions: int) -> None:
+        """Asks for one tensor.
+
+        Args:
+          source: whose rules have a method for these tensors.
+          features: as `config.FEATURES`.
+          actions: A, OpenSpiel's `num_distinct_actions`.
+        """
+        self._read = getattr(source.rules, f"{features}_tensor")
+        self._actions = actions
+        first = source.start(1, np.random.default_rng(0))
+        self._none = self._read(first.states.rows, int(first.player[0]))[:0]
+        self.item_bytes = int(self._none.dtype.itemsize)
+
+    def tensors(self, states: States, player: int) -> np.ndarray:
+        """See `Reader`."""
+        if not len(states.rows):
+            return self._none
+        found: np.ndarray = self._read(states.rows, player)
+        return found
+
+    def legal(self, states: States) -> np.ndarray:
+        """See `Reader`."""
+        # Rules have columns for outcomes of chance, too.
+        some = states.legal[:, : self._actions]
+        missing = self._actions - some.shape[1]
+        return np.pad(some, ((0, 0), (0, missing))) if missing else some
+
+
+class StateReader:
+    """A `Reader` of OpenSpiel's states.
+
+    Attributes:
+      item_bytes: see `Reader`; they are single precision.
+    """
+
+    item_bytes = 4
+
+    def __init__(self, features: str, size: int, actions: int) -> None:
+        """Asks nothing yet.
+
+        Args:
+          features: as `config.FEATURES`.
+          size: F.
+          actions: A.
+        """
+        self._name = f"{features}_tensor"
+        self._size, self._actions = size, actions
+
+    def tensors(self, states: np.ndarray, player: int) -> np.ndarray:
+        """See `Reader`."""
+        found = np.zeros((len(states), self._size), np.float32)
+        decision: Decision
+        for row, decision in zip(found, states, strict=True):
+            row[:] = getattr(decision.state, self._name)(player)
+        return found
+
+    def legal(self, states: np.ndarray) -> np.ndarray:
+        """See `Reader`."""
+        found = np.zeros((len(states), self._actions), bool)
+        decision: Decision
+        for row, decision in zip(found, states, strict=True):
+            row[decision.legal] = True
+        return found
+
+
+class TensorKnowledge:
+    """`infosets.Knowledge` of positions whose infosets have no numbers.
+
+    Rows are tensors, [m, F] of infosets and [m, 2 F] of joint information; bool where
+    rules give them as 0 and 1, so that a memory holds four times as many.
+
+    Attributes:
+      num_actions, num_features, num_infosets, scale: see `infosets.Knowledge`.
+      row_bytes: what the features of an infoset take.
+    """
+
+    num_infosets = None
+
+    def __init__(self, game: pyspiel.Game, reader: Reader, features: str) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: a sequential game.
+          reader: of its positions' states.
+          features: as `config.FEATURES`.
+
+        Raises:
+          ValueError: the game does not provide these tensors.
+        """
+        self._reader = reader
+        self.num_actions: int = game.num_distinct_actions()
+        self.num_features = feature_count(game, features)
+        self.row_bytes = self.num_features * reader.item_bytes
+        self.scale = scale_of(game)
+
+    def seen(self, positions: Positions, places: np.ndarray, player: int) -> Seen:
+        """See `infosets.Knowledge`."""
+        states = positions.states[places]
+        return Seen(self._reader.tensors(states, player), self._reader.legal(states))
+
+    def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
+        """See `infosets.Knowledge`."""
+        states = positions.states[places]
+        both = [self._reader.tensors(states, player) for player in range(2)]
+        return np.concatenate(both, axis=1)
+
+    def own(self, joint: np.ndarray, player: int) -> np.ndarray:
+        """See `infosets.Knowledge`."""
+        first = player * self.num_features
+        return joint[:, first : first + self.num_features]
+
+    def outputs(
+        self, parameters: Parameters, rows: np.ndarray, player: int | None
+    ) -> np.ndarray:
+        """See `infosets.Knowledge`."""
+        return networks.evaluate(parameters, rows)
+
+    def table(self, player: int | None) -> jax.Array | None:
+        """See `infosets.Knowledge`."""
+        return None
+
+
+class Stepped(NamedTuple):
+    """A game that is not compiled, ready to be sampled.
+
+    Attributes:
+      source: of its histories; whoever has it closes it.
+      knowledge: of the source's positions.
+    """
+
+    source: Simulator
+    knowledge: TensorKnowledge
+
+
+def stepped(
+    game: str | pyspiel.Game,
+    features: str = "information_state",
+    *,
+    use_rules: bool = True,
+) -> Stepped:
+    """A source of histories of a game, and what is known at its positions.
+
+    Args:
+      game: OpenSpiel game string or game.
+      features: as `config.FEATURES`.
+      use_rules: take the game's rules on arrays, if they give these tensors.
+
+    Raises:
+      pyspiel.SpielError, ValueError: as `load_game`, or the game does not provide these
+        tensors.
+    """
+    loaded = load_game(game)
+    size, actions = feature_count(loaded, features), loaded.num_distinct_actions()
+    rules = vectorised.of_game(loaded) if use_rules else None
+    source: Simulator
+    reader: Reader
+    if rules is not None and hasattr(rules, f"{features}_tensor"):
+        source = by_rules = RulesSource(loaded, rules)
+        reader = RulesReader(by_rules, features, actions)
+    else:
+        source = StateSource(loaded)
+        reader = StateReader(features, size, actions)
+    return Stepped(source, TensorKnowledge(loaded, reader, features))

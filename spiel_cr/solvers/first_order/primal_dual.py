@@ -1,0 +1,401 @@
+"""Restarted primal-dual hybrid gradient: the linear program of both players at once.
+
+The sequence-form saddle point is max over x_0 ≥ 0 and v_1, min over x_1 ≥ 0 and v_0 of
+x_0ᵀ A x_1 + v_0 · flow(x_0) − v_1 · flow(x_1), where flow is, per infoset, the reach of
+what comes before less that of its sequences, and v_p are values of p's infosets in p's
+utility. Chambolle & Pock 2011 alternate steps of the two sides. Around it stands what
+PDLP adds (Applegate et al. 2021, "Practical large-scale linear programming using
+primal-dual hybrid gradient"): diagonal scaling after Ruiz, a primal weight, and
+restarts at the average or the last point where the normalised KKT error has decayed to
+0.2, or to 0.8 and rises again, of what it was. Steps have a fixed length, 0.99 over the
+norm of the scaled program, which a power iteration finds; PDLP adapts it.
+
+The scaling takes row norms in the Euclidean norm, not in the maximum norm, since
+products with random signs estimate those where the coupling is never listed.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.sequence_form.treeplex import Treeplex
+from spiel_cr.solvers.first_order import regularisers
+from spiel_cr.solvers.first_order.first_order_config import PDHGConfig
+from spiel_cr.solvers.first_order.regularisers import gradient, mix
+
+
+class Point(NamedTuple):
+    """Strategies and values of both players, primal ones first.
+
+    Attributes:
+      reach: for each player float [S], its strategy; feasible at the end only.
+      values: for each player float [I], what its infosets are worth to it.
+    """
+
+    reach: tuple[jax.Array, jax.Array]
+    values: tuple[jax.Array, jax.Array]
+
+
+class PDHGProblem(NamedTuple):
+    """A game and the scaling of its linear program.
+
+    Attributes:
+      trees: each player's treeplex, payoffs over 2^exponent.
+      scales: squares of the scaling of every variable, a `Point`.
+      length: float scalar, the length of steps where both sides weigh alike.
+    """
+
+    trees: tuple[Treeplex, Treeplex]
+    scales: Point
+    length: jax.Array
+
+
+class PDHGState(NamedTuple):
+    """What the method remembers.
+
+    Attributes:
+      now: the last point.
+      mean: of the points since the last restart.
+      anchor: where the last restart was.
+      weight: float scalar, the primal weight.
+      restart_error: float scalar, the KKT error after the last restart.
+      last_error: float scalar, that of the candidate at the last check.
+      since: int scalar, steps since the last restart.
+      restarts: int scalar.
+      iteration: int scalar, steps done.
+    """
+
+    now: Point
+    mean: Point
+    anchor: Point
+    weight: jax.Array
+    restart_error: jax.Array
+    last_error: jax.Array
+    since: jax.Array
+    restarts: jax.Array
+    iteration: jax.Array
+
+
+def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
+    """float [I], at each infoset the reach before it less that of its sequences."""
+    above, parts = reach[:1], []
+    for level, part in zip(tree.levels, regularisers.split(tree, reach), strict=True):
+        into = treeplex.take(level.parent, above)
+        own = [treeplex.sum_rows(block) for block in level.split(part)]
+        parts.append(into - treeplex.join(own))
+        above = part
+    return treeplex.join(parts) if parts else reach[:0]
+
+
+def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
+    """float [S], the transpose of `flow`: values of what follows, less the owner's."""
+    owned, ends = [], [0]
+    for level in tree.levels:
+        ends.append(ends[-1] + level.num_infosets)
+        owned.append(values[ends[-2] : ends[-1]])
+    if not owned:
+        return jnp.zeros(1, values.dtype)
+    parts = [owned[0].sum()[None]]
+    for number, level in enumerate(tree.levels):
+        begin, rows = 0, []
+        for actions, n in level.shapes:
+            block = owned[number][begin : begin + n]
+            rows.append(jnp.broadcast_to(-block[None], (actions, n)).reshape(-1))
+            begin += n
+        below = number + 1 < len(tree.levels)
+        parts.append(
+            treeplex.with_children(
+                treeplex.join(rows),
+                tree.levels[number + 1] if below else None,
+                owned[number + 1] if below else None,
+            )
+        )
+    return treeplex.join(parts)
+
+
+def legal_positions(tree: Treeplex) -> jax.Array:
+    """float [S], 1 where a sequence is, 0 at padding and at the empty sequence."""
+    namespace = tree.root_source.__array_namespace__()
+    rows = [
+        namespace.broadcast_to(uniform > 0, shape).reshape(-1)
+        for level in tree.levels
+        for uniform, shape in zip(level.uniform, level.shapes, strict=True)
+    ]
+    legal: jax.Array = namespace.concat([namespace.zeros(1, dtype=bool), *rows])
+    return legal
+
+
+def _slopes(tree: Treeplex, other_reach: jax.Array, values: jax.Array) -> jax.Array:
+    """float [S], what a player's sequences gain beside the values of its infosets."""
+    return gradient(tree, other_reach) + spread(tree, values)
+
+
+def _move(
+    problem: PDHGProblem,
+    player: int,
+    point: tuple[jax.Array, jax.Array],
+    slope: jax.Array,
+    other_flow: jax.Array,
+    length: jax.Array,
+) -> tuple[jax.Array, jax.Array]:
+    """A step of one side: a player's reach, and the other's values.
+
+    Args:
+      problem: the game.
+      player: whose reach.
+      point: its reach, the other player's values.
+      slope: float [S], of the reach.
+      other_flow: float [I'], of the other player's reach.
+      length: of the step.
+    """
+    reach, values = point
+    step = length * problem.scales.reach[player] * slope
+    moved = jnp.maximum(reach + step, 0).at[0].set(1)
+    values = values - length * problem.scales.values[1 - player] * other_flow
+    return moved, values
+
+
+def _advance(problem: PDHGProblem, state: PDHGState) -> Point:
+    """One step of both sides."""
+    (first, second), (own, other) = state.now
+    trees = problem.trees
+    short, long = problem.length / state.weight, problem.length * state.weight
+    new_first, new_other = _move(
+        *(problem, 0, (first, other)),
+        *(_slopes(trees[0], second, own), flow(trees[1], second), short),
+    )
+    ahead, ahead_values = 2 * new_first - first, 2 * new_other - other
+    new_second, new_own = _move(
+        *(problem, 1, (second, own)),
+        *(_slopes(trees[1], ahead, ahead_values), flow(trees[0], ahead), long),
+    )
+    return Point((new_first, new_second), (new_own, new_other))
+
+
+def kkt_error(problem: PDHGProblem, point: Point, weight: jax.Array) -> jax.Array:
+    """The error of the optimality conditions, scaled and weighed; 0 at equilibria.
+
+    Args:
+      problem: the game.
+      point: where.
+      weight: float scalar, the primal weight.
+    """
+    squares, gap = [], jnp.zeros((), point.reach[0].dtype)
+    for player, tree in enumerate(problem.trees):
+        slope = _slopes(tree, point.reach[1 - player], point.values[player])
+        gap = gap + slope[0]
+        gains = jnp.maximum(slope.at[0].set(0), 0) ** 2 * problem.scales.reach[player]
+        lack = flow(tree, point.reach[player]) ** 2 * problem.scales.values[player]
+        squares.append((gains.sum(), lack.sum()))
+    primal = squares[0][0] + squares[1][1]
+    dual = squares[1][0] + squares[0][1]
+    return jnp.sqrt(weight**2 * dual + primal / weight**2 + gap**2)
+
+
+def _distance(problem: PDHGProblem, one: Point, two: Point, player: int) -> jax.Array:
+    """How far two points are apart on the side of a player's reach, scaled."""
+    total = jnp.zeros((), one.reach[0].dtype)
+    for new, old, scale in (
+        (one.reach[player], two.reach[player], problem.scales.reach[player]),
+        (
+            *(one.values[1 - player], two.values[1 - player]),
+            problem.scales.values[1 - player],
+        ),
+    ):
+        moved = (new - old) ** 2 / jnp.where(scale > 0, scale, 1)
+        total = total + moved.sum()
+    return jnp.sqrt(total)
+
+
+def init(problem: PDHGProblem, *, config: PDHGConfig) -> PDHGState:
+    """Uniform strategies, and no values.
+
+    Args:
+      problem: the game.
+      config: settings.
+    """
+    reach = [
+        treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
+    ]
+    values = [jnp.zeros_like(scale) for scale in problem.scales.values]
+    point = Point((reach[0], reach[1]), (values[0], values[1]))
+    one = jnp.ones((), reach[0].dtype)
+    error = kkt_error(problem, point, one)
+    zero = jnp.zeros((), jnp.int32)
+    return PDHGState(point, point, point, one, error, error, zero, zero, zero)
+
+
+def step(problem: PDHGProblem, state: PDHGState, *, config: PDHGConfig) -> PDHGState:
+    """One step; every `config.check` of them it may restart.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      config: settings.
+    """
+    now = _advance(problem, state)
+    since = state.since + 1
+    share = 1 / since.astype(state.weight.dtype)
+    mean = jax.tree.map(lambda old, new: mix(share, old, new), state.mean, now)
+    state = state._replace(
+        now=now, mean=mean, since=since, iteration=state.iteration + 1
+    )
+    return jax.lax.cond(
+        state.iteration % config.check == 0,
+        lambda: _check(problem, state, config),
+        lambda: state,
+    )
+
+
+def _check(problem: PDHGProblem, state: PDHGState, config: PDHGConfig) -> PDHGState:
+    """Restarts where it is time to (Applegate et al. 2021, section 3.2)."""
+    errors = [
+        kkt_error(problem, point, state.weight) for point in (state.now, state.mean)
+    ]
+    better = errors[1] < errors[0]
+    error = jnp.minimum(errors[0], errors[1])
+    time = (
+        (error <= config.sufficient * state.restart_error)
+        | (
+            (error <= config.necessary * state.restart_error)
+            & (error > state.last_error)
+        )
+        | (state.since >= config.longest * state.iteration)
+    )
+
+    def restart() -> PDHGState:
+        point = jax.tree.map(
+            lambda now, mean: jnp.where(better, mean, now), state.now, state.mean
+        )
+        moved = [_distance(problem, point, state.anchor, p) for p in range(2)]
+        sensible = (moved[0] > 0) & (moved[1] > 0)
+        ratio = jnp.where(sensible, moved[1], 1) / jnp.where(sensible, moved[0], 1)
+        # Half way, on a logarithmic scale (section 3.3).
+        weight = jnp.where(sensible, jnp.sqrt(state.weight * ratio), state.weight)
+        begun = kkt_error(problem, point, weight)
+        return PDHGState(
+            *(point, point, point, weight, begun, begun),
+            since=jnp.zeros_like(state.since),
+            restarts=state.restarts + 1,
+            iteration=state.iteration,
+        )
+
+    return jax.lax.cond(time, restart, lambda: state._replace(last_error=error))
+
+
+def scale_program(
+    trees: tuple[Treeplex, Treeplex], *, rounds: int, draws: int
+) -> tuple[Point, jax.Array]:
+    """The scaling of the linear program, and the length of its steps.
+
+    Args:
+      trees: each player's treeplex.
+      rounds: of dividing every row by the root of its norm.
+      draws: of random signs per round; fixed, so that equal games are scaled alike.
+
+    Returns:
+      Squares of the scaling, and 0.99 over the scaled program's norm.
+    """
+    one = trees[0].zeros.dtype
+    legal = [legal_positions(tree).astype(one) for tree in trees]
+    infosets = [sum(level.num_infosets for level in tree.levels) for tree in trees]
+    ones = [jnp.ones(count, one) for count in infosets]
+    scales = Point((legal[0], legal[1]), (ones[0], ones[1]))
+    key = jax.random.key(0)
+
+    def norms(
+        scales: Point, player: int, key: jax.Array
+    ) -> tuple[jax.Array, jax.Array]:
+        """Squared norms of the rows of a player's reach and values."""
+        tree, other = trees[player], scales.reach[1 - player]
+
+        def add(number: jax.Array, total: jax.Array) -> jax.Array:
+            signs = jax.random.rademacher(
+                jax.random.fold_in(key, number), other.shape, one
+            )
+            return total + gradient(tree, signs * jnp.sqrt(other)) ** 2
+
+        sums = jax.lax.fori_loop(0, draws, add, jnp.zeros_like(legal[player]))
+        values = scales.values[player]
+        # Every entry of `flow` is 1 or -1; in absolute numbers both count alike.
+        around = spread(tree, values)
+        first = -2 * spread_owner(tree, values) + around
+        rows = sums / draws + first
+        columns = absolute_flow(tree, scales.reach[player])
+        return rows, columns
+
+    def round_(number: jax.Array, scales: Point) -> Point:
+        found = [
+            norms(scales, p, jax.random.fold_in(key, 2 * number + p)) for p in range(2)
+        ]
+        reach, values = [], []
+        for p in range(2):
+            rows, columns = found[p]
+            reach.append(scales.reach[p] / _root(rows * scales.reach[p]))
+            values.append(scales.values[p] / _root(columns * scales.values[p]))
+        return Point((reach[0], reach[1]), (values[0], values[1]))
+
+    scales = jax.lax.fori_loop(0, rounds, round_, scales)
+    return scales, 0.99 / _norm(trees, scales, key)
+
+
+def _root(squares: jax.Array) -> jax.Array:
+    """The square root of a squared norm's root, 1 where the norm is 0."""
+    return jnp.sqrt(jnp.where(squares > 0, squares, 1))
+
+
+def spread_owner(tree: Treeplex, values: jax.Array) -> jax.Array:
+    """float [S], the part of `spread` that is the owner's: -value, 0 at the root."""
+    parts, begin = [jnp.zeros(1, values.dtype)], 0
+    for level in tree.levels:
+        for actions, n in level.shapes:
+            block = values[begin : begin + n]
+            parts.append(jnp.broadcast_to(-block[None], (actions, n)).reshape(-1))
+            begin += n
+    return treeplex.join(parts)
+
+
+def absolute_flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
+    """float [I], the reach before an infoset and that of its sequences added."""
+    own, begin = [], 1
+    for level in tree.levels:
+        end = begin + level.num_sequences
+        own += [treeplex.sum_rows(block) for block in level.split(reach[begin:end])]
+        begin = end
+    if not own:
+        return reach[:0]
+    return flow(tree, reach) + 2 * treeplex.join(own)
+
+
+def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> jax.Array:
+    """The largest singular value of the scaled program, by a power iteration."""
+    roots = jax.tree.map(jnp.sqrt, scales)
+
+    def half(reach: jax.Array, values: jax.Array, player: int) -> tuple:
+        """From a player's scaled reach and the other's values to the other side."""
+        other = 1 - player
+        own = roots.reach[player] * reach
+        theirs = roots.values[other] * values
+        slope = gradient(trees[other], own) + spread(trees[other], theirs)
+        return (
+            roots.reach[other] * slope,
+            roots.values[player] * flow(trees[player], own),
+        )
+
+    def turn(_: jax.Array, carry: tuple) -> tuple:
+        reach, values, _ = carry
+        size = jnp.sqrt((reach**2).sum() + (values**2).sum())
+        slope, lack = half(reach / size, values / size, 0)
+        # The transpose has other signs: of the coupling, and of one of the flows.
+        back, own = half(slope, -lack, 1)
+        return -back, own, jnp.sqrt((slope**2).sum() + (lack**2).sum())
+
+    reach = jax.random.normal(key, roots.reach[0].shape, roots.reach[0].dtype)
+    values = jax.random.normal(key, roots.values[1].shape, roots.reach[0].dtype)
+    start = reach * (roots.reach[0] > 0), values, jnp.zeros((), reach.dtype)
+    return jax.lax.fori_loop(0, _POWERS, turn, start)[2]
+
+
+_POWERS = 60

@@ -1,0 +1,222 @@
+"""First-order methods as solvers: problem and state on the device, one jitted loop."""
+
+import functools
+import time
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common.checks import check_dtype
+from spiel_cr.common.jax_utils import cast as cast_arrays
+from spiel_cr.common.jax_utils import precision, quick_options
+from spiel_cr.common.memory import trim
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.first_order import (
+    excessive_gap,
+    primal_dual,
+    regularisers,
+    smoothing,
+)
+from spiel_cr.solvers.first_order.first_order_config import (
+    EGTConfig,
+    FirstOrderConfig,
+    PDHGConfig,
+    SmoothingConfig,
+)
+from spiel_cr.solvers.first_order.problem import Problem
+
+AnyProblem: TypeAlias = Problem | primal_dual.PDHGProblem
+# From so many positions on, a state is written in place.
+_LARGE_STATE = 2_000_000
+
+
+class _Method(NamedTuple):
+    """A method: how it begins, and one of its steps."""
+
+    init: Any
+    step: Any
+
+
+_METHODS: dict[type, _Method] = {
+    EGTConfig: _Method(excessive_gap.init, excessive_gap.step),
+    SmoothingConfig: _Method(smoothing.init, smoothing.step),
+    PDHGConfig: _Method(primal_dual.init, primal_dual.step),
+}
+
+
+def _iterate(
+    problem: AnyProblem, state: Any, iterations: jax.Array, *, config: FirstOrderConfig
+) -> Any:
+    step = _METHODS[type(config)].step
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: step(problem, s, config=config), state
+    )
+
+
+def _first(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
+    return _METHODS[type(config)].init(problem, config=config)
+
+
+class _Programs(NamedTuple):
+    """What begins, and what iterates; both jitted."""
+
+    begin: Any
+    run: Any
+
+    def compile(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
+        """Compiles both, and gives back what that took, before a state is there."""
+        like = jax.eval_shape(functools.partial(_first, problem, config=config))
+        count = np.zeros((), np.int32)
+        self.compile_begin(problem, config)
+        trim()
+        self.run.lower(problem, like, count, config=config).compile()
+        trim()
+
+    def compile_begin(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
+        """Compiles what begins."""
+        self.begin.lower(problem, config=config).compile()
+
+
+_PROGRAMS = _Programs(
+    jax.jit(_first, static_argnames="config"),
+    jax.jit(_iterate, static_argnames="config"),
+)
+
+
+@functools.cache
+def large_programs() -> _Programs:
+    """Programs for large games: state written in place, less memory to compile."""
+    options = quick_options()
+    return _Programs(
+        jax.jit(_first, static_argnames="config", compiler_options=options),
+        jax.jit(
+            _iterate,
+            static_argnames="config",
+            donate_argnames="state",
+            compiler_options=options,
+        ),
+    )
+
+
+@functools.partial(jax.jit, static_argnames=("rounds", "draws"))
+def _scale(
+    trees: tuple[treeplex.Treeplex, treeplex.Treeplex], *, rounds: int, draws: int
+) -> tuple[primal_dual.Point, jax.Array]:
+    return primal_dual.scale_program(trees, rounds=rounds, draws=draws)
+
+
+class _Iterates:
+    """Reads strategies from the states of first-order methods."""
+
+    def __init__(self, form: SequenceForm) -> None:
+        self._form = form
+
+    def positions(self, state: Any, player: int) -> np.ndarray:
+        """float [S], reach by position; what matters are shares at each infoset."""
+        if isinstance(state, primal_dual.PDHGState):
+            return np.asarray(state.now.reach[player])
+        return np.asarray(state.reach[player])[: self._form.layouts[player].size]
+
+    def average(self, state: Any, player: int) -> np.ndarray:
+        by_position = self.positions(state, player)
+        return by_position[self._form.layouts[player].sequences].astype(np.float64)
+
+    def current(self, state: Any, player: int) -> np.ndarray:
+        decisions = self._form.decisions[player]
+        reach, owner = self.average(state, player), decisions.owner
+        total = np.bincount(owner[1:], reach[1:], minlength=len(decisions))
+        behaviour = np.ones(decisions.num_sequences)
+        behaviour[1:] = 1 / decisions.num_actions[owner[1:]]
+        met = 1 + np.flatnonzero(total[owner[1:]] > 0)
+        behaviour[met] = reach[met] / total[owner[met]]
+        return behaviour
+
+    def check(self, state: Any) -> None:
+        for player in range(2):
+            reach = self.positions(state, player)
+            if (reach < -1e-3).any():
+                raise ValueError("the state has a negative strategy")
+
+
+def make_solver(
+    form: SequenceForm,
+    *,
+    config: FirstOrderConfig,
+    dtype: np.typing.DTypeLike = np.float64,
+) -> Solver:
+    """Puts a game on the device and compiles the program.
+
+    Args:
+      form: the game.
+      config: the method.
+      dtype: float64 or float32.
+
+    Raises:
+      ValueError: another dtype, or a game that is cut off.
+    """
+    dtype = check_dtype(dtype)
+    if any(tree.beyond is not None for tree in form.arrays):
+        raise ValueError(
+            f"{config.name}: the game is cut off, and what its leaves are worth is not "
+            f"linear in strategies; take a member of the CFR family such as 'cfr+'"
+        )
+    exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
+    trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
+    problem, compile_seconds = _problem(form, trees, config, dtype)
+    large = sum(own.size for own in form.layouts) > _LARGE_STATE
+
+    programs = large_programs() if large else _PROGRAMS
+    with precision(dtype):
+        started = time.perf_counter()
+        if large:
+            programs.compile(problem, config)
+        else:
+            programs.compile_begin(problem, config)
+        compile_seconds += time.perf_counter() - started
+        # In place, arrays of a state must not be one and the same.
+        state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
+    return Solver(
+        form,
+        problem,
+        state,
+        programs.run,
+        config=config,
+        dtype=dtype,
+        exponent=exponent,
+        reader=_Iterates(form),
+        consumes=large,
+        compile_seconds=compile_seconds,
+    )
+
+
+def _problem(
+    form: SequenceForm,
+    trees: tuple[treeplex.Treeplex, ...],
+    config: FirstOrderConfig,
+    dtype: np.dtype,
+) -> tuple[AnyProblem, float]:
+    """The game on the device, as the method takes it; the seconds of compiling."""
+    if isinstance(config, PDHGConfig):
+        with precision(dtype):
+            both = jax.device_put(cast_arrays(trees, dtype))
+            how = {"rounds": config.rounds, "draws": config.draws}
+            started = time.perf_counter()
+            _scale.lower(both, **how).compile()
+            seconds = time.perf_counter() - started
+            scales, length = _scale(both, **how)
+        return primal_dual.PDHGProblem(both, scales, length), seconds
+    weighing = cast(regularisers.Weighing, config.weights)
+    weights = [regularisers.make_weights(form, p, weighing) for p in range(2)]
+    kind: regularisers.Kind = (
+        "euclidean" if isinstance(config, SmoothingConfig) else "entropy"
+    )
+    diameter = sum(regularisers.diameter(form, p, kind, weights[p]) for p in range(2))
+    made = Problem(
+        (trees[0], trees[1]), (weights[0], weights[1]), np.asarray(max(diameter, 1e-9))
+    )
+    with precision(dtype):
+        return cast(Problem, jax.device_put(cast_arrays(made, dtype))), 0.0

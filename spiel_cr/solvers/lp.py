@@ -1,0 +1,204 @@
+"""Exact solution by linear programming in sequence form.
+
+Koller, Megiddo & von Stengel 1996, "Efficient computation of equilibria for extensive
+two-person games": one sparse program a player, its own realisation plan against the
+opponent's best response in dual form. On small games this is the fastest way there is,
+and it is the ground truth of the tests.
+
+HiGHS works with absolute tolerances (1e-7) and drops coefficients below 1e-9, so it
+must not see payoffs in the game's units. Each of the opponent's infosets has a unit of
+its own, the largest payoff below it: then all coefficients lie in [-1, 1], and those
+that are dropped mean nothing where they stand. An infoset with draws only below is
+worth nothing, and drops out. What HiGHS finds is checked by exact best responses; if it
+is not good, the program is tried in other forms before it is given up.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import optimize, sparse
+
+from spiel_cr.common.errors import SolverFailedError
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_reach
+
+# A solution is good if its NashConv is at most this share of the range of payoffs, or
+# no more than what rounding leaves of sums of the largest.
+_GOOD = 1e-8
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)
+
+
+class _Way(NamedTuple):
+    """A form of the program.
+
+    Attributes:
+      by_infoset: each infoset has a unit of its own; otherwise the game has one.
+      method: of `scipy.optimize.linprog`: dual simplex, or interior point with
+        crossover.
+    """
+
+    by_infoset: bool
+    method: str
+
+
+_WAYS = (
+    _Way(True, "highs-ds"),
+    _Way(False, "highs-ds"),
+    _Way(True, "highs-ipm"),
+    _Way(False, "highs-ipm"),
+)
+
+
+class Solution(NamedTuple):
+    """An equilibrium.
+
+    Attributes:
+      behaviour: for each player float64 [S], action probabilities.
+      nash_conv: by exact best responses, in the game's units.
+      iterations: of the simplex algorithm, of both programs.
+    """
+
+    behaviour: tuple[np.ndarray, np.ndarray]
+    nash_conv: float
+    iterations: int
+
+
+def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
+    """Solves both players' programs and checks what comes out.
+
+    Args:
+      form: the game.
+      utilities: float64 [n], player 0's at all terminals, the scale of what is good.
+
+    Raises:
+      SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
+        range of payoffs, or what rounding leaves of the largest payoff.
+    """
+    payoff_range, failures = float(np.ptp(utilities)), []
+    good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    for way in _WAYS:
+        try:
+            plans = [realisation_plan(form, player, *way) for player in range(2)]
+        except SolverFailedError as error:
+            failures.append(f"{way.method}: {error}")
+            continue
+        first, second = (
+            behaviour_from_reach(decisions, reach)
+            for decisions, (reach, _, _) in zip(form.decisions, plans, strict=True)
+        )
+        found = nash_conv(form, reach_of(form, (first, second)))
+        if found <= good:
+            return Solution((first, second), found, sum(nit for _, _, nit in plans))
+        failures.append(f"{way.method}: NashConv {found:.3g}")
+    raise SolverFailedError(
+        f"algorithm='lp' found no equilibrium of a game whose payoffs span "
+        f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
+        f"such as 'cfr+'"
+    )
+
+
+def realisation_plan(
+    form: layout.SequenceForm,
+    player: int,
+    by_infoset: bool = True,
+    method: str = "highs-ds",
+) -> tuple[np.ndarray, float, int]:
+    """A maximin strategy of one player.
+
+    Maximises the value q of the opponent's decision tree at its root, subject to: x is
+    a realisation plan of `player`, and no opponent's infoset is worth more to `player`
+    than any of its actions.
+
+    Args:
+      form: the game.
+      player: whose strategy.
+      by_infoset, method: see `_Way`.
+
+    Returns:
+      The strategy in sequence form, float64 [S]; its guaranteed expected utility for
+      `player`, as accurate as HiGHS is; and the number of simplex iterations.
+
+    Raises:
+      SolverFailedError: HiGHS found no optimum; its own words.
+    """
+    own, other = form.decisions[player], form.decisions[1 - player]
+    own_count, other_count = own.num_sequences, other.num_sequences
+    rows, columns, values = form.payoffs
+    if player == 1:
+        rows, columns, values = columns, rows, -values
+    unit, root_unit = _units(other, columns, values)
+    if not by_infoset:
+        unit[:] = root_unit
+    # Of the row of each sequence of the opponent: that of the infoset which owns it.
+    row_unit = np.append(root_unit, unit[other.owner[1:]])
+    row_unit = np.where(row_unit > 0, row_unit, 1.0)
+    # payoff[s', s]: what `player` gets where the sequences end together.
+    payoff = sparse.csr_array(
+        (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
+    )
+    plan = _flow(own)
+    # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
+    # in units of j over units of the row. Where all payoffs below j are zero, so is q.
+    tree = _flow(other).T.tocoo()
+    ratio = tree.data * (unit[tree.col] / row_unit[tree.row])
+    tree = sparse.csr_array((ratio, (tree.row, tree.col)), shape=tree.shape)
+    tree.eliminate_zeros()
+    # For every sequence s' of the opponent but the empty one, with q in units of the
+    # infosets: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
+    inequality = sparse.hstack([-payoff[1:], -tree[1:]], format="csr")
+    nothing = sparse.csr_array((len(own), len(other)))
+    equality = sparse.hstack([plan, nothing], format="csr")
+    size = own_count + len(other)
+    root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
+    objective = -np.append(payoff[[0]].toarray(), tree[[0]].toarray())
+    solution = optimize.linprog(
+        objective,
+        A_ub=inequality,
+        b_ub=np.zeros(other_count - 1),
+        A_eq=sparse.vstack([root, equality], format="csr"),
+        b_eq=np.concatenate([np.ones(1), np.zeros(len(own))]),
+        bounds=[(0, None)] * own_count + [(None, None)] * len(other),
+        method=method,
+    )
+    if not solution.success:
+        raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
+    reach = np.maximum(solution.x[:own_count], 0.0)
+    return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
+
+
+def _units(
+    decisions: Decisions, sequences: np.ndarray, values: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """The largest |payoff| below each infoset, and of all; where there is none, 0.
+
+    Args:
+      decisions: of the player whose infosets get units.
+      sequences: int32 [nnz], the player's sequences in the coupling.
+      values: float64 [nnz], payoffs times chance.
+
+    Returns:
+      float64 [I], and the largest of all.
+    """
+    below = np.zeros(decisions.num_sequences)
+    np.maximum.at(below, sequences, np.abs(values))
+    unit = np.zeros(len(decisions))
+    levels, owner = decisions.levels(), decisions.owner
+    for level in range(int(levels.max(initial=-1)), -1, -1):
+        infosets = np.flatnonzero(levels == level)
+        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+        np.maximum.at(unit, owner[mine], below[mine])
+        np.maximum.at(below, decisions.parent[infosets], unit[infosets])
+    return unit, float(below[0])
+
+
+def _flow(decisions: Decisions) -> sparse.csr_array:
+    """[I, S]: +1 at each infoset's parent sequence, -1 at its own sequences."""
+    infosets = np.arange(len(decisions))
+    owner = decisions.owner[1:]
+    signs = np.concatenate([np.ones(len(infosets)), -np.ones(len(owner))])
+    rows = np.concatenate([infosets, owner])
+    columns = np.concatenate([decisions.parent, 1 + np.arange(len(owner))])
+    shape = len(infosets), decisions.num_sequences
+    return sparse.csr_array((signs, (rows, columns)), shape=shape)

@@ -1,0 +1,172 @@
+"""Baselines, control variates of sampled values.
+
+A baseline b(h, a) guesses player 0's utility after action a at history h; the better it
+is, the less a sampled value varies. It must not depend on the sample that it is used
+for, so a batch reads the old table and leaves a new one. Tables cover chance outcomes
+like actions, and serve the updates of both players (the other's utility is minus this).
+
+  average   one entry for each infoset-action or outcome of a chance history: decayed
+            mean of the sampled values after it (Schmid et al. 2019, section "Choice of
+            baselines"; they have one for each player's updates, at histories of others
+            by what that player knows there, which compiled games do not record).
+  history   the same for each history (Davis et al. 2020, learned history baselines).
+  expected  for each history, the current strategies' expectation over the entries
+            below, backed up along the sampled histories; at terminals the utility. No
+            sampling noise enters (after Davis et al. 2020, predictive baselines, but
+            under the strategies that were sampled with, not the next ones).
+"""
+
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.mccfr import descent, sample_tree
+from spiel_cr.solvers.mccfr.sample_tree import consecutive
+
+# None; float [T + A]; or one float [n + 1 + A] for each level but the first.
+Table: TypeAlias = jax.Array | tuple[jax.Array, ...] | None
+
+
+class Learning(NamedTuple):
+    """Baselines while a batch is on its way up.
+
+    Attributes:
+      table: float, the new baselines so far of the level; None where there are none, or
+        all are made at the end ("average").
+      sums, counts: float, sampled values by entry ("average"), how many ("history",
+        too); else None.
+      below: float [B], new expectations at the visits one depth below ("expected").
+    """
+
+    table: jax.Array | None
+    sums: jax.Array | None
+    counts: jax.Array | None
+    below: jax.Array | None
+
+
+def init(
+    kind: str, tree: sample_tree.SampleTree, plan: sample_tree.Plan, dtype: np.dtype
+) -> Table:
+    """Baselines of zero, numpy arrays."""
+    width = sample_tree.max_width(plan)
+    if kind == "none":
+        return None
+    if kind == "average":
+        return np.zeros(len(tree.row_of) + width, dtype)  # type: ignore[return-value]
+    sizes = [len(level.row) + width for level in tree.levels[1:]]
+    return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
+
+
+def _places(
+    kind: str, batch: descent.Batch, level: descent.Level, history: jax.Array
+) -> tuple[jax.Array, int]:
+    """int32 [B], where the baselines of a history's actions begin; how far they are
+    apart."""
+    if kind == "average":
+        return level.row[history], batch.stride
+    return level.first_child[history], 1
+
+
+def rows(
+    batch: descent.Batch,
+    level: descent.Level,
+    shape: sample_tree.Depth,
+    table: jax.Array,
+    history: jax.Array,
+) -> jax.Array:
+    """float [A, B], baselines of all actions of visits; 0 beyond the last action.
+
+    Args:
+      batch: the batch.
+      level: the histories of this depth.
+      shape: what is known of them when a program is compiled.
+      table: float, the level's baselines.
+      history: int32 [B], the visits.
+    """
+    first, stride = _places(batch.config.baseline, batch, level, history)
+    found = table[consecutive(first, shape.width, stride)]
+    return descent.mask(found, descent.look(batch, level, shape, history).legal)
+
+
+def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learning:
+    """What is learned before the way up.
+
+    Args:
+      kind: of baseline.
+      table: float, the baselines so far of all levels, or of the next one to come to;
+        None without.
+      below: float [B], the utility at the visits of the last depth, or what is expected
+        at the visits of the level below.
+    """
+    counts = None
+    if table is not None and kind in ("average", "history"):
+        counts = jnp.zeros_like(table)
+    return Learning(
+        table=table,
+        sums=counts if kind == "average" else None,
+        counts=counts,
+        below=below if kind == "expected" else None,
+    )
+
+
+def learn(
+    batch: descent.Batch,
+    level: descent.Level,
+    shape: sample_tree.Depth,
+    visit: descent.Visit,
+    learning: Learning,
+    estimates: jax.Array,
+) -> Learning:
+    """Takes in the sampled values one depth below.
+
+    Args:
+      batch: the batch.
+      level: the histories of this depth.
+      shape: what is known of them when a program is compiled.
+      visit: the visits of this depth.
+      learning: so far.
+      estimates: float [B], sampled values at the next depth's visits.
+    """
+    kind, table = batch.config.baseline, learning.table
+    if table is None:
+        return learning
+    view = descent.look(batch, level, shape, visit.history)
+    first, stride = _places(kind, batch, level, visit.history)
+    entry = first + stride * visit.chosen
+    if view.over is not None:
+        # Finished trajectories choose something too; the last entry nobody reads.
+        entry = jnp.where(view.over, len(table) - 1, entry)
+    if kind == "average":
+        assert learning.sums is not None and learning.counts is not None
+        sums = learning.sums.at[entry].add(estimates)
+        counts = learning.counts.at[entry].add(1)
+        return learning._replace(sums=sums, counts=counts)
+    if kind == "history":
+        assert learning.counts is not None
+        counts = learning.counts.at[entry].add(1)
+        count = counts[entry]
+        share = (1 - (1 - batch.config.decay) ** count) / count
+        # Nobody has written here yet: a history is at one depth.
+        new = table.at[entry].add(share * (estimates - table[entry]))
+        return learning._replace(table=new, counts=counts)
+    assert learning.below is not None
+    new = table.at[entry].set(learning.below)
+    fresh = rows(batch, level, shape, new, visit.history)
+    expected = treeplex.sum_rows(view.sigma * fresh)
+    if view.over is not None:
+        utility = level.utility[visit.history]
+        expected = jnp.where(view.over, utility, expected)
+    return learning._replace(table=new, below=expected)
+
+
+def finish(decay: float, learning: Learning) -> jax.Array | None:
+    """The baselines after the batch, of the level or of all."""
+    if learning.table is None or learning.sums is None or learning.counts is None:
+        return learning.table
+    # As if the mean of the batch came as often as the entry was visited.
+    share = 1 - (1 - decay) ** learning.counts
+    mean = learning.sums / jnp.maximum(learning.counts, 1)
+    return learning.table + share * (mean - learning.table)

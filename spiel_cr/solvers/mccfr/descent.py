@@ -1,0 +1,260 @@
+"""The way of sampled trajectories down the histories.
+
+`descend` chooses an action for each trajectory of a batch at one depth, and keeps what
+the way up needs (`Visit`). The mathematics is in `trajectories.py`. Whole games have
+arrays of their own for every depth (`sample_tree`), subgames one set of arrays for all
+depths (`resolving.subgame_sampling`); both are a `Level` here.
+"""
+
+from typing import NamedTuple, Protocol
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.mccfr.sample_tree import Depth, consecutive, take
+
+# Draws stay below 1 by more than the rounding error of a sum of probabilities.
+BELOW_ONE = 1 - 2.0**-22
+
+
+class Level(Protocol):
+    """Histories that trajectories visit, n of them.
+
+    Attributes:
+      first_child: int32 [n], number of the first child; where the game is over, of a
+        place where it is over, too.
+      row: int32 [n], the first entry of its actions in tables.
+      num_actions: int32 [n], number of actions; 0 where the game is over.
+      player: int32 [n], who acts: 0, 1, 2 chance, 3 nobody.
+      utility: float [n], player 0's utility at terminals, else 0.
+    """
+
+    @property
+    def first_child(self) -> jax.Array: ...
+    @property
+    def row(self) -> jax.Array: ...
+    @property
+    def num_actions(self) -> jax.Array: ...
+    @property
+    def player(self) -> jax.Array: ...
+    @property
+    def utility(self) -> jax.Array: ...
+
+
+class Batch(NamedTuple):
+    """What all depths need; B trajectories, tables of T entries.
+
+    Attributes:
+      strategy: float [T], current strategies and chance probabilities.
+      explore: float [T], how the updating player explores; None: uniformly.
+      stride: how far the entries of a history's actions are apart in tables.
+      targeted: bool [B], who is targeted; None without targets.
+      player: whose values are sampled; int or int32 scalar.
+      config: exploration and baselines.
+    """
+
+    strategy: jax.Array
+    explore: jax.Array | None
+    stride: int
+    targeted: jax.Array | None
+    player: int | jax.Array
+    config: MCCFRConfig
+
+    def decides_at(self, shape: Depth) -> bool:
+        """Whether the updating player may act at some history of a depth."""
+        return shape.players is None or self.player in shape.players
+
+
+class Front(NamedTuple):
+    """Where B trajectories are on the way down.
+
+    Attributes:
+      history: int32 [B], number in the level.
+      weight: float [B], reach of the others over the probability that an untargeted
+        trajectory comes here, times the trajectory's share of the batch.
+      ratio: float [B] or None, targeted over untargeted probability to come here.
+      own: float [B] or None, own reach times the share, over the probability.
+    """
+
+    history: jax.Array
+    weight: jax.Array
+    ratio: jax.Array | None
+    own: jax.Array | None
+
+
+class Visit(NamedTuple):
+    """The visits of B trajectories at one depth.
+
+    Attributes:
+      history: int32 [B], number in the level.
+      chosen: int32 [B], the followed action.
+      rho: float [B], the probability that a trajectory here follows it.
+      weight: float [B], reach of the others over the probability that a trajectory
+        comes here, times its share of the batch.
+      own: float [B], own reach instead; only where averages are sampled.
+    """
+
+    history: jax.Array
+    chosen: jax.Array
+    rho: jax.Array
+    weight: jax.Array
+    own: jax.Array | None
+
+
+class View(NamedTuple):
+    """What there is at the visited histories.
+
+    Attributes:
+      row: int32 [B], the first entry of the actions.
+      entries: int32 [A, B], all of them.
+      sigma: float [A, B], the strategy; 0 beyond the last action.
+      legal: bool [A, B], False beyond the last action; None: all are legal.
+      over: bool [B], whether the game is over there; None: nowhere.
+      own: bool [B], whether the updating player acts.
+    """
+
+    row: jax.Array
+    entries: jax.Array
+    sigma: jax.Array
+    legal: jax.Array | None
+    over: jax.Array | None
+    own: jax.Array
+
+
+def top(history: jax.Array, weight: jax.Array, batch: Batch) -> Front:
+    """All trajectories where they begin.
+
+    Args:
+      history: int32 [B], where that is.
+      weight: float [B], weight of each trajectory in all sums.
+      batch: the batch.
+    """
+    return Front(
+        history=history,
+        weight=weight,
+        ratio=None if batch.targeted is None else jnp.ones_like(weight),
+        own=weight if batch.config.averaging == "sampled" else None,
+    )
+
+
+def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
+    """What there is at some histories, int32 [B], of a level."""
+    row, count = level.row[history], level.num_actions[history]
+    entries = consecutive(row, shape.width, batch.stride)
+    actions = jnp.arange(shape.width, dtype=jnp.int32)[:, None]
+    legal = None if shape.full else actions < count[None]
+    return View(
+        row=row,
+        entries=entries,
+        sigma=mask(batch.strategy[entries], legal),
+        legal=legal,
+        over=None if shape.full else count == 0,
+        own=level.player[history] == batch.player,
+    )
+
+
+def descend(
+    batch: Batch,
+    level: Level,
+    shape: Depth,
+    target: jax.Array | None,
+    front: Front,
+    draw: jax.Array,
+) -> tuple[Visit, Front]:
+    """Chooses an action for each trajectory at one depth and moves on to the next.
+
+    Args:
+      batch: the batch.
+      level: the histories of this depth.
+      shape: what is known of them when a program is compiled.
+      target: bool, by number of the next depth's histories, what targeted trajectories
+        may visit; None without targets.
+      front: the trajectories at this depth.
+      draw: float [B] in [0, 1).
+
+    Returns:
+      What the way up needs, and the trajectories at the next depth.
+    """
+    view, history = look(batch, level, shape, front.history), front.history
+    first, rho = level.first_child[history], view.sigma
+    decides = batch.decides_at(shape)
+    if decides:
+        explored = _explore(batch, view, level.num_actions[history])
+        rho = jnp.where(view.own[None], explored, rho)
+    gain, likely = None, rho
+    if target is not None and batch.targeted is not None:
+        gain = _gain(target, first, rho)
+        likely = jnp.where(batch.targeted[None], rho * gain, rho)
+    chosen = _choose(likely, draw)
+    taken = take(rho, chosen)
+    if view.over is not None:
+        taken = jnp.where(view.over, 1, taken)
+    weight, rate, own, ratio = front.weight, taken, front.own, front.ratio
+    if gain is not None and ratio is not None:
+        before, further = mixed(batch.config, ratio), take(gain, chosen)
+        if view.over is not None:
+            further = jnp.where(view.over, 1, further)
+        ratio = ratio * further
+        rate = taken * mixed(batch.config, ratio) / before
+        weight = weight / before
+        own = None if own is None else own / before
+    visit = Visit(history, chosen, rate, weight, own)
+    # The others draw from their own strategies: their reach over it stays.
+    after, reach = front.weight, front.own
+    if decides:
+        # So and not over where(own, taken, 1): XLA would put the quotients of several
+        # depths into one loop, which chooses all their actions again.
+        after = after * jnp.where(view.own, 1, taken) / taken
+    if reach is not None:
+        reach = reach * jnp.where(view.own, take(view.sigma, chosen), 1) / taken
+    child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
+    return visit, Front(child, after, ratio, reach)
+
+
+def mixed(config: MCCFRConfig, ratio: jax.Array | None) -> jax.Array | float:
+    """How much likelier than free trajectories all together come by.
+
+    With r = q_targeted / q_free, the mixture of targeted and free trajectories is
+    q_free (delta r + 1 - delta).
+
+    Args:
+      config: delta, the share of targeted trajectories.
+      ratio: float [B], r; None without targets.
+    """
+    return 1.0 if ratio is None else config.delta * ratio + 1 - config.delta
+
+
+def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
+    """float [A, B], how likely a trajectory follows each own action."""
+    if batch.explore is None:
+        even = 1 / jnp.maximum(count, 1).astype(view.sigma.dtype)[None]
+    else:
+        even = batch.explore[view.entries]
+    epsilon = batch.config.epsilon
+    return mask((1 - epsilon) * view.sigma + epsilon * even, view.legal)
+
+
+def _gain(target: jax.Array, first: jax.Array, rho: jax.Array) -> jax.Array:
+    """float [A, B], how much likelier targeted trajectories follow each action."""
+    allowed = target[consecutive(first, len(rho))]
+    mass = treeplex.sum_rows(jnp.where(allowed, rho, 0))
+    gain = allowed / jnp.where(mass == 0, 1, mass)[None]
+    return jnp.where(mass[None] > 0, gain, 1)
+
+
+def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:
+    """int32 [B], one action of each column of float [A, B], by a draw in [0, 1)."""
+    draw = jnp.minimum(draw, BELOW_ONE) * treeplex.sum_rows(probabilities)
+    chosen = jnp.zeros(draw.shape, jnp.int32)
+    below = jnp.zeros_like(draw)
+    for action in range(len(probabilities) - 1):
+        below = below + probabilities[action]
+        chosen = chosen + (draw >= below)
+    return chosen
+
+
+def mask(rows: jax.Array, where: jax.Array | None) -> jax.Array:
+    """Zero where not."""
+    return rows if where is None else jnp.where(where, rows, jnp.zeros_like(rows))

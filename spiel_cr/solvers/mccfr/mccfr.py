@@ -1,0 +1,469 @@
+"""Monte Carlo CFR: sampled solvers as one jitted step.
+
+Here an iteration samples a batch of trajectories of outcome sampling for each player
+(`trajectories.py`), takes the mean of their estimates for the counterfactual values of
+actions, and from there on is an iteration of the full-width family: the same regret
+rules on the same blocks (`cfr.update_regrets`), the same averages. So it costs time for
+its trajectories *and* time linear in the compiled game's sequences and chance outcomes,
+however few it visits: what is saved over full-width CFR is the sum over terminals.
+`visited.py` walks trajectories one by one, of all schemes, and updates what was visited
+and nothing else; `choice.py` says which of the two a solver does. With a batch of one
+both give the iterates of the scheme's textbook algorithm, with an exact average
+(`averaging=sampled` for the textbook's).
+
+Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
+Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
+minimization (VR-MCCFR) for extensive form games using baselines"; Lisý et al. 2015,
+"Online Monte Carlo counterfactual regret minimization for search in imperfect
+information games".
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common.checks import check_dtype, check_number, check_seed
+from spiel_cr.common.jax_utils import as_one_kernel, cast, precision, spread
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.cfr import cfr, shared_regrets
+from spiel_cr.solvers.cfr.abstraction import Labels
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.regret_matching import Rule
+from spiel_cr.solvers.cfr.solver import PlayerState, Solver
+from spiel_cr.solvers.mccfr import (
+    baselines,
+    choice,
+    descent,
+    flat_tree,
+    sample_tree,
+    trajectories,
+    visited,
+)
+from spiel_cr.solvers.mccfr import (
+    sobol_draws as draws,
+)
+
+
+class Problem(NamedTuple):
+    """A game as sampled solvers take it.
+
+    Attributes:
+      trees: each player's treeplex; only its blocks are used.
+      samples: the histories.
+      points: float [D, B], evenly spread points of which each iteration uses a
+        randomly shifted copy.
+      iteration_weight: float scalar, weight of each iteration's regrets and averages on
+        top of what the algorithm gives it.
+      shared: the players' buckets, None where infosets are alone.
+    """
+
+    trees: cfr.Trees
+    samples: sample_tree.SampleTree
+    points: jax.Array
+    iteration_weight: jax.Array
+    shared: cfr.Shared
+
+
+class MCCFRState(NamedTuple):
+    """State of a sampled solve.
+
+    Attributes:
+      players: one PlayerState each. With sampled averaging, `average` holds the mean
+        contribution to each action instead of its reach.
+      iteration: int scalar, iterations done.
+      weight: float scalar, sum of their averaging weights in units of the last one.
+      key: uint32 [2], of JAX's random numbers to come.
+      baseline: see `baselines.py`.
+    """
+
+    players: tuple[PlayerState, PlayerState]
+    iteration: jax.Array
+    weight: jax.Array
+    key: jax.Array
+    baseline: baselines.Table
+
+
+def init(
+    problem: Problem, plan: sample_tree.Plan, config: MCCFRConfig, *, seed: int
+) -> MCCFRState:
+    """Uniform strategies, zero regrets and baselines; numpy arrays.
+
+    Args:
+      problem: the game, numpy arrays.
+      plan: from `sample_tree.build`.
+      config: algorithm.
+      seed: of all random numbers.
+    """
+    full = cfr.init(problem.trees, shared=problem.shared)
+    dtype = np.dtype(full.weight.dtype)
+    return MCCFRState(
+        players=full.players,
+        iteration=full.iteration,
+        weight=full.weight,
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
+        baseline=baselines.init(config.baseline, problem.samples, plan, dtype),
+    )
+
+
+def step(
+    problem: Problem, state: MCCFRState, *, plan: sample_tree.Plan, config: MCCFRConfig
+) -> MCCFRState:
+    """One iteration: a batch of trajectories and an update for each player.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      plan: from `sample_tree.build`.
+      config: algorithm.
+    """
+    iteration = state.iteration + 1
+    t = iteration.astype(state.weight.dtype)
+    samples, iteration_weight = problem.samples, problem.iteration_weight
+    weight = iteration_weight + state.weight * ((t - 1) / t) ** config.gamma
+    key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    players, baseline = list(state.players), state.baseline
+    strategy = strategy_table(samples, plan, state.players)
+    for p in range(2):
+        if config.alternating and p:
+            strategy = strategy_table(samples, plan, (players[0], players[1]))
+        drawn, targeted = _draw(problem.points, keys[p], config)
+        batch = descent.Batch(
+            strategy=strategy,
+            explore=samples.balanced if config.explore == "balanced" else None,
+            stride=1,
+            targeted=targeted if samples.levels[0].target is not None else None,
+            player=p,
+            config=config,
+        )
+        shares = jnp.broadcast_to(iteration_weight / config.batch, config.batch)
+        sample = trajectories.sample(samples, plan, batch, baseline, drawn, shares)
+        baseline = sample.baseline
+        players[p] = update_player(
+            problem, p, players[p], sample, config.rule, iteration=t, weight=weight
+        )
+    return MCCFRState(
+        players=(players[0], players[1]),
+        iteration=iteration,
+        weight=weight,
+        key=jax.random.key_data(key),
+        baseline=baseline,
+    )
+
+
+def _draw(
+    points: jax.Array, key: jax.Array, config: MCCFRConfig
+) -> tuple[jax.Array, jax.Array]:
+    """Uniform random numbers for one batch.
+
+    Args:
+      points: float [D, B], the first points of a Sobol sequence.
+      key: of JAX's random numbers; consumed.
+      config: the share of targeted trajectories.
+
+    Returns:
+      float [D - 1, B] in [0, 1), independent over depths for each trajectory; and bool
+      [B], who is targeted.
+    """
+    # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
+    # every trajectory's draws are uniform and independent over depths. In single
+    # precision always: nearly the same run in both.
+    if points.shape[1] == 1:
+        # A trajectory alone draws as one that is walked alone.
+        shift = draws.chunk(key, jnp.int32(0), len(points), 1)
+    else:
+        shift = jax.random.uniform(key, (len(points), 1), jnp.float32)
+    drawn = ((points.astype(jnp.float32) + shift) % 1).astype(points.dtype)
+    return drawn[:-1], drawn[-1] < config.delta
+
+
+def strategy_table(
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    players: tuple[PlayerState, PlayerState],
+) -> jax.Array:
+    """float [T + A], strategies and chance probabilities by entry.
+
+    Args:
+      samples: the histories.
+      plan: from `sample_tree.build`.
+      players: both players' states.
+    """
+    parts = [
+        _by_position(player)[positions]
+        for player, positions in zip(players, samples.positions, strict=True)
+    ]
+    padding = jnp.zeros(sample_tree.max_width(plan), samples.chance.dtype)
+    return jnp.concatenate([*parts, samples.chance, padding])
+
+
+def update_player(
+    problem: Problem,
+    player: int,
+    state: PlayerState,
+    sample: trajectories.Sample,
+    rule: Rule,
+    *,
+    iteration: jax.Array,
+    weight: jax.Array,
+) -> PlayerState:
+    """Regrets, next strategy and averages from sampled values.
+
+    Args:
+      problem: the game.
+      player: whose state it is.
+      state: to advance.
+      sample: of a batch for this player.
+      rule: regret rule.
+      iteration: float scalar, from 1.
+      weight: float scalar, sum of averaging weights, this iteration's included.
+    """
+    samples, tree = problem.samples, problem.trees[player]
+    share = problem.iteration_weight / weight
+    entries = samples.entries[player]
+    values = sample.values[entries]
+    actions, means = [], []
+    begin = 1
+    for level, strategy in zip(tree.levels, state.strategy, strict=True):
+        blocks = []
+        for uniform in level.uniform:
+            end = begin + uniform.size
+            blocks.append(values[begin:end].reshape(uniform.shape))
+            begin = end
+        actions.append(blocks)
+        means.append(cfr.infoset_values(strategy, blocks))
+    regrets, next_strategy = cfr.update_regrets(
+        *(rule, tree, problem.shared[player], state.regrets, state.strategy),
+        *(actions, means, iteration),
+    )
+    added = state.reach
+    if sample.visits is not None:
+        rows = jnp.append(samples.row_of, len(samples.row_of))
+        visits = sample.visits[rows[entries]]
+        # The visits are weighted by the iteration_weight already.
+        added = visits * _by_position(state) / problem.iteration_weight
+    return PlayerState(
+        strategy=next_strategy,
+        regrets=regrets,
+        reach=treeplex.reach(tree, next_strategy),
+        average=state.average + share * (added - state.average),
+        values=None,
+    )
+
+
+def _by_position(state: PlayerState) -> jax.Array:
+    """float [size], the current strategy; 1 at the empty sequence."""
+    blocks = [block.reshape(-1) for level in state.strategy for block in level]
+    return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
+
+
+def _program() -> Any:
+    """A jitted loop with a cache of its own; programs go when it goes."""
+
+    def run(
+        problem: Problem,
+        state: MCCFRState,
+        iterations: jax.Array,
+        *,
+        plan: sample_tree.Plan,
+        config: MCCFRConfig,
+    ) -> MCCFRState:
+        advance = functools.partial(step, problem, plan=plan, config=config)
+        return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
+
+    return jax.jit(run, static_argnames=("plan", "config"))
+
+
+_run = _program()
+
+
+def _visiting_program() -> Any:
+    """The same for `visited`, which writes into the state that it is given."""
+
+    def run(
+        problem: visited.Problem,
+        state: visited.VisitedState,
+        iterations: jax.Array,
+        *,
+        plan: int,
+        config: MCCFRConfig,
+    ) -> visited.VisitedState:
+        iterate = functools.partial(visited.iterate, depths=plan, config=config)
+        found: visited.VisitedState = as_one_kernel(iterate, problem, state, iterations)
+        return found
+
+    return jax.jit(run, static_argnames=("plan", "config"), donate_argnums=1)
+
+
+_run_visiting = _visiting_program()
+# For each solver that had a program alone, how many that were.
+_alone: list[int] = []
+
+
+def programs() -> int:
+    """How many programs this process has compiled for sampled solvers."""
+    return sum(run._cache_size() for run in (_run, _run_visiting)) + sum(_alone)
+
+
+def make_solver(
+    tree: CompiledGame,
+    *,
+    config: MCCFRConfig,
+    dtype: np.typing.DTypeLike = np.float32,
+    seed: int = 0,
+    layout: tuple[sample_tree.SampleTree, sample_tree.Plan] | None = None,
+    buckets: Labels = (None, None),
+    alone: bool = False,
+) -> Solver:
+    """Puts a game on the device and compiles the program.
+
+    Args:
+      tree: the compiled game.
+      config: the algorithm.
+      dtype: float32 or float64.
+      seed: of all random numbers; the same seed gives the same bits.
+      layout: the game's histories, from `sample_tree.build`, with the target that a
+        share `config.delta` of the trajectories is led to; by default without one.
+      buckets: for each player int32 [I], the bucket of each logical infoset (see
+        `abstraction.labels_of`), or None.
+      alone: compile a program for this solver only, which goes when the solver goes:
+        for games that are met once. Else programs stay as long as the process.
+
+    Raises:
+      ValueError: another dtype, a bad seed, or settings that do not go together.
+    """
+    dtype, seed = check_dtype(dtype), check_seed(seed)
+    samples, plan = sample_tree.build(tree) if layout is None else layout
+    visiting = choice.visits_only(
+        config,
+        len(samples.row_of),
+        targets=samples.levels[0].target is not None,
+        buckets=any(labels is not None for labels in buckets),
+    )
+    exponent = treeplex.exponent_of(
+        float(np.abs(level.utility).max(initial=0)) for level in samples.levels
+    )
+    samples = sample_tree.rescale(samples, exponent)
+    make = _visiting if visiting else _passing
+    parts = make(tree, samples, plan, config, dtype, seed, exponent, buckets)
+    run: Any
+    static: int | sample_tree.Plan
+    if visiting:
+        run, static = _visiting_program() if alone else _run_visiting, len(plan)
+    else:
+        run, static = _program() if alone else _run, plan
+    solver = Solver(
+        tree.form,
+        parts.problem,
+        parts.state,
+        functools.partial(run, plan=static),
+        config=config,
+        dtype=dtype,
+        exponent=exponent,
+        weighs_reach=config.averaging == "exact",
+        buckets=buckets,
+        reader=parts.reader,
+        consumes=visiting,
+    )
+    if alone:
+        _alone.append(int(run._cache_size()))
+    return solver
+
+
+class _Parts(NamedTuple):
+    """What `Solver` takes of a game: numpy arrays, and what reads the state."""
+
+    problem: Any
+    state: Any
+    reader: visited.Reader | None
+
+
+def _passing(
+    tree: CompiledGame,
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    config: MCCFRConfig,
+    dtype: np.dtype,
+    seed: int,
+    exponent: int,
+    buckets: Labels,
+) -> _Parts:
+    """For updates of all infosets; arguments as in `make_solver`."""
+    # A single point that is shifted is a draw like any other.
+    points = spread(len(plan), config.batch)
+    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+    shared = tuple(
+        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+    )
+    problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
+    return _Parts(problem, init(problem, plan, config, seed=seed), None)
+
+
+def _visiting(
+    tree: CompiledGame,
+    samples: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    config: MCCFRConfig,
+    dtype: np.dtype,
+    seed: int,
+    exponent: int,
+    buckets: Labels,
+) -> _Parts:
+    """For updates of visited infosets; arguments as in `make_solver`."""
+    arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
+    roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
+    problem = visited.Problem(arrays, roots, np.ones((), dtype))  # type: ignore[arg-type]
+    state = visited.init(arrays, np.asarray(samples.chance), config, dtype, seed)
+    return _Parts(problem, state, visited.reader(tree, arrays, config))
+
+
+def reseed(solver: Solver, seed: int) -> None:
+    """Exchanges the random numbers to come of a solver.
+
+    Args:
+      solver: from `make_solver`.
+      seed: of all random numbers from now on.
+    """
+    key = jax.random.key_data(jax.random.key(seed))
+    solver.state = solver.state._replace(key=jax.device_put(key))
+
+
+def aim(
+    solver: Solver,
+    tree: CompiledGame,
+    target: np.ndarray | None,
+    iteration_weight: float = 1.0,
+) -> None:
+    """Moves the target of a solver between iterations.
+
+    Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
+    follows the match. Where the other player's strategy never goes to the target, the
+    trajectories do not either; the regret rule's `exploration` keeps that from
+    happening.
+
+    Args:
+      solver: from `make_solver`, with a target.
+      tree: its game.
+      target: bool [N], see `sample_tree.build`; None: the whole game.
+      iteration_weight: weighs the iterations to come relative to those of weight 1 (the
+        paper increases it after each move of the target, others do not).
+
+    Raises:
+      ValueError: a weight that is not positive, or a target that does not fit the game.
+    """
+    check_number(iteration_weight, "iteration_weight", "(0, inf)")
+    if target is None:
+        target = np.ones(len(tree.histories), bool)
+    problem, change = solver.problem, {}
+    if isinstance(problem, visited.Problem):
+        allowed = sample_tree.leads_to(tree, target)
+        change["tree"] = problem.tree._replace(target=jax.device_put(allowed))
+    else:
+        moved = sample_tree.retarget(problem.samples, tree, target)
+        change["samples"] = jax.device_put(moved)
+    with precision(solver.dtype):
+        weight = jnp.asarray(iteration_weight, solver.dtype)
+        solver.problem = problem._replace(**change, iteration_weight=weight)

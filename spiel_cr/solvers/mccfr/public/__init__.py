@@ -1,0 +1,15 @@
+"""Monte Carlo CFR by public trajectories, for all private hands at once."""
+
+from spiel_cr.solvers.mccfr.public.public_config import (
+    PRESETS,
+    PublicConfig,
+    parse_public,
+)
+from spiel_cr.solvers.mccfr.public.public_solver import make_solver
+
+__all__ = [
+    "PRESETS",
+    "PublicConfig",
+    "make_solver",
+    "parse_public",
+]

@@ -1,0 +1,195 @@
+"""Boards: what all players see of the deals, found from who can meet whom.
+
+Two signals lie on one board where they can come together, directly or through others.
+Kernels, reach and values fall apart by boards, so a trajectory that samples public
+cards looks at the hands of one board per round only.
+
+Legend for shapes: H signals of one player in one round, B boards of a round, h the most
+hands that a player has on a board, M boards of all rounds.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from spiel_cr.common import memory
+from spiel_cr.common.arrays import joint_components
+from spiel_cr.games.signals.game import SignalGame
+
+
+class Round(NamedTuple):
+    """The boards of a round.
+
+    Attributes:
+      size: B.
+      above: int32 [B], the board of the round before; 0 in round 0. Ascending.
+      odds: float64 [B], how likely the board is, as far as anything is at stake.
+      board: for each player int32 [H], the board of a signal; -1: it meets nobody.
+      slot: for each player int32 [H], its number among the hands of its board.
+      signals: for each player int32 [B, h], the other way round; -1 at padding.
+    """
+
+    size: int
+    above: np.ndarray
+    odds: np.ndarray
+    board: tuple[np.ndarray, np.ndarray]
+    slot: tuple[np.ndarray, np.ndarray]
+    signals: tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Boards:
+    """A signal game's boards.
+
+    Attributes:
+      rounds: top to bottom.
+      mass: float64 [M, h, h], how much can be at stake between two hands (player 0's,
+        then 1's), per unit of stake: with a kernel of folds the probability of their
+        deals. Round by round.
+      first: int64 [R], the first board of each round in `mass`.
+      kernels: float64 [K', h, h], the kernels' entries, kernel by kernel and board by
+        board of its round.
+      kernel_first: int64 [K], where each kernel begins.
+    """
+
+    rounds: tuple[Round, ...]
+    mass: np.ndarray
+    first: np.ndarray
+    kernels: np.ndarray
+    kernel_first: np.ndarray
+
+    @property
+    def hands(self) -> int:
+        """h."""
+        return int(self.mass.shape[1])
+
+
+def find(game: SignalGame, memory_limit: memory.Limit = None) -> Boards:
+    """The boards of a signal game.
+
+    Args:
+      game: the game.
+      memory_limit: for the tables, as for `compile_game`.
+
+    Raises:
+      GameTooLargeError: the tables do not fit.
+    """
+    stakes = _stakes(game)
+    rounds: list[Round] = []
+    for number, matrix in enumerate(stakes):
+        above = (np.zeros(matrix.shape[0], int), np.zeros(matrix.shape[1], int))
+        if number:
+            before = rounds[-1].board
+            parents = (game.parents[p][number] for p in range(2))
+            above = tuple(b[up] for b, up in zip(before, parents, strict=True))
+        rounds.append(_round(matrix, above))
+    sizes = np.array([part.size for part in rounds])
+    of_kernel = np.array([sizes[kernel.round] for kernel in game.kernels])
+    hands = max(part.signals[p].shape[1] for part in rounds for p in range(2))
+    need = 8.0 * hands * hands * float(sizes.sum() + of_kernel.sum())
+    size = memory.parse_limit(memory_limit)
+    if need > size:
+        raise memory.too_large(
+            game.game,
+            f"has hands and boards whose kernels take {memory.describe_bytes(need)}",
+            *(memory_limit, size),
+        )
+    blocks = [
+        _blocks(matrix.tocoo(), part, hands)
+        for matrix, part in zip(stakes, rounds, strict=True)
+    ]
+    kernels = []
+    for kernel in game.kernels:
+        entries = kernel.coordinates()
+        coordinates = (entries.rows, entries.columns)
+        listed = scipy.sparse.coo_array((entries.values, coordinates), kernel.shape)
+        kernels.append(_blocks(listed, rounds[kernel.round], hands))
+    return Boards(
+        tuple(rounds),
+        np.concatenate(blocks),
+        np.cumsum(sizes) - sizes,
+        np.concatenate([*kernels, np.zeros((0, hands, hands))]),
+        np.cumsum(of_kernel) - of_kernel,
+    )
+
+
+def _stakes(game: SignalGame) -> list[scipy.sparse.csr_array]:
+    """For each round [H0, H1], the most that any kernel of it says of two signals, or
+    that kernels of later rounds say of what they become."""
+    found: list[scipy.sparse.csr_array] = []
+    counts = [game.num_signals(p) for p in range(2)]
+    for number in reversed(range(game.num_rounds)):
+        shape = (counts[0][number], counts[1][number])
+        matrix = scipy.sparse.csr_array(shape)
+        if found:
+            below = found[0].tocoo()
+            up = (
+                game.parents[0][number + 1][below.row],
+                game.parents[1][number + 1][below.col],
+            )
+            matrix = scipy.sparse.coo_array((below.data, up), shape).tocsr()
+        for kernel in game.kernels:
+            if kernel.round == number:
+                entries = kernel.coordinates()
+                at = (entries.rows, entries.columns)
+                here = scipy.sparse.coo_array((np.abs(entries.values), at), shape)
+                matrix = matrix.maximum(here.tocsr())
+        found.insert(0, matrix)
+    return found
+
+
+def _round(
+    matrix: scipy.sparse.csr_array, above: tuple[np.ndarray, np.ndarray]
+) -> Round:
+    """The boards of a round.
+
+    Args:
+      matrix: [H0, H1], what is at stake between signals.
+      above: for each player int [H], the board before.
+    """
+    own, other = matrix.shape
+    entries = matrix.tocoo()
+    count, *sides = joint_components(entries.row, entries.col, matrix.shape)
+    part = np.concatenate(sides)
+    heights = np.bincount(part[:own], minlength=count)
+    widths = np.bincount(part[own:], minlength=count)
+    meets = np.flatnonzero((heights > 0) & (widths > 0))
+    before = np.zeros(count, np.int64)
+    before[part[:own]] = above[0]
+    meets = meets[np.argsort(before[meets], kind="stable")]
+    number = np.full(count, -1, np.int64)
+    number[meets] = np.arange(len(meets))
+    board = number[part]
+    odds = np.bincount(board[entries.row], weights=entries.data, minlength=len(meets))
+    boards, slots, signals = [], [], []
+    for mine in (board[:own], board[own:]):
+        order = np.argsort(mine, kind="stable")
+        begins = np.searchsorted(mine[order], mine)
+        within = np.empty(len(mine), np.int32)
+        within[order] = np.arange(len(mine)) - begins[order]
+        boards.append(mine.astype(np.int32))
+        slots.append(within)
+    width = 1 + max(int(s[b >= 0].max()) for s, b in zip(slots, boards, strict=True))
+    for mine, slot in zip(boards, slots, strict=True):
+        table = np.full((len(meets), width), -1, np.int32)
+        known = np.flatnonzero(mine >= 0)
+        table[mine[known], slot[known]] = known
+        signals.append(table)
+    return Round(
+        len(meets),
+        before[meets].astype(np.int32),
+        odds,
+        (boards[0], boards[1]),
+        (slots[0], slots[1]),
+        (signals[0], signals[1]),
+    )
+
+
+def _blocks(matrix: scipy.sparse.coo_array, part: Round, hands: int) -> np.ndarray:
+    """float64 [B, h, h], a matrix of signals by boards."""
+    blocks = np.zeros((part.size, hands, hands))
+    board = part.board[0][matrix.row]
+    blocks[board, part.slot[0][matrix.row], part.slot[1][matrix.col]] = matrix.data
+    return blocks

@@ -1,0 +1,109 @@
+"""Names and settings of public sampling, as `name(parameter=value)`."""
+
+import dataclasses
+import math
+
+from spiel_cr.common.checks import check_choice, check_number
+from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.solvers.cfr.regret_matching import Rule
+
+_CHOICES = {
+    "scheme": ("outcome", "external"),
+    "baseline": ("none", "average"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicConfig:
+    """One member of the family. An iteration is a trajectory and an update per player.
+
+    Attributes:
+      name: for people; two configurations that differ in name only are equal.
+      rule: what happens to regrets: `alpha` infinite, `beta` -inf (regret matching+) or
+        inf, not predictive.
+      gamma: iteration t enters the average strategy with weight t^gamma.
+      scheme: which public actions of the updating player a trajectory follows:
+        "outcome" one, "external" all.
+      epsilon: outcome sampling: share of uniform sampling at the updating player's
+        decisions; else an action is drawn as often as the player's hands play it.
+      epsilon_other: the same at the other player's decisions.
+      baseline: "average": the mean of sampled values per unit of what is at stake, for
+        each public action, public card and hand (Schmid et al. 2019); "none".
+      decay: how much of a baseline one sample replaces.
+    """
+
+    name: str = dataclasses.field(compare=False)
+    rule: Rule = Rule()
+    gamma: float = 0.0
+    scheme: str = "outcome"
+    epsilon: float = 0.6
+    epsilon_other: float = 0.0
+    baseline: str = "none"
+    decay: float = 0.5
+
+    def __post_init__(self) -> None:
+        for field, choices in _CHOICES.items():
+            check_choice(getattr(self, field), field, choices)
+        check_number(self.gamma, "gamma", "[0, 5]", why="it is averaging's exponent")
+        check_number(
+            self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
+        )
+        check_number(self.epsilon_other, "epsilon_other", "[0, 1]")
+        check_number(self.decay, "decay", "(0, 1]")
+        rule = self.rule
+        for field, value, fits in (
+            ("alpha", rule.alpha, rule.alpha == math.inf),
+            ("beta", rule.beta, math.isinf(rule.beta)),
+            ("predictive", rule.predictive, not rule.predictive),
+        ):
+            if not fits:
+                raise ValueError(
+                    f"{field}={value}: public sampling updates visited infosets only, "
+                    f"so old regrets cannot fade; leave it out"
+                )
+
+
+# `public-vr` and `public-vr+` have the settings of Schmid et al. 2019: everybody's
+# actions are drawn uniformly, baselines are averages of decay 0.5; the latter has
+# regret matching+ and linear averages.
+PRESETS: dict[str, PublicConfig] = {
+    preset.name: preset
+    for preset in (
+        PublicConfig("public-es", scheme="external"),
+        PublicConfig("public-vr", baseline="average", epsilon=1.0, epsilon_other=1.0),
+        PublicConfig(
+            "public-vr+",
+            Rule(beta=-math.inf),
+            gamma=1.0,
+            baseline="average",
+            epsilon=1.0,
+            epsilon_other=1.0,
+        ),
+    )
+}
+
+_RULE = table_of(Rule)
+_SETTINGS = {**_RULE, **table_of(PublicConfig, leave_out=("name", "rule", "scheme"))}
+
+
+def parse_public(
+    algorithm: str | PublicConfig, name: str = "algorithm"
+) -> PublicConfig:
+    """Reads a string like "public-vr(decay=0.3)".
+
+    Args:
+      algorithm: a preset's name, with parameters of `PublicConfig` (but the scheme) and
+        of the regret rule in brackets; a PublicConfig is returned as it is.
+      name: of the argument, for errors.
+
+    Raises:
+      ValueError: unknown algorithm or parameter, or a value out of range.
+    """
+    if isinstance(algorithm, PublicConfig):
+        return algorithm
+    parameters = parse(algorithm, name)
+    preset = parameters.preset(PRESETS, "public sampling")
+    values = parameters.convert(_SETTINGS)
+    rule = {key: values.pop(key) for key in list(values) if key in _RULE}
+    values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))
+    return dataclasses.replace(preset, **values)

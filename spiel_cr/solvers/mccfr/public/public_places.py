@@ -1,0 +1,374 @@
+"""The public tree with its boards as flat arrays: where trajectories are walked.
+
+A *place* is a public node and a board, or a deal of the next public cards. Places are
+numbered so that the children of one lie side by side, after it.
+
+Legend for shapes: X places, Y decisions among them, A actions, h hands on a board, M
+boards of all rounds, U pairs of a board and an earlier round.
+"""
+
+import dataclasses
+from typing import NamedTuple, cast
+
+import jax
+import numpy as np
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.solvers.mccfr.public.boards import Boards
+
+# Kinds of places besides the decisions of players 0 and 1.
+DEAL, LEAF = 2, 3
+
+
+class Places(NamedTuple):
+    """What walks read; numpy arrays until a solver puts them on a device.
+
+    Attributes:
+      kind: int32 [X], 0 or 1: who decides; DEAL or LEAF.
+      first: int32 [X], the first child; 0 at leaves.
+      children: int32 [X], how many.
+      row: int32 [X], the decision's row in tables; Y elsewhere.
+      board: int32 [X], in `mass`.
+      odds: float [X], below deals the probability with which a trajectory goes there.
+      map: int32 [X], below deals the row of `up`; 0 elsewhere.
+      term: int32 [X, 2], leaves: the first of the place's terms, and one past the last.
+      term_kernel: int32 [T], in `kernels`.
+      term_stake: float [T].
+      up: for each player int32 [U, h], the hand before the deal that each hand comes
+        from.
+      there: for each player float [M, h], 1 where there is such a hand.
+      start: float [2, h], both players' reach at place 0.
+      mass, kernels: see `Boards`.
+      legal: float [Y + 1, A], 1 for legal actions; the last row is no decision.
+      parent: int32 [Y, h], the entry of the own sequence before each infoset in a
+        vector [Y · A · h + 2]; its last two entries are the empty sequences.
+    """
+
+    kind: jax.Array
+    first: jax.Array
+    children: jax.Array
+    row: jax.Array
+    board: jax.Array
+    odds: jax.Array
+    map: jax.Array
+    term: jax.Array
+    term_kernel: jax.Array
+    term_stake: jax.Array
+    up: tuple[jax.Array, jax.Array]
+    there: tuple[jax.Array, jax.Array]
+    start: jax.Array
+    mass: jax.Array
+    kernels: jax.Array
+    legal: jax.Array
+    parent: jax.Array
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The places of a game, and what is where.
+
+    Attributes:
+      places: numpy arrays.
+      entries: for each player int64 [S], the entry of each logical sequence of the
+        signal form in a vector [Y · A · h + 2]; -1: an infoset that no deal leads to.
+      levels: for each number of own decisions before, the rows of decisions.
+    """
+
+    places: Places
+    entries: tuple[np.ndarray, np.ndarray]
+    levels: tuple[np.ndarray, ...]
+
+
+class _Builder:
+    """Numbers places group by group: the children of all places of a public node."""
+
+    def __init__(self, game: SignalGame, boards: Boards) -> None:
+        self.game, self.boards = game, boards
+        self.kind: list[np.ndarray] = []
+        self.above: list[np.ndarray] = []
+        self.node: list[np.ndarray] = []
+        self.board: list[np.ndarray] = []
+        self.odds: list[np.ndarray] = []
+        self.map: list[np.ndarray] = []
+        self.size = 0
+        # For each public node int [B], its places by boards.
+        self.at: list[np.ndarray] = [np.zeros(0, int)] * len(game.betting)
+        self.maps: dict[tuple[int, int], int] = {}
+        self.ups: list[np.ndarray] = []
+        self.num_maps = 0
+
+    def add(
+        self,
+        kind: np.ndarray | int,
+        above: np.ndarray,
+        node: np.ndarray | int,
+        board: np.ndarray | int,
+        odds: np.ndarray | float,
+        maps: np.ndarray | int,
+    ) -> np.ndarray:
+        """Numbers of new places; all arguments of one length, or numbers."""
+        count = len(above)
+        for part, values in (
+            (self.kind, kind),
+            (self.above, above),
+            (self.node, node),
+            (self.board, board),
+            (self.odds, odds),
+            (self.map, maps),
+        ):
+            part.append(np.broadcast_to(values, count))
+        self.size += count
+        return np.arange(self.size - count, self.size)
+
+    def first_map(self, before: int, later: int) -> int:
+        """The rows of `up` for deals that lead from one round to another."""
+        if (before, later) not in self.maps:
+            part, hands = self.boards.rounds[later], self.boards.hands
+            table = np.zeros((2, part.size, hands), np.int32)
+            for p in range(2) if before >= 0 else ():
+                signals = part.signals[p]
+                up = self.game.ancestors(p, later, before)[np.maximum(signals, 0)]
+                slot = self.boards.rounds[before].slot[p][up]
+                table[p, :, : signals.shape[1]] = np.where(signals < 0, 0, slot)
+            self.maps[before, later] = self.num_maps
+            self.ups.append(table)
+            self.num_maps += part.size
+        return self.maps[before, later]
+
+    def board_above(self, later: int, before: int) -> np.ndarray:
+        """int [B], the board of an earlier round (-1: none) below which each lies."""
+        board = np.arange(self.boards.rounds[later].size)
+        for number in range(later, max(before, 0), -1):
+            board = self.boards.rounds[number].above[board]
+        return board if before >= 0 else np.zeros_like(board)
+
+    def deal(self, node: int, places: np.ndarray, before: int) -> None:
+        """The places of a public node below deals.
+
+        Args:
+          node: the public node.
+          places: the deals, by boards of the round before.
+          before: that round; -1: the beginning.
+        """
+        later = int(self.game.betting.round[node])
+        board = self.board_above(later, before)
+        odds = self.boards.rounds[later].odds
+        share = odds / np.bincount(board, weights=odds)[board]
+        first = self.first_map(before, later)
+        # Boards below one board are side by side.
+        self.at[node] = self.add(
+            self.kind_of(node),
+            places[board],
+            node,
+            self.boards.first[later] + np.arange(len(board)),
+            share,
+            first + np.arange(len(board)),
+        )
+
+    def kind_of(self, node: int) -> int:
+        player = int(self.game.betting.player[node])
+        return LEAF if player == TERMINAL else player
+
+
+def build(game: SignalGame, boards: Boards) -> Layout:
+    """Lays out a game's public tree with its boards.
+
+    Args:
+      game: the game.
+      boards: from `boards.find`.
+    """
+    betting, make = game.betting, _Builder(game, boards)
+    first = boards.first
+    if boards.rounds[0].size == 1:
+        root = make.add(make.kind_of(0), np.array([-1]), 0, 0, 1.0, 0)
+        make.at[0] = root
+    else:
+        make.deal(0, make.add(DEAL, np.array([-1]), 0, 0, 1.0, 0), -1)
+    order = np.argsort(betting.parent[1:], kind="stable") + 1
+    bounds = np.searchsorted(betting.parent[order], np.arange(len(betting) + 1))
+    for node in range(len(betting)):
+        children = order[bounds[node] : bounds[node + 1]]
+        if not len(children):
+            continue
+        here = make.at[node]
+        before = int(betting.round[node])
+        later = betting.round[children] > before
+        kinds = np.array([make.kind_of(int(child)) for child in children])
+        placed = make.add(
+            np.tile(np.where(later, DEAL, kinds), len(here)),
+            np.repeat(here, len(children)),
+            np.tile(children, len(here)),
+            np.repeat(first[before] + np.arange(len(here)), len(children)),
+            1.0,
+            0,
+        ).reshape(len(here), -1)
+        for column, child in enumerate(children.tolist()):
+            if later[column]:
+                make.deal(child, placed[:, column], before)
+            else:
+                make.at[child] = placed[:, column]
+    return _finish(make)
+
+
+def _finish(make: _Builder) -> Layout:
+    game, boards = make.game, make.boards
+    kind, above, node, board, odds, maps = (
+        np.concatenate(part)
+        for part in (make.kind, make.above, make.node, make.board, make.odds, make.map)
+    )
+    size, hands = make.size, boards.hands
+    count = np.bincount(above[1:], minlength=size)
+    begin = np.zeros(size, np.int64)
+    inner = np.flatnonzero(count)
+    # Children are side by side: the first is where the parent first appears.
+    begin[inner] = 1 + np.unique(above[1:], return_index=True)[1]
+    decides = np.flatnonzero(kind < DEAL)
+    row = np.full(size, len(decides))
+    row[decides] = np.arange(len(decides))
+    width = int(count[decides].max(initial=1))
+    legal = np.zeros((len(decides) + 1, width))
+    legal[:-1] = np.arange(width) < count[decides][:, None]
+    legal[-1, 0] = 1
+    terms = game.terms
+    order = np.argsort(terms.leaf, kind="stable")
+    # A term on every board.
+    leaf = np.flatnonzero(kind == LEAF)
+    low = np.searchsorted(terms.leaf[order], node[leaf])
+    many = np.searchsorted(terms.leaf[order], node[leaf], side="right") - low
+    number = order[ranges(low, many)]
+    within = board[leaf] - boards.first[game.betting.round[node[leaf]]]
+    ends = np.cumsum(many)
+    term = np.zeros((size, 2), np.int64)
+    term[leaf] = np.stack([ends - many, ends], 1)
+    there = np.zeros((2, len(boards.mass), hands))
+    for start, part in zip(boards.first, boards.rounds, strict=True):
+        for p in range(2):
+            table = part.signals[p]
+            there[p, start : start + part.size, : table.shape[1]] = table >= 0
+    ups = np.concatenate(make.ups, 1) if make.ups else np.zeros((2, 1, hands))
+    parent, levels = _own_parents(make, row, width)
+    places = Places(
+        _whole(kind),
+        _whole(begin),
+        _whole(count),
+        _whole(row),
+        _whole(board),
+        _number(odds),
+        _whole(maps),
+        _whole(term),
+        _whole(boards.kernel_first[terms.kernel[number]] + np.repeat(within, many)),
+        _number(terms.stake[number]),
+        (_whole(ups[0]), _whole(ups[1])),
+        (_number(there[0]), _number(there[1])),
+        _number(there[:, board[0]]),
+        _number(boards.mass),
+        _number(boards.kernels),
+        _number(legal),
+        _whole(parent),
+    )
+    return Layout(places, _entries(make, row, width), levels)
+
+
+def _whole(array: np.ndarray) -> jax.Array:
+    """Of the type that `Places` has; a numpy array until a device takes it."""
+    return cast(jax.Array, array.astype(np.int32))
+
+
+def _number(array: np.ndarray) -> jax.Array:
+    """The same for float64."""
+    return cast(jax.Array, array.astype(np.float64))
+
+
+def _own_parents(
+    make: _Builder, row: np.ndarray, width: int
+) -> tuple[np.ndarray, tuple[np.ndarray, ...]]:
+    """`Places.parent` and `Layout.levels`."""
+    game, boards = make.game, make.boards
+    betting, hands = game.betting, boards.hands
+    rows = int(row.max())
+    order = np.argsort(betting.parent[1:], kind="stable") + 1
+    rank = np.empty(len(betting), np.int64)
+    rank[order] = ranges(0, np.unique(betting.parent[1:], return_counts=True)[1])
+    parent = np.zeros((rows, hands), np.int64)
+    level = np.zeros(rows, np.int64)
+    depth = np.zeros(len(betting), np.int64)
+    for node in np.flatnonzero(betting.player >= 0).tolist():
+        player, number = int(betting.player[node]), int(betting.round[node])
+        below, up = node, int(betting.parent[node])
+        while up >= 0 and betting.player[up] != player:
+            below, up = up, int(betting.parent[up])
+        mine = row[make.at[node]]
+        if up < 0:
+            parent[mine] = rows * width * hands + player
+            continue
+        depth[node] = depth[up] + 1
+        level[mine] = depth[node]
+        earlier = int(betting.round[up])
+        signals = boards.rounds[number].signals[player]
+        before = game.ancestors(player, number, earlier)[np.maximum(signals, 0)]
+        slot = boards.rounds[earlier].slot[player][before]
+        at = make.at[up][boards.rounds[earlier].board[player][before]]
+        entry = (row[at] * width + rank[below]) * hands + slot
+        nobody = rows * width * hands + player
+        parent[mine, : signals.shape[1]] = np.where(signals < 0, nobody, entry)
+        parent[mine, signals.shape[1] :] = nobody
+    by_level = tuple(
+        np.flatnonzero(level == number) for number in range(int(level.max()) + 1)
+    )
+    return parent, by_level
+
+
+def _entries(
+    make: _Builder, row: np.ndarray, width: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """See `Layout`."""
+    game, boards = make.game, make.boards
+    betting, hands = game.betting, boards.hands
+    counts = np.bincount(betting.parent[1:], minlength=len(betting))
+    rows = int(row.max())
+    found = []
+    for player in range(2):
+        parts = [np.array([rows * width * hands + player])]
+        for node in np.flatnonzero(betting.player == player).tolist():
+            part = boards.rounds[int(betting.round[node])]
+            board, slot = part.board[player], part.slot[player]
+            at = row[make.at[node][np.maximum(board, 0)]]
+            entry = (at * width)[:, None] + np.arange(counts[node])
+            entry = entry * hands + slot[:, None]
+            parts.append(np.where(board[:, None] < 0, -1, entry).ravel())
+        found.append(np.concatenate(parts))
+    return found[0], found[1]
+
+
+def most_visits(places: Places, player: int, follow: str) -> int:
+    """The most places that one trajectory can visit.
+
+    Args:
+      places: the game, numpy arrays or a device's.
+      player: whose values are estimated.
+      follow: see `walk.Rates`.
+    """
+    kind, count = np.asarray(places.kind), np.asarray(places.children)
+    above = np.full(len(kind), -1)
+    above[ranges(np.asarray(places.first), count)] = np.repeat(
+        np.arange(len(kind)), count
+    )
+    branches = {
+        "outcome": np.zeros(len(kind), bool),
+        "external": kind == player,
+        "all": np.ones(len(kind), bool),
+    }[follow]
+    depth = Decisions(above + 1, np.ones(len(above), np.int32)).levels()
+    size = np.ones(len(kind), np.int64)
+    most = np.zeros(len(kind), np.int64)
+    total = np.zeros(len(kind), np.int64)
+    order = np.argsort(-depth, kind="stable")
+    ends = np.cumsum(np.bincount(depth)[::-1])
+    for here in np.split(order, ends[:-1])[:-1]:
+        size[here] += np.where(branches[here], total[here], most[here])
+        np.maximum.at(most, above[here], size[here])
+        np.add.at(total, above[here], size[here])
+    return int(1 + (total if branches[0] else most)[0])

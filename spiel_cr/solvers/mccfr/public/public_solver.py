@@ -1,0 +1,410 @@
+"""Monte Carlo CFR by public trajectories: all private hands of a public state at once.
+
+An iteration walks one trajectory for each player (`walk.py`) and updates the player's
+decisions that it visited, and nothing else: regrets, next strategy, average. Averages
+are exact nevertheless; what an infoset's strategy, constant between its visits, adds to
+them is settled when it is next visited (see `solvers.mccfr.visited`, whose sums these
+are).
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.common.jax_utils import as_one_kernel, cast
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.signals import form
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.solvers.cfr import regret_matching
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.mccfr.public import (
+    boards,
+)
+from spiel_cr.solvers.mccfr.public import (
+    public_places as places,
+)
+from spiel_cr.solvers.mccfr.public import (
+    public_walk as walk,
+)
+from spiel_cr.solvers.mccfr.public.public_config import PublicConfig, parse_public
+from spiel_cr.solvers.mccfr.public.rows import at, put
+from spiel_cr.solvers.mccfr.visited import Sums, increased
+
+# Averaging weights are (t / _UNIT)^gamma: in single precision neither the first nor the
+# sum of 2^31 of them is out of range.
+_UNIT = 65536.0
+
+
+class Problem(NamedTuple):
+    """A game as this solver takes it.
+
+    Attributes:
+      places: the public tree.
+    """
+
+    places: places.Places
+
+
+class PublicState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      strategy: float [Y + 1, A, h], current strategies; 0 at illegal actions.
+      regrets: float [Y, A, h], cumulative.
+      average: two float [Y · A · h + 2], weighted sums of own reach by sequence, as far
+        as they are settled; the empty sequences last.
+      taken: two float [Y, h], the sum of an infoset's parent sequence when it was last
+        settled.
+      baseline: for each player float [X, h], or None.
+      iteration: int32 scalar, iterations done.
+      key: uint32 [2], of JAX's random numbers to come.
+    """
+
+    strategy: jax.Array
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+    baseline: tuple[jax.Array, jax.Array] | None
+    iteration: jax.Array
+    key: jax.Array
+
+
+def init(
+    given: places.Places, config: PublicConfig, dtype: np.dtype, *, seed: int
+) -> PublicState:
+    """Uniform strategies, zero regrets and baselines; numpy arrays.
+
+    Args:
+      given: the public tree.
+      config: algorithm.
+      dtype: of all numbers.
+      seed: of all random numbers.
+    """
+    strategy = uniform(given).astype(dtype)
+    shape, hands = strategy[:-1].shape, strategy.shape[2]
+    zeros: Any = functools.partial(np.zeros, dtype=dtype)
+    size = (len(given.kind), hands)
+    learns = config.baseline == "average"
+    return PublicState(
+        strategy=strategy,  # type: ignore[arg-type]
+        regrets=zeros(shape),
+        average=Sums(zeros(int(np.prod(shape)) + 2), zeros(int(np.prod(shape)) + 2)),
+        taken=Sums(*(zeros((shape[0], hands)) for _ in range(2))),
+        baseline=(zeros(size), zeros(size)) if learns else None,
+        iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
+    )
+
+
+def uniform(given: places.Places) -> np.ndarray:
+    """float64 [Y + 1, A, h], the uniform strategy."""
+    legal = np.asarray(given.legal)
+    even = legal / legal.sum(axis=1, keepdims=True)
+    return np.repeat(even[:, :, None], given.mass.shape[1], axis=2)
+
+
+def iterate(
+    problem: Problem,
+    state: PublicState,
+    iterations: jax.Array,
+    *,
+    capacity: tuple[int, int],
+    config: PublicConfig,
+) -> PublicState:
+    """Some iterations, see `step`."""
+    advance = functools.partial(step, problem, capacity=capacity, config=config)
+    return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
+
+
+def step(
+    problem: Problem,
+    state: PublicState,
+    *,
+    capacity: tuple[int, int],
+    config: PublicConfig,
+) -> PublicState:
+    """One iteration: a trajectory and an update for player 0, then for player 1.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      capacity: for each player the most visits of a trajectory.
+      config: algorithm.
+    """
+    given = problem.places
+    dtype = state.strategy.dtype
+    iteration = state.iteration + 1
+    t = iteration.astype(dtype)
+    weight = (t / _UNIT) ** config.gamma
+    keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    average = state.average
+    for player in range(2):
+        root = jnp.int32(len(average.high) - 2 + player)
+        sums = increased(Sums(at(average.high, root), at(average.low, root)), weight)
+        average = Sums(
+            put(average.high, root, sums.high), put(average.low, root, sums.low)
+        )
+    state = state._replace(average=average)
+    for player in range(2):
+        # In single precision always: nearly the same run in both.
+        draws = jax.random.uniform(keys[player], (capacity[player],), jnp.float32)
+        baseline = state.baseline
+        visits = walk.walk(
+            given,
+            state.strategy,
+            None if baseline is None else baseline[player],
+            draws.astype(dtype),
+            player=player,
+            rates=walk.Rates(config.epsilon, config.epsilon_other, config.scheme),
+            capacity=capacity[player],
+        )
+        state = _update(given, state, visits, player, t, config)
+        if baseline is not None:
+            learnt = list(baseline)
+            learnt[player] = learn(baseline[player], visits, config.decay)
+            state = state._replace(baseline=(learnt[0], learnt[1]))
+    key = jax.random.key_data(keys[2])
+    return state._replace(iteration=iteration, key=key)
+
+
+def _update(
+    given: places.Places,
+    state: PublicState,
+    visits: walk.Visits,
+    player: int,
+    t: jax.Array,
+    config: PublicConfig,
+) -> PublicState:
+    """Averages, regrets and next strategies of the decisions that were visited.
+
+    Args:
+      given: the public tree.
+      state: to advance.
+      visits: of a trajectory.
+      player: whose values they estimate.
+      t: float scalar, the iteration, from 1.
+      config: algorithm.
+    """
+    width, hands = state.regrets.shape[1:]
+    capacity, size = len(visits.place), width * hands
+
+    def compute(i: jax.Array, rows: _Rows) -> _Rows:
+        row = at(given.row, at(visits.place, i))
+        row = jnp.minimum(row, len(state.regrets) - 1)
+        sigma, legal = at(state.strategy, row), at(given.legal, row)[:, None]
+        parent, before = at(given.parent, row), at(visits.own, i)
+        # What this trajectory came through has just been settled, in `rows`.
+        settled = [at(part, jnp.maximum(before, 0)) for part in rows.average]
+        above = Sums(
+            *(
+                jnp.where(before < 0, whole[parent], part.reshape(-1)[parent % size])
+                for whole, part in zip(state.average, settled, strict=True)
+            )
+        )
+        below = Sums(*(at(part, row) for part in state.taken))
+        missing = (above.high - below.high) + (above.low - below.low)
+        old = (jax.lax.dynamic_slice(s, (row * size,), (size,)) for s in state.average)
+        new = increased(
+            Sums(*(part.reshape(width, hands) for part in old)), missing[None] * sigma
+        )
+        gains = at(visits.values, i) - at(visits.value, i)[None]
+        regrets, strategy = regret_matching.update(
+            config.rule,
+            at(state.regrets, row),
+            gains / at(visits.product, i) * legal,
+            jnp.broadcast_to(legal / legal.sum(), sigma.shape),
+            jnp.zeros_like(sigma),
+            t,
+        )
+        return _Rows(
+            strategy=put(rows.strategy, i, strategy),
+            regrets=put(rows.regrets, i, regrets),
+            average=Sums(*map(put, rows.average, (i, i), new)),
+            taken=Sums(*map(put, rows.taken, (i, i), above)),
+        )
+
+    def write(i: jax.Array, s: PublicState) -> PublicState:
+        place = at(visits.place, i)
+        row = at(given.row, place)
+        own = at(given.kind, place) == player
+
+        def one(_: jax.Array, s: PublicState) -> PublicState:
+            sums = [at(part, i).reshape(-1) for part in rows.average]
+            average = Sums(
+                *(
+                    jax.lax.dynamic_update_slice(whole, part, (row * size,))
+                    for whole, part in zip(s.average, sums, strict=True)
+                )
+            )
+            taken = (at(part, i) for part in rows.taken)
+            return s._replace(
+                strategy=put(s.strategy, row, at(rows.strategy, i)),
+                regrets=put(s.regrets, row, at(rows.regrets, i)),
+                average=average,
+                taken=Sums(*map(put, s.taken, (row, row), taken)),
+            )
+
+        return jax.lax.fori_loop(0, own.astype(jnp.int32), one, s)
+
+    wide = jnp.zeros((capacity, width, hands), state.regrets.dtype)
+    rows = _Rows(wide, wide, Sums(wide, wide), Sums(wide[:, 0], wide[:, 0]))
+    rows = jax.lax.fori_loop(0, visits.length, compute, rows)
+    return jax.lax.fori_loop(0, visits.length, write, state)
+
+
+class _Rows(NamedTuple):
+    """What the visited decisions' rows become, by visit; names as in `PublicState`.
+
+    A loop that read the tables it writes to would copy them.
+    """
+
+    strategy: jax.Array
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+
+
+def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
+    """The baselines after a trajectory: what was followed takes its sampled value in.
+
+    Args:
+      table: float [X, h], utility per unit of what is at stake.
+      visits: of the trajectory.
+      decay: share of the new value.
+    """
+
+    def compute(i: jax.Array, rows: jax.Array) -> jax.Array:
+        stake, old = at(visits.stake, i), at(table, at(visits.place, i))
+        some = stake > 0
+        seen = at(visits.value, i) / jnp.where(some, stake, 1)
+        return put(rows, i, jnp.where(some, old + decay * (seen - old), old))
+
+    def write(i: jax.Array, table: jax.Array) -> jax.Array:
+        return put(table, at(visits.place, i), at(rows, i))
+
+    rows = jax.lax.fori_loop(1, visits.length, compute, jnp.zeros_like(visits.stake))
+    learnt: jax.Array = jax.lax.fori_loop(1, visits.length, write, table)
+    return learnt
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """Reads the strategies of a state; see `solvers.cfr.solver.Reader`.
+
+    Attributes:
+      layout: of the game.
+      num_actions: for each player int32 [I].
+    """
+
+    layout: places.Layout
+    num_actions: tuple[np.ndarray, np.ndarray]
+
+    def average(self, state: PublicState, player: int) -> np.ndarray:
+        """float64 [S], the mean of the iterates in sequence form."""
+        sums = np.add(state.average.high, state.average.low, dtype=np.float64)
+        taken = np.add(state.taken.high, state.taken.low, dtype=np.float64)
+        strategy = np.asarray(state.strategy, np.float64)
+        rows, width, hands = strategy[:-1].shape
+        tables = sums[:-2].reshape(rows, width, hands)
+        for at_level in self.layout.levels:
+            above = sums[self.layout.places.parent[at_level]]
+            missing = above - taken[at_level]
+            tables[at_level] += missing[:, None] * strategy[at_level]
+        found = self._read(sums, player)
+        return found / found[0] if found[0] > 0 else found
+
+    def current(self, state: PublicState, player: int) -> np.ndarray:
+        """float64 [S], the last iterate's action probabilities."""
+        flat = np.asarray(state.strategy, np.float64)[:-1].reshape(-1)
+        found = self._read(np.append(flat, (1, 1)), player)
+        actions = self.num_actions[player]
+        even = np.append(1, np.repeat(1 / actions, actions))
+        return np.where(self.layout.entries[player] < 0, even, found)
+
+    def _read(self, vector: np.ndarray, player: int) -> np.ndarray:
+        entries = self.layout.entries[player]
+        return np.where(entries < 0, 0, vector[entries])
+
+    def check(self, state: PublicState) -> None:
+        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        played = np.asarray(state.strategy)
+        if (played < 0).any() or (played > 1 + 1e-3).any():
+            raise ValueError("the state has probabilities outside of [0, 1]")
+        if (np.add(state.average.high, state.average.low) < 0).any():
+            raise ValueError("the state has a negative average strategy")
+
+
+def _program() -> Any:
+    """A jitted loop that writes into the state that it is given."""
+
+    def run(
+        problem: Problem,
+        state: PublicState,
+        iterations: jax.Array,
+        *,
+        capacity: tuple[int, int],
+        config: PublicConfig,
+    ) -> PublicState:
+        some = functools.partial(iterate, capacity=capacity, config=config)
+        found: PublicState = as_one_kernel(some, problem, state, iterations)
+        return found
+
+    return jax.jit(run, static_argnames=("capacity", "config"), donate_argnums=1)
+
+
+_run = _program()
+
+
+def make_solver(
+    game: SignalGame,
+    algorithm: str | PublicConfig = "public-vr+",
+    *,
+    dtype: np.typing.DTypeLike = np.float32,
+    seed: int = 0,
+    memory_limit: memory.Limit = None,
+) -> Solver:
+    """Puts a signal game on the device and compiles the program.
+
+    Args:
+      game: the game.
+      algorithm: as `config.parse_public` takes it.
+      dtype: float32 or float64.
+      seed: of all random numbers; the same seed gives the same bits.
+      memory_limit: as for `compile_game`.
+
+    Returns:
+      A solver whose logical sequences are those of `signals.form.form_of(game)`.
+
+    Raises:
+      ValueError: an algorithm, dtype or seed that there is not.
+      GameTooLargeError: the game's tables do not fit.
+    """
+    config = parse_public(algorithm)
+    dtype, seed = check_dtype(dtype), check_seed(seed)
+    layout = places.build(game, boards.find(game, memory_limit))
+    given = layout.places
+    exponent = treeplex.exponent_of(np.abs(game.terms.stake).tolist())
+    scaled = given._replace(term_stake=treeplex.divide(given.term_stake, exponent))
+    scaled = cast(scaled, dtype)
+    signal_form = form.form_of(game)
+    counts = tuple(own.num_actions for own in signal_form.decisions)
+    capacity = tuple(
+        places.most_visits(given, player, config.scheme) for player in range(2)
+    )
+    return Solver(
+        signal_form,
+        Problem(scaled),
+        init(scaled, config, dtype, seed=seed),
+        functools.partial(_run, capacity=capacity),
+        config=config,
+        dtype=dtype,
+        exponent=exponent,
+        reader=Reader(layout, (counts[0], counts[1])),
+        consumes=True,
+    )

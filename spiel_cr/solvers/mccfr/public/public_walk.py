@@ -1,0 +1,314 @@
+"""One public trajectory, down the places and up again, all hands at once.
+
+A trajectory samples public actions and public cards. Reach and values are vectors over
+the hands of a board, so one trajectory updates all private hands of the public states
+that it visits (Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual
+regret minimization (VR-MCCFR) for extensive form games using baselines", the vector
+form; public chance sampling: Johanson et al. 2012, "Efficient Nash equilibrium
+approximation through Monte Carlo counterfactual regret minimization").
+
+Let v(x) be the updating player's counterfactual values at place x, a vector over its
+hands, weighted by the opponent's reach and by chance. At its own decisions v(x) = sum
+over a of sigma(a) v(xa), hand by hand; at the opponent's the plain sum, since reach has
+sigma in it; at deals the sum over boards, each hand's value going to the hand that it
+comes from. With q(a) the probability of following a, and b any vectors that do not
+depend on the sample,
+
+    u(xa) = b(xa) + [a followed] / q(a) * (u'(xa) - b(xa))
+
+is an unbiased estimate of v(xa) if u' is, and so is the same sum of the u(xa) for v(x):
+all of it is linear. Where b is exact, u is, whatever was sampled.
+
+A visit is recorded in a list; visits come before those below them. Walking down appends
+to the list, walking up takes it from the end.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.solvers.mccfr.public.public_places import DEAL, LEAF, Places
+from spiel_cr.solvers.mccfr.public.rows import at, put
+from spiel_cr.solvers.mccfr.walk import choose
+
+
+class Rates(NamedTuple):
+    """Which actions a trajectory follows.
+
+    Attributes:
+      epsilon: share of uniform draws at the updating player's decisions.
+      epsilon_other: at the other player's.
+      follow: static: "outcome": one everywhere; "external": all of the updating
+        player's; "all": all of everybody's, and all cards.
+    """
+
+    epsilon: float
+    epsilon_other: float
+    follow: str
+
+
+class Visits(NamedTuple):
+    """The visits of a trajectory, V places of a list.
+
+    Attributes:
+      length: int32 scalar, how many there are.
+      place: int32 [V].
+      above: int32 [V], the visit above; 0 at visit 0.
+      own: int32 [V], the last visit above at which the updating player decides; -1:
+        there is none.
+      slot: int32 [V], the action that leads here; 0 below deals.
+      rate: float [V], the probability with which the visit above was followed by this.
+      product: float [V], of the rates from the first visit on.
+      reach: float [V, 2, h], both players' hands.
+      stake: float [V, h], what is at stake per hand, for baselines; else 0.
+      guess: float [V, h], the baseline.
+      values: float [V, A, h], estimates by action; at deals their sum, in row 0.
+      value: float [V, h], estimates of v.
+    """
+
+    length: jax.Array
+    place: jax.Array
+    above: jax.Array
+    own: jax.Array
+    slot: jax.Array
+    rate: jax.Array
+    product: jax.Array
+    reach: jax.Array
+    stake: jax.Array
+    guess: jax.Array
+    values: jax.Array
+    value: jax.Array
+
+
+def walk(
+    places: Places,
+    strategy: jax.Array,
+    baseline: jax.Array | None,
+    draws: jax.Array,
+    *,
+    player: int,
+    rates: Rates,
+    capacity: int,
+) -> Visits:
+    """Walks one trajectory.
+
+    Args:
+      places: the game.
+      strategy: float [Y + 1, A, h], action probabilities; 0 at illegal actions.
+      baseline: float [X, h], what the updating player's values are guessed to be at
+        each place, per unit of what is at stake, the opponent's reach times
+        `Places.mass`; None: zero.
+      draws: float [V] in [0, 1), independent; the k-th is for the k-th visit.
+      player: whose values are estimated.
+      rates: which actions are followed.
+      capacity: V, at least what `most_visits` gives.
+    """
+    hands, width = strategy.shape[2], strategy.shape[1]
+    dtype = strategy.dtype
+    numbers = jnp.zeros((capacity, hands), dtype)
+    whole = jnp.zeros(capacity, jnp.int32)
+    visits = Visits(
+        length=jnp.int32(1),
+        place=whole,
+        above=whole,
+        own=whole - 1,
+        slot=whole,
+        rate=jnp.ones(capacity, dtype),
+        product=jnp.ones(capacity, dtype),
+        reach=put(jnp.zeros((capacity, 2, hands), dtype), jnp.int32(0), places.start),
+        stake=numbers,
+        guess=numbers,
+        values=jnp.zeros((capacity, width, hands), dtype),
+        value=numbers,
+    )
+    down = _Down(places, strategy, baseline, draws, player, rates)
+    visits = jax.lax.while_loop(
+        lambda s: s[0] < s[1].length,
+        lambda s: (s[0] + 1, down.visit(s[0], s[1])),
+        (jnp.int32(0), visits),
+    )[1]
+    return jax.lax.while_loop(
+        lambda s: s[0] >= 0,
+        lambda s: (s[0] - 1, _climb(places, strategy, s[0], s[1], player)),
+        (visits.length - 1, visits),
+    )[1]
+
+
+class _Down(NamedTuple):
+    """What the way down reads; arguments of `walk`."""
+
+    places: Places
+    strategy: jax.Array
+    baseline: jax.Array | None
+    draws: jax.Array
+    player: int
+    rates: Rates
+
+    def visit(self, i: jax.Array, visits: Visits) -> Visits:
+        """Appends what follows visit i, and begins its estimates."""
+        places, rates = self.places, self.rates
+        place = at(visits.place, i)
+        kind, count = at(places.kind, place), at(places.children, place)
+        first = at(places.first, place)
+        sigma = at(self.strategy, at(places.row, place))
+        legal = at(places.legal, at(places.row, place))
+        reach, draw = at(visits.reach, i), at(self.draws, i)
+        deal, own = kind == DEAL, kind == self.player
+        epsilon = jnp.where(own, rates.epsilon, rates.epsilon_other)
+        likely = _likely(sigma, legal, jnp.where(kind == 1, reach[1], reach[0]))
+        likely = (1 - epsilon) * likely + epsilon * legal / legal.sum()
+
+        def odds(action: jax.Array) -> jax.Array:
+            card = at(places.odds, first + jnp.where(deal, action, 0))
+            return jnp.where(deal, card, at(likely, jnp.where(deal, 0, action)))
+
+        chosen = choose(odds, count, draw)
+        all_of_them = jnp.bool_(rates.follow == "all")
+        if rates.follow == "external":
+            all_of_them = own
+        if self.baseline is not None:
+            visits = visits._replace(
+                values=put(visits.values, i, self._guesses(place, reach, sigma))
+            )
+
+        def append(j: jax.Array, visits: Visits) -> Visits:
+            action = jnp.where(all_of_them, j, chosen)
+            below = first + action
+            rate = jnp.where(all_of_them, 1, odds(action))
+            after = self._reach_below(below, kind, action, reach, sigma)
+            stake, guess = self._guess(below, after[1 - self.player])
+            k = visits.length
+            return visits._replace(
+                length=k + 1,
+                place=put(visits.place, k, below),
+                above=put(visits.above, k, i),
+                own=put(visits.own, k, jnp.where(own, i, at(visits.own, i))),
+                slot=put(visits.slot, k, jnp.where(deal, 0, action)),
+                rate=put(visits.rate, k, rate),
+                product=put(visits.product, k, rate * at(visits.product, i)),
+                reach=put(visits.reach, k, after),
+                stake=put(visits.stake, k, stake),
+                guess=put(visits.guess, k, guess),
+            )
+
+        followed = jnp.where(all_of_them, count, jnp.minimum(count, 1))
+        return jax.lax.fori_loop(0, followed, append, visits)
+
+    def _reach_below(
+        self,
+        below: jax.Array,
+        kind: jax.Array,
+        action: jax.Array,
+        reach: jax.Array,
+        sigma: jax.Array,
+    ) -> jax.Array:
+        """float [2, h], both players' reach one place further down."""
+        places = self.places
+        played = sigma[jnp.where(kind < DEAL, action, 0)]
+        after = [jnp.where(kind == p, reach[p] * played, reach[p]) for p in range(2)]
+        dealt = [
+            reach[p][at(places.up[p], at(places.map, below))]
+            * at(places.there[p], at(places.board, below))
+            for p in range(2)
+        ]
+        return jnp.where(kind == DEAL, jnp.stack(dealt), jnp.stack(after))
+
+    def _guess(self, place: jax.Array, other: jax.Array) -> tuple[jax.Array, jax.Array]:
+        """float [h] each, what is at stake at a place, and the guess.
+
+        Args:
+          place: int32.
+          other: float [h], the opponent's reach there.
+        """
+        if self.baseline is None:
+            return jnp.zeros_like(other), jnp.zeros_like(other)
+        mass = at(self.places.mass, at(self.places.board, place))
+        stake = _product(mass, other, self.player)
+        return stake, stake * at(self.baseline, place)
+
+    def _guesses(
+        self, place: jax.Array, reach: jax.Array, sigma: jax.Array
+    ) -> jax.Array:
+        """float [A, h], the guesses of all that may follow; at deals summed."""
+        places = self.places
+        kind, count = at(places.kind, place), at(places.children, place)
+        first = at(places.first, place)
+
+        def one(action: jax.Array, values: jax.Array) -> jax.Array:
+            below = first + action
+            after = self._reach_below(below, kind, action, reach, sigma)
+            guess = self._guess(below, after[1 - self.player])[1]
+            guess = jnp.where(
+                kind == DEAL, _gather_up(places, below, guess, self.player), guess
+            )
+            row = jnp.where(kind == DEAL, 0, action)
+            return put(values, row, at(values, row) + guess)
+
+        return jax.lax.fori_loop(0, count, one, jnp.zeros_like(sigma))
+
+
+def _likely(sigma: jax.Array, legal: jax.Array, reach: jax.Array) -> jax.Array:
+    """float [A], how often a player's hands play each action, by their reach."""
+    played = (sigma * reach[None]).sum(axis=1)
+    total = played.sum()
+    even = legal / legal.sum()
+    return jnp.where(total > 0, played / jnp.where(total > 0, total, 1), even)
+
+
+def _product(matrix: jax.Array, other: jax.Array, player: int) -> jax.Array:
+    """float [h], a matrix [h, h] of players 0 and 1 times the opponent's vector."""
+    return (
+        (matrix * other[None]).sum(1)
+        if player == 0
+        else (matrix * other[:, None]).sum(0)
+    )
+
+
+def _gather_up(
+    places: Places, below: jax.Array, values: jax.Array, player: int
+) -> jax.Array:
+    """float [h], values of hands after a deal by the hands that they come from."""
+    up = at(places.up[player], at(places.map, below))
+    there = at(places.there[player], at(places.board, below))
+    # A scatter would end the single piece of machine code that a walk is.
+    comes = up[None] == jnp.arange(len(up), dtype=up.dtype)[:, None]
+    return jnp.where(comes, (values * there)[None], 0).sum(axis=1)
+
+
+def _climb(
+    places: Places, strategy: jax.Array, i: jax.Array, visits: Visits, player: int
+) -> Visits:
+    """Makes the estimate of visit i and hands it to the visit above."""
+    place = at(visits.place, i)
+    kind = at(places.kind, place)
+    reach, values = at(visits.reach, i), at(visits.values, i)
+    sigma = at(strategy, at(places.row, place))
+    sign = 1 - 2 * player
+
+    def pay(term: jax.Array, total: jax.Array) -> jax.Array:
+        kernel = at(places.kernels, at(places.term_kernel, term))
+        stake = sign * at(places.term_stake, term)
+        return total + stake * _product(kernel, reach[1 - player], player)
+
+    term = at(places.term, place)
+    paid = jax.lax.fori_loop(term[0], term[1], pay, jnp.zeros_like(values[0]))
+    inner = jnp.where(kind == player, (sigma * values).sum(0), values.sum(0))
+    value = jnp.where(kind == LEAF, paid, inner)
+    above, slot = at(visits.above, i), at(visits.slot, i)
+    excess = (value - at(visits.guess, i)) / at(visits.rate, i)
+    dealt = at(places.kind, at(visits.place, above)) == DEAL
+    excess = jnp.where(dealt, _gather_up(places, place, excess, player), excess)
+    excess = jnp.where(i > 0, excess, 0)
+    return visits._replace(
+        values=_increase(visits.values, above, slot, excess),
+        value=put(visits.value, i, value),
+    )
+
+
+def _increase(
+    array: jax.Array, first: jax.Array, second: jax.Array, value: jax.Array
+) -> jax.Array:
+    """The array [V, A, h] with a vector [h] added; not a scatter, see `_gather_up`."""
+    row = at(array, first)
+    return put(array, first, put(row, second, at(row, second) + value))

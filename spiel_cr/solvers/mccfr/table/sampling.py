@@ -1,0 +1,403 @@
+"""One batch of trajectories through a game that is not compiled, down and up again.
+
+The mathematics is that of `solvers.mccfr.trajectories`: with rho(a|h) the probability
+that a trajectory at h follows a, and any baseline b,
+
+    u(h, a) = b(h, a) + [a followed] / rho(a|h) * (u(ha) - b(h, a))
+    u(h)    = sum over a of sigma(a|h) u(h, a)
+
+are unbiased, and so is w(h) (u(h, a) - u(h)) as what h adds to the counterfactual
+regret of a; w(h) is the reach of the others over the probability that a trajectory
+comes by. All trajectories of a batch move together, one decision at a time, and what is
+read and written are the rows of the infosets that they meet.
+
+Regrets of a batch are all taken at the same strategies: they are added on the way up.
+An infoset that is not in the table is played uniformly. Trajectories for player i
+insert the infosets of i alone; with one legal action nothing is decided, and no row is
+made.
+
+**Averages** are exact and cost nothing where no trajectory comes by. Let S(s) be the
+sum over iterations so far of weight times own reach of the sequence s. It grows by that
+of the iteration at the empty sequence. At an infoset I below s, the strategy sigma has
+been the same since a trajectory was last here, so each S(I, a) lacks m sigma(a) with
+m = S(s) - taken(I), where taken(I) is what S(s) was then. A trajectory takes that in on
+its way down, before regrets change; parents come before children. `strategy.of_table`
+does the same for all rows.
+
+Sampled averages (`averaging=sampled`) add weight times sigma over the probability of
+the draws at each visit, as OpenSpiel's outcome sampling does. A history that the other
+player's strategy never leads to is never visited: an iteration counts at an infoset by
+own reach times the chance of those of its histories that the other player can reach
+then. Where that changes from iteration to iteration, as it does once the other player
+plays some actions never, these averages are biased.
+
+**Baselines** guess player 0's utility after an action, one for each entry of a row: the
+decayed mean of what was sampled there, by trajectories of both players. (Schmid et al.
+2019 keep one table for each player; their decay is per sample, and so it is here, as if
+the mean of a batch had come so often.) Chance has none.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.draws import choose
+from spiel_cr.games.stepping import recall_checks
+from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.mccfr.table import strategy
+from spiel_cr.solvers.mccfr.table.table import Table
+
+
+class Counts(NamedTuple):
+    """What a batch met.
+
+    Attributes:
+      met: decisions of the updating player, with more than one action.
+      known: those among them whose infoset was in the table before.
+      narrowed: whether external sampling has followed one action only somewhere.
+    """
+
+    met: int
+    known: int
+    narrowed: bool
+
+
+class _Front(NamedTuple):
+    """All visits at one depth, n of them, ended ones included.
+
+    Attributes:
+      positions: of the visits.
+      weight: float64 [n], w(h) / B.
+      own: float64 [n], own reach over the probability that both players' draws lead
+        here, / B; None with exact averages. (Chance's share is the same in all
+        iterations, and divided out in the end.)
+      sequence: int64 [n], the entry of the updating player's last action.
+      depth: int64 [n], rows of the updating player on the way.
+      in_tree: bool [n], False below an infoset that the trajectory has added; None
+        where all are added.
+    """
+
+    positions: Positions
+    weight: np.ndarray
+    own: np.ndarray | None
+    sequence: np.ndarray
+    depth: np.ndarray
+    in_tree: np.ndarray | None
+
+
+class _Decisions(NamedTuple):
+    """The m decisions at one depth, as a batch meets them.
+
+    Attributes:
+      live: int64 [m], their places in the front.
+      mine: bool [m], those of the updating player.
+      row: int64 [m], the infoset's row; -1: none.
+      new: bool [m], those of the updating player whose infoset was missing.
+      tried: bool [m], where the updating player decides, and explores.
+      updated: int64 [u], those among them that have a row: what is to be updated, as
+        indices in `live`.
+      num_actions: int64 [m], legal ones.
+      legal: bool [A, m].
+      entries: int64 [A, m], entries of the rows; anything where there is no row.
+      sigma: float64 [A, m], the strategy.
+      weight: float64 [m], w(h) / B.
+      utility: float64 [n], of the front: player 0's where the match is over.
+    """
+
+    live: np.ndarray
+    mine: np.ndarray
+    row: np.ndarray
+    new: np.ndarray
+    tried: np.ndarray
+    updated: np.ndarray
+    num_actions: np.ndarray
+    legal: np.ndarray
+    entries: np.ndarray
+    sigma: np.ndarray
+    weight: np.ndarray
+    utility: np.ndarray
+
+
+class _Followed(NamedTuple):
+    """The k actions that are followed at one depth, in the order of the next front.
+
+    Attributes:
+      parent: int64 [k], the decision that each comes from.
+      action: int64 [k].
+      rho: float64 [k], how likely it was followed.
+    """
+
+    parent: np.ndarray
+    action: np.ndarray
+    rho: np.ndarray
+
+
+class Trajectories:
+    """A batch on its way."""
+
+    def __init__(
+        self,
+        source: Simulator,
+        table: Table,
+        config: MCCFRConfig,
+        player: int,
+        random: np.random.Generator,
+        *,
+        weight: float,
+        most_visits: int,
+    ) -> None:
+        """Samples a batch of trajectories for one player, down to their ends.
+
+        Infosets are inserted, and averages of the updating player's visited infosets
+        take in what they lack. Regrets and baselines stay as they are until `climb`.
+
+        Args:
+          source: of histories.
+          table: of both players' infosets. The player's empty sequence has taken in
+            the iteration already.
+          config: scheme, exploration, baselines, averages.
+          player: whose values are sampled.
+          random: advanced.
+          weight: of the iteration in sampled averages.
+          most_visits: how many visits, of all depths together, the memory holds. Where
+            following all actions could lead to more, external sampling follows one, as
+            outcome sampling does.
+
+        Raises:
+          ImperfectRecallError: an infoset comes after different own actions.
+          InvalidGameError: an infoset has different numbers of actions.
+        """
+        self._source, self._table, self._config = source, table, config
+        self._player, self._random = player, random
+        self._weight, self._most_visits = weight, most_visits
+        self._met = self._known = 0
+        self._narrowed = False
+        self._way: list[tuple[_Decisions, _Followed]] = []
+        size = config.batch
+        share = np.full(size, 1 / size)
+        front = _Front(
+            source.start(size, random),
+            weight=share,
+            own=share if config.averaging == "sampled" else None,
+            sequence=np.full(size, player),
+            depth=np.zeros(size, np.int64),
+            in_tree=np.ones(size, bool) if config.incremental else None,
+        )
+        while (front.positions.player >= 0).any():
+            decisions = self._look_up(front)
+            self._take_in(front, decisions)
+            followed = self._follow(decisions)
+            self._way.append((decisions, followed))
+            front = self._advance(front, decisions, followed)
+        self._ends = front.positions.utility
+
+    def _look_up(self, front: _Front) -> _Decisions:
+        """Finds the rows of all decisions, inserts those missing, matches regrets."""
+        table, positions = self._table, front.positions
+        live = np.flatnonzero(positions.player >= 0)
+        mine = positions.player[live] == self._player
+        count = positions.num_actions[live].astype(np.int64)
+        decides = np.flatnonzero(count > 1)
+        tried = mine & (count > 1)
+        if front.in_tree is not None:
+            tried &= front.in_tree[live]
+        row = np.full(len(live), -1)
+        row[decides] = table.find(positions.key[live[decides]])
+        new = tried & (row < 0)
+        adds = np.flatnonzero(new)
+        if len(adds):
+            at = live[adds]
+            row[adds] = table.insert(
+                positions.key[at], count[adds], front.sequence[at], front.depth[at]
+            )
+        self._met += int(np.count_nonzero(tried))
+        self._known += int(np.count_nonzero(tried)) - len(adds)
+        actions = np.arange(count.max())[:, None]
+        legal = actions < count
+        has = row >= 0
+        entries = table.first.take(row, mode="wrap").astype(np.int64) + actions
+        regret = np.where(has, table.regret.take(entries), 0)
+        return _Decisions(
+            live=live,
+            mine=mine,
+            row=row,
+            new=new,
+            tried=tried,
+            updated=np.flatnonzero(tried & has),
+            num_actions=count,
+            legal=legal,
+            entries=entries,
+            sigma=strategy.match(regret, legal, count, self._config.rule.exploration),
+            weight=front.weight[live],
+            utility=positions.utility,
+        )
+
+    def _take_in(self, front: _Front, decisions: _Decisions) -> None:
+        """Averages of the infosets that are updated."""
+        table, updated = self._table, decisions.updated
+        rows = decisions.row[updated]
+        places = decisions.live[updated]
+        sequence = front.sequence[places]
+        recall_checks.check_promises(
+            self._source,
+            same_actions=table.count[rows] == decisions.num_actions[updated],
+            # Sampled averages do not look at what comes before.
+            same_sequence=front.own is not None or table.parent[rows] == sequence,
+        )
+        np.add.at(table.visits, rows, np.uint32(1))
+        entry, place, sigma = _flat(decisions, decisions.sigma)
+        lacks = np.zeros(len(decisions.live))
+        if front.own is not None:
+            lacks[updated] = self._weight * front.own[places]
+            met, group, _ = _groups(entry)
+            table.average[met] += np.bincount(group, lacks[place] * sigma)
+            return
+        reach = table.average[sequence]
+        lacks[updated] = reach - table.taken[rows]
+        # Duplicates write the same: all is read before anything is written.
+        table.average[entry] = table.average[entry] + lacks[place] * sigma
+        table.taken[rows] = reach
+
+    def _follow(self, decisions: _Decisions) -> _Followed:
+        """Draws actions; external sampling follows all where regrets are updated."""
+        config, sigma, updated = self._config, decisions.sigma, decisions.updated
+        mixed = (1 - config.epsilon) * sigma + config.epsilon / decisions.num_actions
+        rho = np.where(decisions.tried & decisions.legal, mixed, sigma)
+        points = self._random.random(len(decisions.live))
+        parent, action = np.arange(len(points)), choose(rho, points, axis=0)
+        self._most_visits -= len(parent)
+        if config.scheme == "external" and len(updated):
+            each = np.ones(len(parent), np.int64)
+            each[updated] = decisions.num_actions[updated]
+            if self._holds(int(each.sum())):
+                rho[:, updated] = 1
+                parent = np.repeat(parent, each)
+                place = np.arange(len(parent)) - (np.cumsum(each) - each)[parent]
+                action = np.where(each[parent] > 1, place, action[parent])
+        return _Followed(parent, action, rho[action, parent])
+
+    def _holds(self, visits: int) -> bool:
+        """Whether so many visits, and all below if none branches again, are held."""
+        left = max(1, self._source.game.max_game_length() - len(self._way))
+        fits = visits * left <= self._most_visits
+        self._narrowed |= not fits
+        return fits
+
+    def _advance(
+        self, front: _Front, decisions: _Decisions, followed: _Followed
+    ) -> _Front:
+        """Plays the followed actions."""
+        parent, action, rho = followed
+        places = decisions.live[parent]
+        mine = decisions.mine[parent]
+        own = front.own
+        if own is not None:
+            reach = np.where(mine, decisions.sigma[action, parent], 1)
+            own = own[places] * reach / rho
+        decided = mine & (decisions.row >= 0)[parent]
+        below = decisions.entries[action, parent]
+        in_tree = front.in_tree
+        if in_tree is not None:
+            in_tree = in_tree[places] & ~decisions.new[parent]
+        # The others draw from sigma, so for their actions sigma / rho is one.
+        return _Front(
+            self._source.step(front.positions, places, action, self._random),
+            weight=decisions.weight[parent] / np.where(mine, rho, 1),
+            own=own,
+            sequence=np.where(decided, below, front.sequence[places]),
+            depth=front.depth[places] + decided,
+            in_tree=in_tree,
+        )
+
+    def climb(self) -> Counts:
+        """Adds regrets, and teaches baselines, from the ends to the start.
+
+        Returns:
+          What the batch has met.
+        """
+        estimate, sign = self._ends, 1 - 2 * self._player
+        learned: list[tuple[np.ndarray, np.ndarray]] = []
+        gains: list[np.ndarray] = []
+        for decisions, (parent, action, rho) in reversed(self._way):
+            values = self._baselines(decisions)
+            if len(self._table.baseline):
+                taught = decisions.row[parent] >= 0
+                entry = decisions.entries[action[taught], parent[taught]]
+                learned.append((entry, estimate[taught]))
+            values[action, parent] += (estimate - values[action, parent]) / rho
+            expected = (decisions.sigma * values).sum(axis=0)
+            gain = (values - expected) * (sign * decisions.weight)
+            gains.append(gain[:, decisions.updated])
+            estimate = decisions.utility.copy()
+            estimate[decisions.live] = expected
+        self._add_regrets(gains[::-1])
+        if learned:
+            entries, samples = zip(*learned, strict=True)
+            self._learn(np.concatenate(entries), np.concatenate(samples))
+        return Counts(self._met, self._known, self._narrowed)
+
+    def _baselines(self, decisions: _Decisions) -> np.ndarray:
+        """float64 [A, m], guesses of player 0's utility after each action."""
+        table = self._table.baseline
+        if not len(table):
+            return np.zeros(decisions.sigma.shape)
+        has = decisions.legal & (decisions.row >= 0)
+        return np.where(has, table.take(decisions.entries), 0).astype(np.float64)
+
+    def _add_regrets(self, gains: list[np.ndarray]) -> None:
+        """Adds to regrets what all visits of an infoset have gained together.
+
+        A batch has many visits of the same infoset, each of which gains little: they
+        are added up in float64 first.
+
+        Args:
+          gains: float64 [A, u] for each depth, of what is to be updated there.
+        """
+        table, way = self._table, self._way
+        rows = [decisions.row[decisions.updated] for decisions, _ in way]
+        met, group, _ = _groups(np.concatenate(rows))
+        width = max(len(gain) for gain in gains)
+        sums = np.zeros((width, len(met)))
+        ends = np.cumsum([len(row) for row in rows])
+        for gain, end in zip(gains, ends, strict=True):
+            at = group[end - gain.shape[1] : end]
+            for summed, gained in zip(sums, gain, strict=False):
+                summed += np.bincount(at, gained, len(met))
+        action, at = np.nonzero(np.arange(width)[:, None] < table.count[met])
+        entry = table.first[met][at].astype(np.int64) + action
+        regret = table.regret[entry] + sums[action, at]
+        if self._config.rule.beta == -np.inf:
+            regret = regret.clip(min=0)
+        table.regret[entry] = regret
+
+    def _learn(self, entries: np.ndarray, values: np.ndarray) -> None:
+        """Baselines move towards the means of the batch's samples."""
+        entry, group, count = _groups(entries)
+        mean = np.bincount(group, values) / count
+        share = 1 - (1 - self._config.decay) ** count
+        old = self._table.baseline[entry]
+        self._table.baseline[entry] = old + share * (mean - old)
+
+
+def _groups(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The different numbers of int64 [n], which one each is, and how often each is."""
+    return np.unique(numbers, return_inverse=True, return_counts=True)
+
+
+def _flat(
+    decisions: _Decisions, values: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What is to be updated, in one row.
+
+    Args:
+      decisions: at one depth.
+      values: float64 [A, m].
+
+    Returns:
+      The entries, the decisions that they belong to, and their values.
+    """
+    updated = decisions.updated
+    action, place = np.nonzero(decisions.legal[:, updated])
+    place = updated[place]
+    return decisions.entries[action, place], place, values[action, place]

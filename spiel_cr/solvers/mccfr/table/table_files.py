@@ -1,0 +1,66 @@
+"""Policies of games that were never compiled, in files."""
+
+import pyspiel
+
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.stepping import key_making
+from spiel_cr.policies import result
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, read_strategy
+
+# What such files say that they hold.
+TABLE = "table policy"
+
+
+def check_table_file(path: atomic.Path) -> None:
+    """Refuses what `load_table_policy` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError: as `load_table_policy`.
+    """
+    read_strategy(storage.load(path)[0], path)
+
+
+def load_table_policy(
+    path: atomic.Path, game: pyspiel.Game | None = None
+) -> TablePolicy:
+    """Reads a policy of a game that was not compiled.
+
+    Args:
+      path: of a sampled solve's `save`, or --save.
+      game: the sequential game it must be for; None: the one named in the file.
+
+    Returns:
+      A table by hashes that is uniform at infosets that were never met, and counts
+      these.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+        are no probabilities.
+      ValueError: the file holds one for another game; or OpenSpiel cannot load its game
+        by name.
+    """
+    metadata = result.read_metadata(path)
+    named = result.text_of(metadata, "game", path)
+    kind = result.text_of(metadata, "keys", path)
+    if kind not in key_making.KINDS:
+        raise DamagedFileError(
+            f"{path} is a damaged policy file: its keys are of the kind {kind!r}"
+        )
+    print_of_file = result.text_of(metadata, "fingerprint", path)
+    loaded = result.named_game(named, path) if game is None else game
+    if kind == key_making.RULES and key_making.kind_for(loaded) != kind:
+        raise ValueError(
+            f"{path} was made by the rules on arrays of {named}, and {loaded} has none "
+            f"here; install what has them, or solve with --no-vectorised"
+        )
+    source = key_making.make_source(loaded, kind)
+    if key_making.fingerprint(source) != print_of_file:
+        raise ValueError(
+            f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "
+            f"or information states have changed since; give the policy's own game, or "
+            f"solve this one anew"
+        )
+    strategy = read_strategy(storage.load(path)[0], path)
+    return TablePolicy(loaded, source, strategy)

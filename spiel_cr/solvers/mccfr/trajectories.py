@@ -1,0 +1,162 @@
+"""One batch of sampled trajectories, down the histories and up again.
+
+Here trajectories follow one action everywhere, as in outcome sampling (Lanctot et al.
+2009); external and average-strategy sampling are in `branching_walk.py`. With rho(a|h)
+the probability that a trajectory at h follows a, and b any baseline that does not
+depend on the sample, the estimates
+
+    u(h, a) = b(h, a) + [a followed] / rho(a|h) * (u(ha) - b(h, a))
+    u(h)    = sum over a of sigma(a|h) u(h, a)
+
+are unbiased (Schmid et al. 2019, equations 9 to 12, for one action; linear in the
+children, so also for several), and so is w(h) u(h, a) as a sample of what h adds to the
+counterfactual value of a, where w(h) is the reach of the others divided by the
+probability that a trajectory comes by.
+
+Targeting (Lisý et al. 2015) lets a share of the trajectories follow only actions that
+lead to the target. What counts is the probability q = delta q_targeted + (1 - delta)
+q_free over whole prefixes, so rho(a|h) = q(ha) / q(h); both factors are carried along.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.solvers.mccfr import baselines, descent, sample_tree
+from spiel_cr.solvers.mccfr.sample_tree import take
+
+
+class Sample(NamedTuple):
+    """What a batch gives.
+
+    Attributes:
+      values: float [T + A], estimated counterfactual value of each of the updating
+        player's sequences, its own utility, in the tree's units; 0 where not visited.
+      visits: float [T + A], at infosets' first entries: own reach over sampling
+        probability, for sampled averages; None otherwise.
+      baseline: the baselines after this batch.
+      roots: float [B], each trajectory's estimate of player 0's utility.
+    """
+
+    values: jax.Array
+    visits: jax.Array | None
+    baseline: baselines.Table
+    roots: jax.Array
+
+
+class Rising(NamedTuple):
+    """What a batch adds up on its way back.
+
+    Attributes:
+      estimate: float [B], player 0's sampled utility at the depth below.
+      values: float [T], counterfactual values of the updating player's actions.
+      visits: float, by row, own reach over sampling probability; None where averages
+        are not sampled.
+      learning: what baselines learn.
+    """
+
+    estimate: jax.Array
+    values: jax.Array
+    visits: jax.Array | None
+    learning: baselines.Learning
+
+
+def sample(
+    tree: sample_tree.SampleTree,
+    plan: sample_tree.Plan,
+    batch: descent.Batch,
+    baseline: baselines.Table,
+    draws: jax.Array,
+    shares: jax.Array,
+) -> Sample:
+    """Samples a batch of trajectories for one player's update.
+
+    Args:
+      tree: the histories.
+      plan: from `sample_tree.build`.
+      batch: whose values are sampled, and how.
+      baseline: the baselines, see `baselines.py`.
+      draws: float [D - 1, B] in [0, 1), uniform and independent over depths for each
+        trajectory. Those of different trajectories may depend on each other.
+      shares: float [B], weight of each trajectory in all sums; 1 / B for means.
+    """
+    config, last = batch.config, len(plan) - 1
+    front = descent.top(jnp.zeros(shares.shape, jnp.int32), shares, batch)
+    visits: list[descent.Visit] = []
+    for depth in range(last):
+        after = tree.levels[depth + 1].target
+        visit, front = descent.descend(
+            batch, tree.levels[depth], plan[depth], after, front, draws[depth]
+        )
+        visits.append(visit)
+    estimate = tree.levels[-1].utility[front.history]
+    flat = None if isinstance(baseline, tuple) else baseline
+    nothing = jnp.zeros_like(batch.strategy)
+    rising = Rising(
+        estimate=estimate,
+        values=nothing,
+        visits=nothing if config.averaging == "sampled" else None,
+        learning=baselines.start(config.baseline, flat, estimate),
+    )
+    tables: list[jax.Array] = []
+    for depth in reversed(range(last)):
+        if isinstance(baseline, tuple):
+            begun = baselines.start(
+                config.baseline, baseline[depth], rising.learning.below
+            )
+            rising = rising._replace(learning=begun)
+        rising = climb(batch, tree.levels[depth], plan[depth], visits[depth], rising)
+        if rising.learning.table is not None:
+            tables.append(rising.learning.table)
+    learned: baselines.Table = tuple(reversed(tables))
+    if not isinstance(baseline, tuple):
+        learned = baselines.finish(config.decay, rising.learning)
+    return Sample(rising.values, rising.visits, learned, rising.estimate)
+
+
+def climb(
+    batch: descent.Batch,
+    level: descent.Level,
+    shape: sample_tree.Depth,
+    visit: descent.Visit,
+    rising: Rising,
+) -> Rising:
+    """Values of one depth from those of the next.
+
+    Args:
+      batch: the batch.
+      level: the histories of this depth.
+      shape: what is known of them when a program is compiled.
+      visit: the visits of this depth.
+      rising: so far; its estimates are those of the next depth's visits.
+    """
+    view = descent.look(batch, level, shape, visit.history)
+    # At this depth baselines are still those from before the batch.
+    table, base = rising.learning.table, jnp.zeros_like(rising.estimate)
+    guess = None
+    if table is not None:
+        guess = baselines.rows(batch, level, shape, table, visit.history)
+        base = take(guess, visit.chosen)
+    # u(h, a) - b(h, a) is zero but for the followed action.
+    excess = (rising.estimate - base) / visit.rho
+    expected = take(view.sigma, visit.chosen) * excess
+    if guess is not None:
+        expected = expected + treeplex.sum_rows(view.sigma * guess)
+    if view.over is not None:
+        utility = level.utility[visit.history]
+        expected = jnp.where(view.over, utility, expected)
+    values, visits = rising.values, rising.visits
+    if batch.decides_at(shape):
+        weight = jnp.where(view.own, visit.weight * (1 - 2 * batch.player), 0)
+        entry = view.row + batch.stride * visit.chosen
+        values = values.at[entry].add(weight * excess)
+        if guess is not None:
+            values = values.at[view.entries].add(weight[None] * guess)
+        if visits is not None and visit.own is not None:
+            visits = visits.at[view.row].add(jnp.where(view.own, visit.own, 0))
+    learning = baselines.learn(
+        batch, level, shape, visit, rising.learning, rising.estimate
+    )
+    return Rising(expected, values, visits, learning)

@@ -1,0 +1,562 @@
+"""Monte Carlo CFR that updates what trajectories visit, and nothing else.
+
+An iteration walks a batch of trajectories for each player (`walk.py`), which leaves the
+list of the own infosets that were visited and their summed regrets; then each of these
+infosets gets its regrets, its next strategy and its share of the average. No array is
+passed over, so an iteration costs what it visits, whatever the size of the game.
+
+The average strategy is exact nevertheless. Let S be the sum over the iterations so far
+of weight times own reach, sequence by sequence. An infoset's strategy is constant
+between its visits, and so what S of its actions misses is its strategy times what S of
+its parent sequence gained since. That is added when it is visited, before its strategy
+changes, parents first: a trajectory that comes to an infoset has visited the own
+infosets above it, so their actions are up to date. Who reads the average settles all
+infosets once, top down. Sums are kept as two numbers each (Neumaier 1974), for single
+precision alone would stop counting after 2^24 iterations.
+"""
+
+import dataclasses
+import functools
+from typing import Any, NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.cfr.regret_matching import Rule
+from spiel_cr.solvers.mccfr import branching_walk, walk
+from spiel_cr.solvers.mccfr import sobol_draws as draws
+from spiel_cr.solvers.mccfr.flat_tree import FlatTree
+from spiel_cr.solvers.mccfr.walk import Sums, at, put
+
+# Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
+_UNIT = 65536.0
+
+# What was learned, the visits so far by depth, and what is left for the update.
+_Walked: TypeAlias = tuple[walk.Learned, jax.Array, walk.Scratch]
+
+
+class Problem(NamedTuple):
+    """A game as this solver takes it.
+
+    Attributes:
+      tree: the histories.
+      roots: int32 [2], the entries of the players' empty sequences.
+      iteration_weight: float scalar, weight of each iteration's regrets and averages on
+        top of what the algorithm gives it.
+    """
+
+    tree: FlatTree
+    roots: jax.Array
+    iteration_weight: jax.Array
+
+
+class VisitedState(NamedTuple):
+    """State of a solve.
+
+    Attributes:
+      strategy: float [T], current strategies and chance probabilities, by entry.
+      regrets: float [T], cumulative.
+      average: two float [T], S, as far as it is settled.
+      taken: two float [P], S of an infoset's parent sequence when it was last settled.
+      learned: baselines and incremental tree.
+      scratch: empty.
+      iteration: int32 scalar, iterations done.
+      key: uint32 [2], of JAX's random numbers to come.
+    """
+
+    strategy: jax.Array
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+    learned: walk.Learned
+    scratch: walk.Scratch
+    iteration: jax.Array
+    key: jax.Array
+
+
+def init(
+    tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
+) -> VisitedState:
+    """Uniform strategies, zero regrets and baselines; numpy arrays.
+
+    Args:
+      tree: the histories, numpy arrays.
+      chance: float [C], probabilities of chance outcomes, the last entries.
+      config: algorithm.
+      dtype: of all numbers.
+      seed: of all random numbers.
+    """
+    first, code = np.asarray(tree.first), np.asarray(tree.code)
+    entries, points = len(tree.tolerance), len(first)
+    counts = code >> 2
+    uniform = np.ones(entries)
+    rows = np.repeat(first, counts) + _places(counts)
+    uniform[rows] = np.repeat(1 / np.maximum(counts, 1), counts)
+    uniform[entries - len(chance) :] = chance
+    size = {"none": 0, "average": entries}.get(config.baseline, len(tree.point))
+    sampled = config.averaging == "sampled"
+    zeros: Any = functools.partial(np.zeros, dtype=dtype)
+    return VisitedState(
+        strategy=uniform.astype(dtype),  # type: ignore[arg-type]
+        regrets=zeros(entries),
+        average=Sums(zeros(entries), zeros(entries)),
+        taken=Sums(zeros(points), zeros(points)),
+        learned=walk.Learned(
+            baseline=zeros(size) if size else None,
+            known=np.zeros(points, bool) if config.incremental else None,  # type: ignore[arg-type]
+        ),
+        scratch=walk.Scratch(
+            pending=zeros(entries),
+            owned=zeros(points) if sampled else None,
+            listed=np.zeros(points, bool),  # type: ignore[arg-type]
+            points=np.zeros(points, np.int32),  # type: ignore[arg-type]
+            length=np.zeros((), np.int32),  # type: ignore[arg-type]
+        ),
+        iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
+        key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
+    )
+
+
+def _places(counts: np.ndarray) -> np.ndarray:
+    """0, 1, ... for each point's actions, joined."""
+    ends = np.cumsum(counts)
+    return np.arange(counts.sum()) - np.repeat(ends - counts, counts)
+
+
+def iterate(
+    problem: Problem,
+    state: VisitedState,
+    iterations: jax.Array,
+    *,
+    depths: int,
+    config: MCCFRConfig,
+) -> VisitedState:
+    """Some iterations, see `step`."""
+    advance = functools.partial(step, problem, depths=depths, config=config)
+    return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
+
+
+def step(
+    problem: Problem, state: VisitedState, *, depths: int, config: MCCFRConfig
+) -> VisitedState:
+    """One iteration: a batch of trajectories and an update for each player.
+
+    Args:
+      problem: the game.
+      state: the state to advance.
+      depths: D, of the game.
+      config: algorithm.
+    """
+    iteration = state.iteration + 1
+    dtype = state.strategy.dtype
+    # One for the next iteration, one for each player.
+    new_keys = jax.random.key_data(
+        jax.random.split(jax.random.wrap_key_data(state.key), 3)
+    )
+    keys = new_keys[1:]
+    share = problem.iteration_weight / config.batch
+    t = iteration.astype(dtype)
+    weight = (t / _UNIT) ** config.gamma
+    average = _credit(problem, state.average, problem.iteration_weight * weight)
+    state = state._replace(average=average)
+
+    def sample(player: jax.Array, state: VisitedState) -> VisitedState:
+        player_key = jax.random.wrap_key_data(keys[player])
+        given = walk.Given(
+            tree=problem.tree,
+            strategy=state.strategy,
+            draws=jnp.zeros(0, dtype),
+            targeted=None,
+            share=share,
+            player=player,
+            past=_past(problem, config, state, player, t),
+        )
+
+        def some(number: jax.Array, s: _Walked) -> _Walked:
+            drawn = draws.chunk(player_key, number, depths, config.batch).astype(dtype)
+            left = jnp.minimum(config.batch - number * draws.CHUNK, draws.CHUNK)
+            one = functools.partial(_walk_one, given, config, drawn)
+            return jax.lax.fori_loop(0, left, one, s)
+
+        chunks = -(-config.batch // draws.CHUNK)
+        start = state.learned, jnp.zeros(depths, jnp.int32), state.scratch
+        learned, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
+        return state._replace(learned=learned, scratch=scratch)
+
+    def turn(player: jax.Array, state: VisitedState) -> VisitedState:
+        state = sample(player, state)
+        return update(state) if config.alternating else state
+
+    update = functools.partial(_update, problem, config, t=t, weight=weight)
+    state = jax.lax.fori_loop(0, 2, turn, state)
+    if not config.alternating:
+        state = update(state)
+    return state._replace(iteration=iteration, key=new_keys[0])
+
+
+def _walk_one(
+    given: walk.Given, config: MCCFRConfig, drawn: jax.Array, b: jax.Array, s: _Walked
+) -> _Walked:
+    """Walks trajectory b, with column b of the draws, float [D, n]."""
+    numbers = drawn[:, b]
+    targeted = None if given.tree.target is None else numbers[-1] < config.delta
+    given = given._replace(draws=numbers[:-1], targeted=targeted)
+    learned, arrivals, scratch = s
+    if config.scheme == "outcome":
+        learned, scratch, _ = walk.outcome(given, learned, scratch, config)
+    else:
+        arrivals, scratch = branching_walk.sample(given, arrivals, scratch, config)
+    return learned, arrivals, scratch
+
+
+def _past(
+    problem: Problem,
+    config: MCCFRConfig,
+    state: VisitedState,
+    player: jax.Array,
+    t: jax.Array,
+) -> walk.Past | None:
+    """What a player played in the iterations before, for average-strategy sampling.
+
+    Args:
+      problem: the game.
+      config: algorithm.
+      state: with iteration t credited to the empty sequences, and nowhere else.
+      player: int32 scalar.
+      t: float scalar, the iteration, from 1.
+    """
+    if config.scheme != "average":
+        return None
+    past = walk.Past(state.average, state.taken, jnp.zeros_like(t), jnp.zeros_like(t))
+    credited = problem.iteration_weight * (t / _UNIT) ** config.gamma
+    start = past.sum_of(at(problem.roots, player)) - credited
+    unit = (jnp.maximum(t - 1, 1) / _UNIT) ** -config.gamma
+    return past._replace(start=start, unit=unit)
+
+
+def _update(
+    problem: Problem,
+    config: MCCFRConfig,
+    state: VisitedState,
+    *,
+    t: jax.Array,
+    weight: jax.Array,
+) -> VisitedState:
+    """Averages, regrets and next strategies of the listed infosets; empties the list.
+
+    Args:
+      problem: the game.
+      config: algorithm.
+      state: after a batch.
+      t: float scalar, the iteration, from 1.
+      weight: float scalar, of this iteration in averages.
+    """
+
+    def one(i: jax.Array, state: VisitedState) -> VisitedState:
+        infoset = _infoset(problem, config, state, at(state.scratch.points, i), weight)
+        state, total = _change(problem, config, state, infoset, t)
+        return _match(config.rule, state, infoset, total)
+
+    state = jax.lax.fori_loop(0, state.scratch.length, one, state)
+    return state._replace(scratch=state.scratch._replace(length=jnp.int32(0)))
+
+
+class _Infoset(NamedTuple):
+    """An infoset before its update, all scalars.
+
+    Attributes:
+      point: int32, its number.
+      first: int32, the entry of its first action.
+      actions: int32, how many there are.
+      missing: float, what the sums of its actions lack, in units of their strategy.
+      above: the sum of its parent sequence; None with sampled averages.
+      mean: float, what is to be taken from pending values to make them regrets.
+    """
+
+    point: jax.Array
+    first: jax.Array
+    actions: jax.Array
+    missing: jax.Array
+    above: Sums | None
+    mean: jax.Array
+
+
+def _infoset(
+    problem: Problem,
+    config: MCCFRConfig,
+    state: VisitedState,
+    point: jax.Array,
+    weight: jax.Array,
+) -> _Infoset:
+    """Reads what the update of an infoset needs."""
+    tree, scratch, above = problem.tree, state.scratch, None
+    first, count = at(tree.first, point), at(tree.code, point) >> 2
+    if scratch.owned is not None:
+        # The visits are weighted by the iteration_weight already.
+        missing = weight * at(scratch.owned, point)
+    else:
+        above = _sums_at(state.average, at(tree.parent, point))
+        below = _sums_at(state.taken, point)
+        missing = (above.high - below.high) + (above.low - below.low)
+    mean = jnp.zeros_like(missing)
+    if config.scheme != "outcome":
+        mean = _mean(state.strategy, scratch.pending, first, count)
+    return _Infoset(point, first, count, missing, above, mean)
+
+
+def _change(
+    problem: Problem,
+    config: MCCFRConfig,
+    state: VisitedState,
+    infoset: _Infoset,
+    t: jax.Array,
+) -> tuple[VisitedState, jax.Array]:
+    """Averages and regrets of an infoset, and the sum of its positive regrets."""
+    point, first, count, missing, above, mean = infoset
+    zero = jnp.zeros_like(t)
+
+    def action(a: jax.Array, c: _Changing) -> _Changing:
+        entry, after = first + a, first + jnp.minimum(a + 1, count - 1)
+        regret = c.entry.regret + (c.entry.pending - mean)
+        tolerance = at(problem.tree.tolerance, entry) * jnp.sqrt(t)
+        regret = _kept(config.rule, regret, tolerance)
+        sums = increased(c.entry.average, missing * at(state.strategy, entry))
+        regrets = put(c.regrets, entry, regret)
+        average = Sums(*map(put, c.average, (entry, entry), sums))
+        pending = put(c.pending, entry, zero)
+        return _Changing(
+            regrets=regrets,
+            average=average,
+            # In here, since they must not be written before `missing` is known.
+            taken=c.taken
+            if above is None
+            else Sums(*map(put, c.taken, (point, point), above)),
+            owned=None if c.owned is None else put(c.owned, point, zero),
+            pending=pending,
+            total=c.total + jnp.maximum(regret, 0),
+            entry=_read(regrets, average, pending, after),
+        )
+
+    scratch = state.scratch
+    start = _Changing(
+        regrets=state.regrets,
+        average=state.average,
+        taken=state.taken,
+        owned=scratch.owned,
+        pending=scratch.pending,
+        total=zero,
+        entry=_read(state.regrets, state.average, scratch.pending, first),
+    )
+    changed = jax.lax.fori_loop(0, count, action, start)
+    scratch = scratch._replace(
+        pending=changed.pending,
+        owned=changed.owned,
+        listed=put(scratch.listed, point, jnp.bool_(False)),
+    )
+    state = state._replace(
+        regrets=changed.regrets,
+        average=changed.average,
+        taken=changed.taken,
+        scratch=scratch,
+    )
+    return state, changed.total
+
+
+def _match(
+    rule: Rule, state: VisitedState, infoset: _Infoset, total: jax.Array
+) -> VisitedState:
+    """The next strategy at an infoset, by regret matching.
+
+    Args:
+      rule: regret rule.
+      state: with the new regrets.
+      infoset: which one.
+      total: float scalar, the sum of its positive regrets.
+    """
+    even = 1 / infoset.actions.astype(total.dtype)
+    share = (1 - rule.exploration) / jnp.where(total > 0, total, 1)
+    mixed = jnp.where(total > 0, rule.exploration * even, even)
+
+    def action(a: jax.Array, strategy: jax.Array) -> jax.Array:
+        entry = infoset.first + a
+        # Where the sum is zero so is every number.
+        positive = jnp.maximum(at(state.regrets, entry), 0)
+        return put(strategy, entry, share * positive + mixed)
+
+    strategy = jax.lax.fori_loop(0, infoset.actions, action, state.strategy)
+    return state._replace(strategy=strategy)
+
+
+class _Entry(NamedTuple):
+    """What one entry holds, all scalars."""
+
+    regret: jax.Array
+    average: Sums
+    pending: jax.Array
+
+
+class _Changing(NamedTuple):
+    """What the update of an infoset writes.
+
+    Attributes:
+      total: float scalar, the sum of positive regrets so far.
+      entry: what the next entry holds. It was read before: what a loop writes it must
+        not read in the same turn, or XLA copies the array.
+    """
+
+    regrets: jax.Array
+    average: Sums
+    taken: Sums
+    owned: jax.Array | None
+    pending: jax.Array
+    total: jax.Array
+    entry: _Entry
+
+
+def _read(
+    regrets: jax.Array, average: Sums, pending: jax.Array, entry: jax.Array
+) -> _Entry:
+    return _Entry(at(regrets, entry), _sums_at(average, entry), at(pending, entry))
+
+
+def _sums_at(sums: Sums, index: jax.Array) -> Sums:
+    return Sums(at(sums.high, index), at(sums.low, index))
+
+
+def _mean(
+    strategy: jax.Array, values: jax.Array, first: jax.Array, count: jax.Array
+) -> jax.Array:
+    """float scalar, what a strategy expects at the infoset with these entries."""
+
+    def take(a: jax.Array, total: jax.Array) -> jax.Array:
+        return total + at(strategy, first + a) * at(values, first + a)
+
+    return jax.lax.fori_loop(0, count, take, jnp.zeros((), values.dtype))
+
+
+def _kept(rule: Rule, regret: jax.Array, tolerance: jax.Array) -> jax.Array:
+    """A regret, or zero where rounding alone or regret matching+ makes it so."""
+    size = regret if rule.beta == -jnp.inf else jnp.abs(regret)
+    return jnp.where(size > tolerance, regret, 0)
+
+
+def increased(sums: Sums, value: jax.Array) -> Sums:
+    """One sum and a value; what rounding takes from `high` goes to `low`."""
+    high = sums.high + value
+    back = high - sums.high
+    low = sums.low + (sums.high - (high - back)) + (value - back)
+    # Else `low` alone would take what `high` is too coarse for, until it is, too.
+    top = high + low
+    return Sums(top, low - (top - high))
+
+
+def _credit(problem: Problem, average: Sums, weight: jax.Array) -> Sums:
+    """Adds an iteration's weight to both empty sequences."""
+
+    def one(player: jax.Array, s: tuple[Sums, Sums]) -> tuple[Sums, Sums]:
+        average, at_root = s
+        root = problem.roots[player]
+        new = increased(at_root, weight)
+        average = Sums(*map(put, average, (root, root), new))
+        return average, _sums_at(average, problem.roots[1])
+
+    start = average, _sums_at(average, problem.roots[0])
+    return jax.lax.fori_loop(0, 2, one, start)[0]
+
+
+@dataclasses.dataclass(frozen=True)
+class Reader:
+    """Reads the strategies of a state.
+
+    Attributes:
+      roots: the entries of the players' empty sequences.
+      ends: one past the entries of each player's last sequence.
+      levels: for each number of own decisions before, the points of infosets with so
+        many.
+      parent: int32 [P], see `FlatTree`.
+      first: int32 [P], likewise.
+      counts: int32 [P], numbers of actions.
+      exact: whether averages are to be settled.
+    """
+
+    roots: tuple[int, int]
+    ends: tuple[int, int]
+    levels: tuple[np.ndarray, ...]
+    parent: np.ndarray
+    first: np.ndarray
+    counts: np.ndarray
+    exact: bool
+
+    def average(self, state: VisitedState, player: int) -> np.ndarray:
+        """float64 [S], weighted mean of the iterates in sequence form.
+
+        With sampled averages only the proportions within an infoset mean something.
+        """
+        sums = _whole(state.average)
+        if self.exact:
+            strategy, taken = np.asarray(state.strategy, float), _whole(state.taken)
+            for points in self.levels:
+                counts = self.counts[points]
+                rows = np.repeat(self.first[points], counts) + _places(counts)
+                missing = sums[self.parent[points]] - taken[points]
+                sums[rows] += np.repeat(missing, counts) * strategy[rows]
+        mine = sums[self.roots[player] : self.ends[player]]
+        total = mine[0]
+        return mine / total if total > 0 else mine
+
+    def current(self, state: VisitedState, player: int) -> np.ndarray:
+        """float64 [S], the current strategy's action probabilities; 1 at the empty
+        sequence."""
+        mine = np.asarray(state.strategy, np.float64)
+        return mine[self.roots[player] : self.ends[player]].copy()
+
+    def check(self, state: VisitedState) -> None:
+        """Raises ValueError where numpy arrays hold what no solve leaves."""
+        played = np.asarray(state.strategy)
+        # Sums of rounded shares may be above 1 by a few units in the last place.
+        if (played < 0).any() or (played > 1 + 1e-3).any():
+            raise ValueError("the state has probabilities outside of [0, 1]")
+        if (_whole(state.average) < 0).any():
+            raise ValueError("the state has a negative average strategy")
+        scratch = state.scratch
+        if scratch.length != 0 or scratch.pending.any() or scratch.listed.any():
+            raise ValueError("the state is one within an iteration")
+        if not ((0 <= scratch.points) & (scratch.points < len(self.first))).all():
+            raise ValueError("the state lists infosets that there are not")
+
+
+def reader(tree: CompiledGame, arrays: FlatTree, config: MCCFRConfig) -> Reader:
+    """What reads the strategies of a solve of this game.
+
+    Args:
+      tree: the compiled game.
+      arrays: its histories, numpy arrays.
+      config: algorithm.
+    """
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    number = np.full(len(arrays.tolerance), -1, np.int64)
+    number[np.asarray(arrays.first)[:-1]] = np.arange(len(arrays.first) - 1)
+    by_level: dict[int, list[np.ndarray]] = {}
+    for p, infosets in enumerate(tree.infosets):
+        decisions = infosets.decisions
+        points = number[decisions.first_sequence + p * sizes[0]]
+        depth = decisions.levels()
+        for level in range(int(depth.max(initial=-1)) + 1):
+            by_level.setdefault(level, []).append(points[depth == level])
+    return Reader(
+        roots=(0, sizes[0]),
+        ends=(sizes[0], sum(sizes)),
+        levels=tuple(np.concatenate(by_level[level]) for level in sorted(by_level)),
+        parent=np.asarray(arrays.parent),
+        first=np.asarray(arrays.first),
+        counts=np.asarray(arrays.code) >> 2,
+        exact=config.averaging == "exact",
+    )
+
+
+def _whole(sums: Sums) -> np.ndarray:
+    """float64, a new array."""
+    return np.add(sums.high, sums.low, dtype=np.float64)

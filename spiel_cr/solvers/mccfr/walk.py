@@ -1,0 +1,454 @@
+"""One trajectory at a time, down the histories and up again, as scalar code.
+
+The mathematics is that of `trajectories.py`. There a batch moves together and each
+depth is array code; here a trajectory is walked alone by loops over depths and actions,
+which XLA compiles to one piece of machine code, and what it does not visit costs
+nothing. Own infosets that are visited are listed, so that the update (`visited.py`)
+need not look for them.
+
+Loops here write first and read then: what a turn needs of an array that it writes was
+read at the end of the turn before, from the array as it was then. XLA would copy the
+whole array if a turn read what it also writes.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import jax
+import jax.numpy as jnp
+
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.mccfr.flat_tree import FlatTree
+
+# An action's probability.
+Chance: TypeAlias = Callable[[jax.Array], jax.Array]
+
+
+class Sums(NamedTuple):
+    """Numbers with more digits than one array has: `high + low`."""
+
+    high: jax.Array
+    low: jax.Array
+
+
+class Past(NamedTuple):
+    """The sums of past own reaches, for average-strategy sampling.
+
+    Attributes:
+      sums: two float [T], by entry, as far as they are settled (see `visited.py`).
+      taken: two float [P], the sum of an infoset's parent sequence when it was last
+        settled.
+      start: float scalar, the sum of the player's empty sequence.
+      unit: float scalar, what they are multiplied by to weigh the last iteration 1.
+    """
+
+    sums: Sums
+    taken: Sums
+    start: jax.Array
+    unit: jax.Array
+
+    def sum_of(self, entry: jax.Array) -> jax.Array:
+        """float, a sequence's sum."""
+        return at(self.sums.high, entry) + at(self.sums.low, entry)
+
+    def taken_at(self, point: jax.Array) -> jax.Array:
+        """float, the sum of an infoset's parent sequence when it was last settled."""
+        return at(self.taken.high, point) + at(self.taken.low, point)
+
+
+class Learned(NamedTuple):
+    """What trajectories learn for those after them.
+
+    Attributes:
+      baseline: float [T] ("average") or [N] ("history", "expected"); else None.
+      known: bool [P] or None, infosets in the incremental tree.
+    """
+
+    baseline: jax.Array | None
+    known: jax.Array | None
+
+
+class Scratch(NamedTuple):
+    """What a batch leaves for the update; empty in between.
+
+    Attributes:
+      pending: float [T], sum of the batch's sampled regrets; where several actions are
+        followed the sampled values, from which the update makes regrets.
+      owned: float [P] or None, own reach over sampling probability, summed, for sampled
+        averages.
+      listed: bool [P], points in the list.
+      points: int32 [P], the list: own infosets that were visited, ancestors first.
+      length: int32 scalar, of the list.
+    """
+
+    pending: jax.Array
+    owned: jax.Array | None
+    listed: jax.Array
+    points: jax.Array
+    length: jax.Array
+
+
+class Given(NamedTuple):
+    """What a walk only reads.
+
+    Attributes:
+      tree: the histories.
+      strategy: float [T], current strategies and chance probabilities.
+      draws: float [D - 1], uniform in [0, 1) and independent.
+      targeted: bool scalar, whether it is led to the target; None without targets.
+      share: float scalar, weight of the trajectory in all sums.
+      player: int32 scalar, whose values are sampled.
+      past: what the player played so far; None where nobody asks.
+    """
+
+    tree: FlatTree
+    strategy: jax.Array
+    draws: jax.Array
+    targeted: jax.Array | None
+    share: jax.Array
+    player: jax.Array
+    past: Past | None
+
+
+class _Stack(NamedTuple):
+    """The visits from the root, all or those to update; D - 1 places each.
+
+    Attributes:
+      history: int32.
+      action: int32, the followed one.
+      rho: float, how likely a trajectory follows it.
+      sigma: float, how likely its player takes it.
+      weight: float, w(h), negative for player 1; 0 where nothing is to be updated.
+      teaches: bool or None, whether the visit may teach baselines; None: all may.
+    """
+
+    history: jax.Array
+    action: jax.Array
+    rho: jax.Array
+    sigma: jax.Array
+    weight: jax.Array
+    teaches: jax.Array | None
+
+
+class _Front(NamedTuple):
+    """Where a walk is on its way down; see `descent.Front`, all scalars.
+
+    Attributes:
+      place: int32, the next place on the stack.
+      listed, known: the point's entries in the arrays of these names.
+    """
+
+    history: jax.Array
+    point: jax.Array
+    depth: jax.Array
+    place: jax.Array
+    weight: jax.Array
+    ratio: jax.Array | None
+    own: jax.Array | None
+    in_tree: jax.Array | None
+    listed: jax.Array
+    known: jax.Array | None
+
+
+def outcome(
+    given: Given, learned: Learned, scratch: Scratch, config: MCCFRConfig
+) -> tuple[Learned, Scratch, jax.Array]:
+    """A trajectory that follows one action everywhere.
+
+    Args:
+      given: what it reads.
+      learned: baselines and incremental tree so far.
+      scratch: of the batch so far.
+      config: exploration and baselines.
+
+    Returns:
+      What was learned, the batch's scratch, and the trajectory's estimate of player 0's
+      utility.
+    """
+    tree, share = given.tree, given.share
+    nobody = len(tree.code) - 1
+    root = at(tree.point, jnp.int32(0))
+    front = _Front(
+        history=jnp.int32(0),
+        point=root,
+        depth=jnp.int32(0),
+        place=jnp.int32(0),
+        weight=share,
+        ratio=None if tree.target is None else jnp.ones_like(share),
+        own=share if config.averaging == "sampled" else None,
+        in_tree=None if learned.known is None else jnp.bool_(True),
+        listed=at(scratch.listed, root),
+        known=None if learned.known is None else at(learned.known, root),
+    )
+    places = len(given.draws)
+    numbers = jnp.zeros(places, share.dtype)
+    whole = jnp.zeros(places, jnp.int32)
+    teaches = None if learned.known is None else jnp.zeros(places, bool)
+    stack = _Stack(whole, whole, numbers, numbers, numbers, teaches)
+    down = (front, stack, scratch, learned.known)
+    front, stack, scratch, known = jax.lax.while_loop(
+        lambda s: s[0].point != nobody, lambda s: _descend(given, config, *s), down
+    )
+    utility = at(tree.utility, front.history)
+    up = (front.place, utility, utility, learned.baseline, scratch.pending)
+    _, estimate, _, baseline, pending = jax.lax.while_loop(
+        lambda s: s[0] > 0, lambda s: _ascend(given, config, stack, *s), up
+    )
+    return Learned(baseline, known), scratch._replace(pending=pending), estimate
+
+
+def _descend(
+    given: Given,
+    config: MCCFRConfig,
+    front: _Front,
+    stack: _Stack,
+    scratch: Scratch,
+    known: jax.Array | None,
+) -> tuple[_Front, _Stack, Scratch, jax.Array | None]:
+    """Chooses an action and moves on to the next history."""
+    tree, point = given.tree, front.point
+    first, code = at(tree.first, point), at(tree.code, point)
+    count, who = code >> 2, code & 3
+    own = who == given.player
+    updated = own if front.in_tree is None else own & front.in_tree
+    likely = _explored(given, config, first, count, updated)
+    child = at(tree.first_child, front.history)
+    gain = None
+    if tree.target is not None:
+        gain = _gain(tree.target, likely, child, count)
+    draw = at(given.draws, front.depth)
+    action = choose(_led(likely, gain, given.targeted), count, draw)
+    rho, sigma = likely(action), at(given.strategy, first + action)
+    weight, visit_rho, visit_own, ratio = front.weight, rho, front.own, front.ratio
+    if gain is not None and ratio is not None:
+        # As in `descent`: the mixture of targeted and free trajectories.
+        mixed = config.delta * ratio + 1 - config.delta
+        ratio = ratio * gain(action)
+        visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
+        weight = weight / mixed
+        visit_own = None if front.own is None else front.own / mixed
+    sign = (1 - 2 * given.player).astype(weight.dtype)
+    visit = _Stack(
+        history=front.history,
+        action=action,
+        rho=visit_rho,
+        sigma=sigma,
+        weight=jnp.where(updated, sign * weight, 0),
+        teaches=front.in_tree,
+    )
+    stack = jax.tree.map(lambda rows, row: put(rows, front.place, row), stack, visit)
+    scratch = enlist(scratch, point, front.listed, updated)
+    if scratch.owned is not None and visit_own is not None:
+        added = jnp.where(updated, visit_own, 0)
+        scratch = scratch._replace(owned=add(scratch.owned, point, added))
+    in_tree = front.in_tree
+    if in_tree is not None and known is not None and front.known is not None:
+        # The first unknown infoset is added; what is below is a rollout.
+        decides = who <= 1
+        known = put(known, point, front.known | (in_tree & decides))
+        in_tree = in_tree & (front.known | ~decides)
+    history = child + action
+    after = at(tree.point, history)
+    front = _Front(
+        history=history,
+        point=after,
+        depth=front.depth + 1,
+        # Others draw from their own strategies: sigma / rho is one, and without a
+        # baseline the value passes through.
+        place=front.place + jnp.where(updated, 1, 0 if _skips(tree, config) else 1),
+        weight=front.weight / jnp.where(own, rho, 1),
+        ratio=ratio,
+        own=None if front.own is None else front.own * jnp.where(own, sigma, 1) / rho,
+        in_tree=in_tree,
+        listed=at(scratch.listed, after),
+        known=None if known is None else at(known, after),
+    )
+    return front, stack, scratch, known
+
+
+def _explored(
+    given: Given,
+    config: MCCFRConfig,
+    first: jax.Array,
+    count: jax.Array,
+    updated: jax.Array,
+) -> Chance:
+    """How likely a trajectory that is not targeted follows each action.
+
+    Args:
+      given: what the walk reads.
+      config: exploration.
+      first: int32 scalar, the first action's entry.
+      count: int32 scalar, the number of actions.
+      updated: bool scalar, whether the visit is to be updated; others do not explore.
+    """
+    epsilon = jnp.where(updated, jnp.asarray(config.epsilon, given.share.dtype), 0)
+    even = epsilon / count.astype(epsilon.dtype)
+
+    def likely(action: jax.Array) -> jax.Array:
+        explored = even
+        if config.explore == "balanced":
+            explored = epsilon * at(given.tree.balanced, first + action)
+        return (1 - epsilon) * at(given.strategy, first + action) + explored
+
+    return likely
+
+
+def _led(likely: Chance, gain: Chance | None, targeted: jax.Array | None) -> Chance:
+    """How likely a trajectory follows each action, targeted or not."""
+    if gain is None or targeted is None:
+        return likely
+    return lambda action: likely(action) * jnp.where(targeted, gain(action), 1)
+
+
+def _skips(tree: FlatTree, config: MCCFRConfig) -> bool:
+    """Whether visits that are not updated have no part in the way up."""
+    return config.baseline == "none" and tree.target is None
+
+
+def _gain(
+    target: jax.Array, likely: Chance, child: jax.Array, count: jax.Array
+) -> Chance:
+    """How much likelier a targeted trajectory follows each action."""
+    mass = jax.lax.fori_loop(
+        0,
+        count,
+        lambda a, total: total + jnp.where(at(target, child + a), likely(a), 0),
+        jnp.zeros_like(likely(jnp.int32(0))),
+    )
+    leads = mass > 0
+    share = 1 / jnp.where(leads, mass, 1)
+    return lambda a: jnp.where(leads, jnp.where(at(target, child + a), share, 0), 1)
+
+
+def choose(chance: Chance, count: jax.Array, draw: jax.Array) -> jax.Array:
+    """int32, an action by a draw in [0, 1).
+
+    Where rounding leaves the sum below the draw it is the last one that can be chosen.
+    """
+
+    def further(s: tuple[jax.Array, jax.Array, jax.Array]) -> jax.Array:
+        return (s[1] <= draw) & (s[0] < count)
+
+    def look(
+        s: tuple[jax.Array, jax.Array, jax.Array],
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        action, total, chosen = s
+        here = chance(action)
+        return action + 1, total + here, jnp.where(here > 0, action, chosen)
+
+    zero = jnp.int32(0)
+    start = (zero, jnp.zeros_like(draw), zero)
+    chosen: jax.Array = jax.lax.while_loop(further, look, start)[2]
+    return chosen
+
+
+def enlist(
+    scratch: Scratch, point: jax.Array, listed: jax.Array, visited: jax.Array
+) -> Scratch:
+    """Puts a point into the list, once.
+
+    Args:
+      scratch: the batch's.
+      point: int32 scalar.
+      listed: bool scalar, whether it is in the list; read before.
+      visited: bool scalar, whether it is to be listed.
+    """
+    return scratch._replace(
+        listed=put(scratch.listed, point, listed | visited),
+        # Where it is not to be listed the next one is written over it.
+        points=put(scratch.points, scratch.length, point),
+        length=scratch.length + (visited & ~listed),
+    )
+
+
+def _ascend(
+    given: Given,
+    config: MCCFRConfig,
+    stack: _Stack,
+    place: jax.Array,
+    estimate: jax.Array,
+    below: jax.Array,
+    baseline: jax.Array | None,
+    pending: jax.Array,
+) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array]:
+    """Takes the value of the followed action in, at the last visit not yet done.
+
+    Args:
+      given, config, stack: see `outcome`.
+      place: int32, the place on the stack of the visit below.
+      estimate: float, sampled utility of player 0 there.
+      below: float, what the baselines expect there now.
+      baseline, pending: to be updated.
+
+    Returns:
+      The same of this visit.
+    """
+    place = place - 1
+    history = at(stack.history, place)
+    point = at(given.tree.point, history)
+    first, count = at(given.tree.first, point), at(given.tree.code, point) >> 2
+    chosen, sigma = at(stack.action, place), at(stack.sigma, place)
+    rho, weight = at(stack.rho, place), at(stack.weight, place)
+    if baseline is None:
+        begin, guess = first, jnp.zeros_like(estimate)
+        excess = estimate / rho
+        mean = sigma * excess
+    else:
+        begin = first
+        if config.baseline != "average":
+            begin = at(given.tree.first_child, history)
+        teaches = None if stack.teaches is None else at(stack.teaches, place)
+        learned = below if config.baseline == "expected" else None
+
+        def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+            table, old, expected, guess = s
+            new = learned
+            if new is None:
+                new = old + config.decay * (estimate - old)
+            follows = a == chosen
+            updates = follows if teaches is None else follows & teaches
+            table = put(table, begin + a, jnp.where(updates, new, old))
+            expected = expected + at(given.strategy, first + a) * old
+            guess = jnp.where(follows, old, guess)
+            after = at(table, begin + jnp.minimum(a + 1, count - 1))
+            return table, after, expected, guess
+
+        zero = jnp.zeros_like(estimate)
+        start = (baseline, at(baseline, begin), zero, zero)
+        learnt = jax.lax.fori_loop(0, count, learn, start)
+        baseline, _, expected, guess = learnt
+        excess = (estimate - guess) / rho
+        mean = expected + sigma * excess
+        fresh = expected + sigma * (below - guess)
+        below = fresh if teaches is None else jnp.where(teaches, fresh, expected)
+
+    def gain(a: jax.Array, gains: jax.Array) -> jax.Array:
+        value = jnp.where(a == chosen, excess, 0)
+        if baseline is not None:
+            # What the estimate was made with: of the followed action it has changed.
+            value = value + jnp.where(a == chosen, guess, at(baseline, begin + a))
+        return add(gains, first + a, weight * (value - mean))
+
+    ends = jnp.where(weight != 0, count, 0)
+    pending = jax.lax.fori_loop(0, ends, gain, pending)
+    return place, mean, below, baseline, pending
+
+
+def at(array: jax.Array, index: jax.Array) -> jax.Array:
+    """array[index], which must exist."""
+    return array.at[index].get(mode="promise_in_bounds", wrap_negative_indices=False)
+
+
+def put(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    """The array with another value at an index, which must exist."""
+    return array.at[index].set(
+        value, mode="promise_in_bounds", wrap_negative_indices=False
+    )
+
+
+def add(array: jax.Array, index: jax.Array, value: jax.Array) -> jax.Array:
+    """The array with a value added at an index, which must exist."""
+    return array.at[index].add(
+        value, mode="promise_in_bounds", wrap_negative_indices=False
+    )

@@ -1,0 +1,131 @@
+"""Policies in files: of compiled games, of signal games, of others; of networks."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.abstraction.gameshrink.merging import merged
+from spiel_cr.common import atomic
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.signals import signal_loading as loading
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies import result
+from spiel_cr.policies import signal_files as signal_files
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.solvers.deep import network_policy as deep_policy
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.laying_out import AnyGame
+from spiel_cr.solvers.mccfr.table.table_files import (
+    TABLE,
+    check_table_file,
+    load_table_policy,
+)
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+
+
+def needs_compiled(path: atomic.Path) -> bool:
+    """Whether a file holds a policy of a compiled game.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, or was changed since.
+    """
+    known = (TABLE, signal_files.KIND, deep_policy.KIND)
+    return result.read_metadata(path).get("kind") not in known
+
+
+def is_of_signals(path: atomic.Path) -> bool:
+    """Whether a file holds a policy of a signal game.
+
+    Raises:
+      OSError, DamagedFileError: as `needs_compiled`.
+    """
+    return result.read_metadata(path).get("kind") == signal_files.KIND
+
+
+def check_policy_file(path: atomic.Path) -> None:
+    """Refuses what `load_policy` refuses whatever the game; nothing is compiled.
+
+    Args:
+      path: the file.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_policy`.
+    """
+    kind = result.read_metadata(path).get("kind")
+    if kind == signal_files.KIND:
+        signal_files.check_file(path)
+    elif kind == deep_policy.KIND:
+        deep_policy.check_file(path)
+    elif kind == TABLE:
+        check_table_file(path)
+    else:
+        result.check_tabular_file(path)
+
+
+def load_policy(
+    path: atomic.Path, game: AnyGame | None = None
+) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy | DeepPolicy:
+    """Reads a policy from a file.
+
+    Args:
+      path: of a result's `save`, or --save.
+      game: the game it must be for: string, game, compiled game or signal game; None:
+        the one named in the file.
+
+    Returns:
+      A table by information-state strings over every infoset, for which the game is
+      compiled; or, where the game was solved in the form of signals, a policy that is
+      read state by state; or, where it was sampled without compiling, a table by hashes
+      that is uniform at infosets that were never met, and counts these; or networks
+      that are asked state by state.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+        are no probabilities.
+      ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
+        load its game by name.
+    """
+    metadata = result.read_metadata(path)
+    named_kind = metadata.get("kind")
+    if named_kind == signal_files.KIND:
+        return _load_signals(path, metadata, game)
+    if isinstance(game, SignalGame):
+        game = game.game
+    if named_kind == deep_policy.KIND:
+        plain = None if game is None else _plain(game)
+        return deep_policy.load_deep_policy(path, plain)
+    if named_kind != TABLE:
+        return result.load_tabular_policy(path, game)
+    return load_table_policy(path, None if game is None else _plain(game))
+
+
+def _load_signals(
+    path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
+) -> SignalPolicy:
+    """Reads a policy of a signal game; metadata are those of the file."""
+    named = result.text_of(metadata, "game", path)
+    if game is None:
+        game = result.named_game(named, path)
+    if not isinstance(game, SignalGame):
+        game = _plain(game)
+        if not loading.declared(game):
+            raise ValueError(
+                f"{path} holds a policy for {named}, not for {game}, which declares no "
+                f"signals; give the policy's own game, or solve this one anew"
+            )
+        found = loading.signal_game(game)
+        game = merged(found)
+        # A `SignalGame` is solved as it is, without merging.
+        if not signal_files.is_for(game, metadata):
+            game = found if signal_files.is_for(found, metadata) else game
+    return signal_files.read_policy(path, game)
+
+
+def _plain(game: Game) -> pyspiel.Game:
+    return game.game if isinstance(game, CompiledGame) else load_game(game)

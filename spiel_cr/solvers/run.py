@@ -1,0 +1,220 @@
+"""The one loop that drives every solver to its goal: clock, curve, checkpoints,
+bars.
+"""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from absl import logging
+from tqdm import tqdm
+
+from spiel_cr.common import atomic
+from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.policies.result import CurvePoint
+from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS
+from spiel_cr.solvers.checkpoint import Keeper, Kept
+
+# With `until` and no `eval_every`, NashConv is computed each time that the iterations
+# have grown by this factor.
+_EVALUATION_GROWTH = 1.2
+
+
+@dataclasses.dataclass(frozen=True)
+class Goal:
+    """When to stop and when to evaluate.
+
+    Attributes:
+      iterations: how many at most; in one iteration both players are updated once, a
+        sampled algorithm draws a batch of trajectories for each. None: the algorithm's
+        default, or no limit where `seconds` or `until` says when to stop.
+      seconds: stop after this time of iterating (what a checkpoint took included).
+      until: stop when NashConv of the average strategy, in the game's units, is at
+        most this.
+      eval_every: compute NashConv after every N iterations, for `result.curve`.
+    """
+
+    iterations: int | None = None
+    seconds: float | None = None
+    until: float | None = None
+    eval_every: int | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("iterations", "eval_every"):
+            value = getattr(self, name)
+            if value is not None:
+                check_iterations(value, name=name)
+        for name in ("seconds", "until"):
+            value = getattr(self, name)
+            if value is not None:
+                check_number(value, name, "(0, inf)")
+
+    @classmethod
+    def of(cls, goal: "int | Goal | None") -> "Goal":
+        """A goal, or a number of iterations; raises ValueError for anything else."""
+        return goal if isinstance(goal, Goal) else cls(goal)
+
+    def most(self, usual: int) -> int:
+        """The iterations to stop at.
+
+        Args:
+          usual: where nothing says when to stop.
+        """
+        if self.iterations is not None:
+            return self.iterations
+        if self.seconds is None and self.until is None:
+            return usual
+        return MOST_ITERATIONS
+
+    @property
+    def evaluates(self) -> bool:
+        """Whether NashConv is computed on the way."""
+        return self.until is not None or self.eval_every is not None
+
+    def next_evaluation(self, done: int, most: int) -> int:
+        """The number of iterations at which to evaluate next.
+
+        It depends on the count alone, so that a resumed run stops where any other does.
+
+        Args:
+          done: iterations so far.
+          most: to stop at.
+        """
+        count = most
+        if self.eval_every is not None:
+            count = (done // self.eval_every + 1) * self.eval_every
+        elif self.until is not None:
+            count = 10
+            while count <= done:
+                count = max(count + 10, int(count * _EVALUATION_GROWTH))
+        return min(most, count)
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """A file that a run goes on from where it exists, and writes its state to.
+
+    The last state is written too, also when the run is interrupted from the keyboard,
+    which ends it between two iterations. If a write fails, a warning names the file and
+    the run goes on; that of the last one is an `UnsavedWarning`.
+
+    Attributes:
+      path: of the file.
+      every: seconds between writes.
+    """
+
+    path: atomic.Path
+    every: float = 60.0
+
+    def __post_init__(self) -> None:
+        check_number(self.every, "checkpoint_every", "(0, inf)")
+
+    @classmethod
+    def of(cls, checkpoint: "atomic.Path | Checkpoint | None") -> "Checkpoint | None":
+        """A checkpoint, or the path of one."""
+        if checkpoint is None or isinstance(checkpoint, Checkpoint):
+            return checkpoint
+        return cls(checkpoint)
+
+
+class Run(Kept, Protocol):
+    """A solver on its way, whatever it is made of."""
+
+    @property
+    def name(self) -> str:
+        """Of the algorithm, for people."""
+
+    @property
+    def whole(self) -> bool:
+        """Whether all iterations are whole, so that somebody may go on from here."""
+
+    def advance(
+        self, count: int, seconds: float | None, after_chunk: Callable[[int], bool]
+    ) -> bool:
+        """Iterates.
+
+        Args:
+          count: how many more, at most.
+          seconds: about how much time is left; None: no limit.
+          after_chunk: called now and then, at least about every quarter of a second or
+            iteration, with the number of iterations since; returns True to stop.
+
+        Returns:
+          Whether `after_chunk` stopped it.
+        """
+
+    def shown(self) -> dict[str, Any]:
+        """What people see of a run beside its iterations."""
+
+    def nash_conv(self) -> float:
+        """NashConv of the average strategy, exact, in the game's units."""
+
+
+def drive(
+    run: Run, goal: Goal, keeper: Keeper | None, *, most: int, progress: bool
+) -> tuple[CurvePoint, ...]:
+    """Iterates to the goal; checkpoints on the way and at the end, however it comes.
+
+    Args:
+      run: what to drive.
+      goal: when to stop and when to evaluate.
+      keeper: of the run's checkpoint.
+      most: iterations to stop at.
+      progress: show a bar on stderr.
+
+    Returns:
+      What was evaluated on the way.
+    """
+    curve = [] if keeper is None else keeper.curve
+    total = None if most == MOST_ITERATIONS else most
+    options: dict[str, Any] = {"desc": run.name, "disable": not progress}
+    with tqdm(total=total, initial=run.iterations, **options) as bar:
+
+        def left() -> float | None:
+            return None if goal.seconds is None else goal.seconds - run.seconds
+
+        def late() -> bool:
+            rest = left()
+            return rest is not None and rest <= 0
+
+        def after_chunk(count: int) -> bool:
+            if shown := run.shown():
+                bar.set_postfix(shown, refresh=False)
+            bar.update(count)
+            if keeper is not None:
+                keeper.tick()
+            return late()
+
+        def evaluate() -> bool:
+            """Adds a point to the curve where one is due; whether it is the goal."""
+            if not goal.evaluates:
+                return False
+            if not curve or curve[-1].iterations < run.iterations:
+                point = CurvePoint(run.iterations, run.seconds, run.nash_conv())
+                curve.append(point)
+            last = curve[-1].nash_conv
+            bar.set_postfix(nash_conv=f"{last:.2e}")
+            return goal.until is not None and last <= goal.until
+
+        try:
+            stopped = late()
+            # A resumed run may stand where an uninterrupted one evaluated, and stopped.
+            done = run.iterations
+            if done and goal.next_evaluation(done - 1, most) == done:
+                stopped = evaluate() or stopped
+            while run.iterations < most and not stopped:
+                following = goal.next_evaluation(run.iterations, most)
+                more = following - run.iterations
+                stopped = run.advance(more, left(), after_chunk) or late()
+                stopped = evaluate() or stopped
+            if run.iterations == MOST_ITERATIONS and not stopped:
+                logging.warning(
+                    "%s stops at %d iterations, the most that are counted; draw more "
+                    "per iteration with a larger batch",
+                    run.name,
+                    MOST_ITERATIONS,
+                )
+        finally:
+            if keeper is not None:
+                keeper.write_end(whole=run.whole)
+    return tuple(curve)

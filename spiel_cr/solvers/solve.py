@@ -1,0 +1,180 @@
+"""Solving a game by any algorithm, in the form that suits both: `solve`."""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.tree.tree import TERMINAL, CompiledGame
+from spiel_cr.policies.result import Held, HeldByTree, Result
+from spiel_cr.solvers import algorithms, laying_out, lp
+from spiel_cr.solvers.algorithms import Task
+from spiel_cr.solvers.checkpoint import Keeper
+from spiel_cr.solvers.deep.infosets import feature_count
+from spiel_cr.solvers.laying_out import AnyGame, Laid, Layout
+from spiel_cr.solvers.making import hold, make_run
+from spiel_cr.solvers.run import Checkpoint, Goal, drive
+
+
+def task_of(
+    algorithm: Any = "cfr+",
+    goal: int | Goal | None = None,
+    *,
+    layout: Layout | None = None,
+    checkpoint: atomic.Path | Checkpoint | None = None,
+    dtype: np.typing.DTypeLike | None = None,
+    seed: int = 0,
+) -> Task:
+    """Reads and checks what `solve` is asked for, but the game; nothing is compiled.
+
+    Args: as of `solve`.
+
+    Raises:
+      ValueError: a bad argument, whatever the game.
+      ImportError: optax is missing, and networks are asked for.
+    """
+    return Task(
+        algorithms.find(algorithm),
+        Goal.of(goal),
+        layout or Layout(),
+        Checkpoint.of(checkpoint),
+        None if dtype is None else check_dtype(dtype).name,
+        check_seed(seed),
+    )
+
+
+def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
+    """Puts a game into the form in which a task is done; says why.
+
+    Args:
+      game: OpenSpiel game string, game, compiled game, or signal game.
+      task: of `task_of`.
+      progress: show on stderr how far a long walk is.
+
+    Raises:
+      As `laying_out.lay_out`; or networks cannot read the game.
+    """
+    config = task.algorithm.config
+    if getattr(config, "network", None) == "mlp" and not isinstance(game, SignalGame):
+        if not isinstance(game, CompiledGame):
+            game = laying_out.open_game(game)
+        feature_count(game.game, config.features)
+    return laying_out.lay_out(game, task.need(), task.layout, progress=progress)
+
+
+def solve(
+    game: AnyGame | Laid,
+    algorithm: Any = "cfr+",
+    goal: int | Goal | None = None,
+    *,
+    layout: Layout | None = None,
+    checkpoint: atomic.Path | Checkpoint | None = None,
+    dtype: np.typing.DTypeLike | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Result:
+    """Solves a game by any algorithm: tables, samples, networks, or exactly.
+
+    The run is deterministic: the same arguments (without seconds) give the same bits on
+    the same machine, interrupted and resumed or not; where games are stepped by several
+    workers, if a memory limit is given and the table is not full.
+
+    Args:
+      game: OpenSpiel game string, game, compiled game, signal game, or one that was
+        laid out.
+      algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
+        "evr-mccfr(batch=1024)"; a first-order method such as "egt"; one that samples
+        public actions, such as "public-vr+"; one that trains networks, such as
+        "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is the last
+        iterate; or "lp": an equilibrium by linear programming, whose NashConv is at
+        most 1e-8 of the range of payoffs, or what rounding leaves of the largest
+        payoff; always in float64, whatever `goal` and `dtype` say. All of them are in
+        `algorithms.ALGORITHMS`.
+      goal: how many iterations, or a `Goal` with seconds, NashConv, curve; by default
+        1000 iterations, of networks 100.
+      layout: the form of the game, buckets and memory; see `Layout`.
+      checkpoint: the path of a file to continue from where it exists, and to write to,
+        or a `Checkpoint`.
+      dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
+        earlier. By default float32 for sampled algorithms, whose noise is larger than
+        its rounding, and float64 for all others.
+      seed: of what is sampled; full-width algorithms sample nothing.
+      progress: show progress bars on stderr, of a long walk, too.
+
+    Returns:
+      The average and the last strategies, if the game was laid out; else a policy.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      GameTooLargeError: it takes more memory than the limit.
+      ValueError: the game is not two-player zero-sum with perfect recall, a bad
+        argument, what the algorithm or the form cannot do, a checkpoint of another run
+        or one that cannot be written.
+      InvalidGameError: the game breaks what it promises; names the history.
+      DamagedFileError: the checkpoint was changed since it was written.
+      FileInUseError: another run has the checkpoint.
+      SolverFailedError: "lp" found no equilibrium.
+      WorkerFailedError: a worker process ended.
+      ImportError: optax is missing, and networks are asked for.
+    """
+    task = task_of(
+        algorithm,
+        goal,
+        layout=layout,
+        checkpoint=checkpoint,
+        dtype=dtype,
+        seed=seed,
+    )
+    with atomic.reserved(task.path, "checkpoint_path"):
+        started = time.perf_counter()
+        laid = game
+        if not isinstance(laid, Laid):
+            laid = lay_out(laid, task, progress=progress)
+        if not task.algorithm.family.iterates:
+            return _solve_exactly(hold(laid, task), started)
+        announce(f"compiling the program of {task.algorithm.name}", progress=progress)
+        run = make_run(laid, task)
+        try:
+            keeper = None
+            if task.checkpoint is not None:
+                identity = {"kind": "checkpoint", **run.identity()}
+                every = task.checkpoint.every
+                keeper = Keeper(task.checkpoint.path, identity, run, every)
+                keeper.resume(task.most)
+            building = time.perf_counter() - started - run.compile_seconds
+            curve = drive(run, task.goal, keeper, most=task.most, progress=progress)
+        finally:
+            run.close()
+        return Result(
+            algorithm=algorithm if isinstance(algorithm, str) else run.name,
+            iterations=run.iterations,
+            seconds=run.seconds,
+            build_seconds=building,
+            curve=curve,
+            **run.outcome(),
+        )
+
+
+def _solve_exactly(held: Held, started: float) -> Result:
+    """Solves a laid-out game by linear programming."""
+    building = time.perf_counter() - started
+    started = time.perf_counter()
+    assert held.form is not None
+    if isinstance(held, HeldByTree):
+        histories = held.tree.histories
+        utility = histories.utility[histories.player == TERMINAL]
+    else:
+        utility = np.array([held.game.min_utility(), held.game.max_utility()])
+    solution = lp.equilibrium(held.form, utility)
+    return Result(
+        held=held,
+        algorithm="lp",
+        iterations=solution.iterations,
+        average=solution.behaviour,
+        seconds=time.perf_counter() - started,
+        build_seconds=building,
+    )

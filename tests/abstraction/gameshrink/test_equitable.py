@@ -1,0 +1,217 @@
+"""The exact test: it splits as far as needed and no farther, and loses nothing."""
+
+import collections
+import dataclasses
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from game_defs import three_card_hands
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.games.signals.game import HandKernel, Hands
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.tree.compiler import compile_game
+from tests.abstraction.gameshrink.reference import best_value, random_behaviour
+from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
+from tests.support import games
+from tests.support.detecting import detection
+
+SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
+# Four suits: signals of one class stand for unequally many deals.
+FOUR_SUITS = "python_rhode_island_holdem(num_ranks=2,num_suits=4,max_bets=1)"
+DICE = "liars_dice(numdice=2,dice_sides=2)"
+GAMES = [
+    SUITED,
+    FOUR_SUITS,
+    "python_leduc_poker",
+    "liars_dice(numdice=2,dice_sides=2)",
+]
+
+
+def reference(game, deals):
+    """Numbers of classes by plain splitting, in fractions of chances.
+
+    Args:
+      game: a game in which the first kernel of each round has the chances themselves:
+        somebody has folded.
+      deals: how many deals there are.
+    """
+
+    def exact(x):
+        return Fraction(round(x * deals), deals)
+
+    weights = [
+        [collections.Counter() for _ in range(game.num_rounds)] for _ in range(2)
+    ]
+    rows = [[collections.defaultdict(list) for _ in game.kernels] for _ in range(2)]
+    for k, kernel in enumerate(game.kernels):
+        fold = k == [other.round for other in game.kernels].index(kernel.round)
+        for i, j, entry in zip(*kernel.coordinates(), strict=True):
+            for player, (mine, other) in enumerate([(i, j), (j, i)]):
+                rows[player][k][mine].append((other, exact(entry)))
+                if fold:
+                    weights[player][kernel.round][mine] += abs(exact(entry))
+    labels = [[[0] * len(p) for p in own] for own in game.parents]
+    while True:
+        finer = []
+        for player, own in enumerate(game.parents):
+            above, new = [0], []
+            for r, parent in enumerate(own):
+                keys = []
+                for s in range(len(parent)):
+                    sums = collections.Counter()
+                    for k, kernel in enumerate(game.kernels):
+                        if kernel.round == r:
+                            for other, x in rows[player][k][s]:
+                                sums[k, labels[1 - player][r][other]] += x
+                    if r + 1 < game.num_rounds:
+                        for t in np.flatnonzero(own[r + 1] == s):
+                            x = weights[player][r + 1][t]
+                            sums["below", labels[player][r + 1][t]] += x
+                    share = weights[player][r][s]
+                    kind = {key: x / share for key, x in sums.items() if x}
+                    mine = labels[player][r][s]
+                    keys.append((above[parent[s]], mine, frozenset(kind.items())))
+                numbers = {key: n for n, key in enumerate(dict.fromkeys(keys))}
+                above = [numbers[key] for key in keys]
+                new.append(above)
+            finer.append(new)
+        counts = [[len(set(some)) for some in own] for own in finer]
+        if counts == [[len(set(some)) for some in own] for own in labels]:
+            return counts
+        labels = finer
+
+
+@pytest.mark.parametrize(("string", "deals"), [(SMALL, 360), (FOUR_SUITS, 1680)])
+def test_coarsest_by_plain_splitting(string, deals):
+    game = signal_game(string)
+    partition = gameshrink.lossless_partition(game)
+    counts = [partition.num_classes(player) for player in range(2)]
+    assert counts == reference(game, deals)
+    assert gameshrink.difference(game, partition) is None
+
+
+@pytest.mark.parametrize("string", GAMES)
+def test_nothing_is_lost(string):
+    """Best responses win the same in both games, whatever the opponent's strategy."""
+    game = signal_game(string)
+    partition = gameshrink.lossless_partition(game)
+    smaller = gameshrink.coarsen(game, partition)
+    rng = np.random.default_rng(3)
+    behaviours = [random_behaviour(smaller, player, rng) for player in range(2)]
+    lifted = gameshrink.lift(game, partition, behaviours)
+    for player in range(2):
+        found = best_value(smaller, player, behaviours[1 - player])
+        expected = best_value(game, player, lifted[1 - player])
+        assert found == pytest.approx(expected, abs=1e-12)
+
+
+def test_suits_that_make_no_difference_are_found():
+    """Signals of the compiled game are cards with suits; classes are without."""
+    declared = signal_game(FOUR_SUITS)
+    game = detection.detect(compile_game(FOUR_SUITS))
+    assert game.num_signals(0) == [8, 56, 336]
+    # Other weights, the same classes.
+    weights = [gameshrink.count(some).weights[0][2] for some in (game, declared)]
+    assert [len(set(w.tolist())) for w in weights] == [1, 2]
+    found, expected = (gameshrink.lossless_partition(some) for some in (game, declared))
+    for player in range(2):
+        assert found.num_classes(player) == expected.num_classes(player)
+    labels = expected.labels[0][2]
+    apart = [len(set(weights[1][labels == k].tolist())) for k in range(labels.max())]
+    assert max(apart) == 2
+
+
+def test_one_class_too_few_is_noticed():
+    """Any two classes of one parent that are merged make a difference."""
+    game = signal_game(SMALL)
+    partition = gameshrink.lossless_partition(game)
+    labels = partition.labels[0][2]
+    above = partition.labels[0][1][game.parents[0][2]]
+    merged = 0
+    for one in range(1, partition.num_classes(0)[2]):
+        other = one - 1
+        if above[labels == one][0] != above[labels == other][0]:
+            continue
+        fewer = changed(partition, 0, 2, np.where(labels >= one, labels - 1, labels))
+        found = gameshrink.difference(game, fewer)
+        assert found is not None and found.shares[0] != found.shares[1]
+        if found.player == 0 and found.round == 2:
+            signals = sorted(labels[list(found.signals)].tolist())
+            assert signals == [other, one] and found.kernel in (2, 3)
+        merged += 1
+    assert merged > 10
+
+
+def test_random_partitions_lose():
+    game = signal_game(SMALL)
+    partition = random_partition(game, np.random.default_rng(0))
+    found = gameshrink.difference(game, partition)
+    assert found is not None and found.round == 0 and found.player == 0
+    labels = partition.labels[0][0]
+    assert labels[found.signals[0]] == labels[found.signals[1]]
+
+
+def test_what_a_class_says_of_cards_to_come_counts():
+    """Kernels alike, cards to come not: one signal is refined by a strong one."""
+    game = signal_game(SMALL)
+    partition = gameshrink.lossless_partition(game)
+    labels = partition.labels[0][0]
+    assert len(set(labels.tolist())) == 3  # ranks
+    below = partition.labels[0][1].copy()
+    one = changed(partition, 0, 0, np.minimum(labels, 1))
+    found = gameshrink.difference(game, one)
+    assert found is not None and (found.player, found.round) == (0, 0)
+    assert found.kernel == -1 and below[found.other] >= 0
+
+
+def whole_deck(num_ranks, num_suits):
+    """Rhode Island Hold'em with each card a card of its own, hand by hand."""
+    string = f"python_rhode_island_holdem(num_ranks={num_ranks},num_suits={num_suits})"
+    strength = three_card_hands.strengths(num_ranks, num_suits)
+    size = num_ranks * num_suits
+    flops = np.argwhere(~np.eye(size, dtype=bool))
+    turns = np.argwhere(strength >= 0)
+    number = np.zeros((size, size), np.int32)
+    number[tuple(flops.T)] = np.arange(len(flops))
+    boards = [np.zeros(size, int), flops[:, 1], turns[:, 1] * size + turns[:, 2]]
+    cards = [np.arange(size), flops[:, 0], turns[:, 0]]
+    parents = (np.zeros(size, np.int32), cards[1].astype(np.int32))
+    parents = (*parents, number[turns[:, 0], turns[:, 1]])
+    strengths = [np.zeros(size), np.zeros(len(flops)), strength[tuple(turns.T)]]
+    kernels = []
+    for r, showdown in ((0, False), (1, False), (2, False), (2, True)):
+        weight = math.perm(size, r + 2) ** -0.5
+        hands = Hands(
+            np.arange(len(cards[r]), dtype=np.int32),
+            boards[r].astype(np.int32),
+            cards[r].astype(np.int8)[:, None],
+            strengths[r].astype(np.int32),
+            np.full(len(cards[r]), weight),
+        )
+        shape = (len(cards[r]), len(cards[r]))
+        kernels.append(HandKernel(r, shape, (hands, hands), showdown))
+    # The public tree and what is paid are no matter to partitions.
+    return dataclasses.replace(
+        detection.detect(games.compiled("kuhn")),
+        parents=(parents, parents),
+        kernels=tuple(kernels),
+    ), string
+
+
+@pytest.mark.parametrize(
+    "size", [(4, 2), pytest.param((13, 4), marks=pytest.mark.slow)]
+)
+def test_the_whole_deck_has_the_classes_of_the_declared_form(size):
+    """Merging suits beforehand loses nothing, and nothing is merged too little."""
+    game, string = whole_deck(*size)
+    counts, declared = gameshrink.count(game), signal_game(string)
+    assert game.num_signals(0) > declared.num_signals(0)
+    found = gameshrink.lossless_partition(game, counts)
+    expected = gameshrink.lossless_partition(declared)
+    assert found.num_classes(0) == expected.num_classes(0)
+    found = gameshrink.histogram_partition(game, counts=counts)
+    expected = gameshrink.histogram_partition(declared)
+    assert found.num_classes(1) == expected.num_classes(1)

@@ -1,0 +1,146 @@
+"""GameShrink's published test: its classes, and that they are too few."""
+
+import collections
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+
+from game_defs import three_card_hands
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.signals.game import SparseKernel
+from spiel_cr.games.signals.signal_loading import signal_game
+from tests.abstraction.gameshrink.reference import best_value, random_behaviour
+from tests.abstraction.gameshrink.test_equitable import FOUR_SUITS, SUITED
+from tests.abstraction.gameshrink.test_partition import SMALL
+
+GAME = "python_rhode_island_holdem(num_ranks={},num_suits={},max_bets=1)"
+
+
+def by_cards(num_ranks, num_suits):
+    """Classes by round, counted card by card."""
+    strength = three_card_hands.strengths(num_ranks, num_suits)
+    cards = range(num_ranks * num_suits)
+
+    def last(own, flop, turn):
+        mine = strength[own, flop, turn]
+        others = [
+            int(np.sign(int(mine) - int(strength[c, flop, turn])))
+            for c in cards
+            if c not in (own, flop, turn)
+        ]
+        return tuple(others.count(sign) for sign in (1, 0, -1))
+
+    def histogram(kinds):
+        return frozenset(collections.Counter(kinds).items())
+
+    def earlier(own, flop):
+        turns = (turn for turn in cards if turn not in (own, flop))
+        return histogram(last(own, flop, turn) for turn in turns)
+
+    def first(own):
+        return histogram(earlier(own, flop) for flop in cards if flop != own)
+
+    found = [set(), set(), set()]
+    for own, flop, turn in itertools.permutations(cards, 3):
+        path = (first(own), earlier(own, flop), last(own, flop, turn))
+        for r in range(3):
+            found[r].add(path[: r + 1])
+    return [len(kinds) for kinds in found]
+
+
+@pytest.mark.parametrize("size", [(3, 2), (2, 3), (4, 1)])
+def test_classes_card_by_card(size):
+    partition = gameshrink.histogram_partition(signal_game(GAME.format(*size)))
+    assert partition.num_classes(0) == by_cards(*size)
+    assert partition.num_classes(1) == by_cards(*size)
+
+
+@pytest.mark.parametrize("string", [SUITED, FOUR_SUITS])
+def test_necessary(string):
+    """What is lossless has equal histograms."""
+    game = signal_game(string)
+    wide = gameshrink.histogram_partition(game)
+    fine = gameshrink.lossless_partition(game)
+    for player in range(2):
+        for coarse, labels in zip(
+            wide.labels[player], fine.labels[player], strict=True
+        ):
+            pairs = set(zip(labels.tolist(), coarse.tolist(), strict=True))
+            assert len(pairs) == 1 + labels.max()
+
+
+def test_not_sufficient():
+    """Equal histograms, but the opponent tells the flops apart, and gains by it."""
+    game = signal_game(SUITED)
+    partition = gameshrink.histogram_partition(game)
+    found = gameshrink.difference(game, partition)
+    assert found is not None and found.round == 1
+    names = [game.reader.name(found.player, 1, s) for s in found.signals]
+    own, flops = zip(*(name.split(" | ") for name in names), strict=True)
+    assert own[0] == own[1] and flops[0] != flops[1]
+    smaller = gameshrink.coarsen(game, partition)
+    behaviours = [
+        random_behaviour(smaller, player, np.random.default_rng(4))
+        for player in range(2)
+    ]
+    lifted = gameshrink.lift(game, partition, behaviours)
+    for player in range(2):
+        in_classes = best_value(smaller, player, behaviours[1 - player])
+        assert best_value(game, player, lifted[1 - player]) > in_classes + 0.01
+
+
+def test_thresholds_merge_more_and_more():
+    game = signal_game(SUITED)
+    exact = gameshrink.histogram_partition(game)
+    assert gameshrink.histogram_partition(game, [0, 0, 0]).num_classes(
+        0
+    ) == exact.num_classes(0)
+    before = exact.num_classes(0)[2]
+    for threshold in (0.2, 0.5, 2.0):
+        merged = gameshrink.histogram_partition(game, [0, 0, threshold])
+        merged.check(game)
+        assert merged.num_classes(0)[:2] == exact.num_classes(0)[:2]
+        assert merged.num_classes(0)[2] < before
+        before = merged.num_classes(0)[2]
+    # Two shares of each kernel differ by no more than 2: all siblings are merged.
+    assert before == merged.num_classes(0)[1]
+    everything = gameshrink.histogram_partition(game, [9, 9, 9])
+    assert everything.num_classes(0) == [1, 1, 1]
+
+
+def test_thresholds_of_early_rounds_are_of_all_later_play():
+    """One deal of two in the last round is half a deal in the first."""
+    game = signal_game(SMALL)
+    exact = gameshrink.histogram_partition(game).num_classes(0)
+    merged = gameshrink.histogram_partition(game, [0.5, 0, 0]).num_classes(0)
+    assert exact[0] == 3 and merged[0] < 3
+
+
+@pytest.mark.parametrize("thresholds", [None, [0, 0.1, 0.1]])
+def test_rounds_after_which_nothing_is_paid(thresholds):
+    """Signals of the last round, without kernels, are as alike as their parents."""
+    game = signal_game(SMALL)
+    kept = game.betting.round[game.terms.leaf] < 2
+    first, middle = game.kernels[:2]
+    rows, columns, values = middle.coordinates()
+    signed = Payoffs(rows, columns, np.where(rows % 2, -values, values))
+    short = dataclasses.replace(
+        game,
+        kernels=(first, SparseKernel(middle.round, middle.shape, signed)),
+        terms=type(game.terms)(*(term[kept] for term in game.terms)),
+    )
+    short.check()
+    partition = gameshrink.histogram_partition(short, thresholds)
+    partition.check(short)
+    for player in range(2):
+        _, before, last = partition.num_classes(player)
+        assert 1 < before == last
+
+
+@pytest.mark.parametrize("thresholds", [[0, 0], [0, 0, -1], [0, 0, float("nan")]])
+def test_refusals(thresholds):
+    with pytest.raises(ValueError, match="give one for each round of python_rhode"):
+        gameshrink.histogram_partition(signal_game(SMALL), thresholds)

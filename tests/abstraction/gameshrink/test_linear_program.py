@@ -1,0 +1,61 @@
+"""The size of linear programs, and what was published of Rhode Island Hold'em."""
+
+import numpy as np
+import pytest
+
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.tree.compiler import compile_game
+from tests.abstraction.gameshrink.test_partition import SMALL, alone
+from tests.support.detecting import detection
+
+GAME = "python_rhode_island_holdem"
+
+
+@pytest.mark.parametrize(
+    "string", ["kuhn_poker", "python_leduc_poker", "nim(pile_sizes=1;2;3)"]
+)
+def test_size_of_compiled_games(string):
+    """Counted on the compiled game, which lists sequences and payoffs."""
+    tree = compile_game(string)
+    decisions = [infosets.decisions for infosets in tree.infosets]
+    payoffs = len(np.flatnonzero(np.abs(tree.form.payoffs.values) > 1e-15))
+    rows = 1 + len(decisions[0]) + decisions[1].num_sequences
+    columns = decisions[0].num_sequences + 1 + len(decisions[1])
+    entries = sum(1 + len(own) + int(own.num_actions.sum()) for own in decisions)
+    found = gameshrink.lp_size(detection.detect(tree))
+    assert found == (rows, columns, payoffs + entries, payoffs)
+
+
+def test_single_signals_change_nothing():
+    game = signal_game(SMALL)
+    same = gameshrink.coarsen(game, alone(game))
+    assert gameshrink.lp_size(same) == gameshrink.lp_size(game)
+
+
+@pytest.mark.slow  # a few seconds, most of them for the signal game
+def test_published_sizes():
+    """Gilpin & Sandholm 2007: rows without abstraction, rows and nonzeros with it."""
+    game = signal_game(GAME)
+    counts = gameshrink.count(game)
+    published = gameshrink.histogram_partition(game, counts=counts)
+    for player in range(2):
+        assert published.num_classes(player) == [13, 205, 1774]
+    size = gameshrink.lp_size(gameshrink.coarsen(game, published))
+    assert size.rows == size.columns == 1_237_238
+    assert size.nonzeros == 50_428_638
+    deals = [52, 52 * 51, 52 * 51 * 50]
+    assert gameshrink.lp_rows(game.betting, [deals, deals]) == 91_224_226
+    # Suits alone, as the game is declared, and the coarsest that loses nothing.
+    assert game.num_signals(0) == [13, 325, 9997]
+    assert gameshrink.lp_size(game).rows == 6_889_976
+    lossless = gameshrink.lossless_partition(game, counts)
+    for player in range(2):
+        assert lossless.num_classes(player) == [13, 325, 7969]
+    assert gameshrink.lp_size(gameshrink.coarsen(game, lossless)).rows == 5_498_768
+    assert gameshrink.difference(game, lossless, counts) is None
+    # A deuce, and flops five and six: equal histograms, other classes of opponents.
+    found = gameshrink.difference(game, published, counts)
+    assert found is not None and found.round == 1
+    flops = [game.reader.name(0, 1, s)[-2] for s in found.signals]
+    assert flops == ["5", "6"]

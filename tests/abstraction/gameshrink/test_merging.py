@@ -1,0 +1,51 @@
+"""Merged games: fewer signals, numbered board by board, the same game."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.sparse import csgraph
+
+from spiel_cr.abstraction.gameshrink.merging import merged
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.policies import best_responses, conversions
+from tests.support import games
+from tests.support.detecting.detection import detect
+
+DECK = "python_rhode_island_holdem(num_ranks=3,num_suits=3,max_bets=1)"
+
+
+def uniform_nash_conv(game):
+    form = form_of(game)
+    behaviour = [conversions.uniform_behaviour(own) for own in form.decisions]
+    return best_responses.nash_conv(form, best_responses.reach_of(form, behaviour))
+
+
+def test_fewer_signals_and_the_same_game():
+    whole = signal_game(DECK)
+    game = merged(whole)
+    game.check()
+    assert game.num_signals(0)[2] < whole.num_signals(0)[2]
+    assert uniform_nash_conv(game) == pytest.approx(uniform_nash_conv(whole), abs=1e-12)
+
+
+def test_signals_that_meet_are_neighbours():
+    game = merged(signal_game(DECK))
+    kernels = [k.coordinates() for k in game.kernels if k.round == 2]
+    count = game.num_signals(0)[2]
+    rows = np.concatenate([entries.rows for entries in kernels])
+    columns = np.concatenate([entries.columns for entries in kernels])
+    meet = sparse.coo_array(
+        (np.ones(len(rows)), (rows, count + columns)), shape=(2 * count, 2 * count)
+    )
+    number, board = csgraph.connected_components(meet, directed=False)
+    assert number > 10
+    for mine in (board[:count], board[count:]):
+        assert (np.diff(mine) != 0).sum() + 1 == number
+
+
+def test_suits_of_leduc_are_merged():
+    whole = detect(games.compiled("leduc"))
+    game = merged(whole)
+    assert (whole.num_signals(0), game.num_signals(0)) == ([6, 30], [3, 9])
+    assert uniform_nash_conv(game) == pytest.approx(uniform_nash_conv(whole), abs=1e-12)

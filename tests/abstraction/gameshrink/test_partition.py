@@ -1,0 +1,161 @@
+"""Partitions of signals: what they must be, the game of classes, and the way back."""
+
+import pathlib
+
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.abstraction.gameshrink import Partition
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.policies import best_responses, conversions
+from tests.abstraction.gameshrink.reference import best_value, random_behaviour, value
+
+SMALL = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
+
+
+@pytest.fixture(scope="module")
+def game():
+    return signal_game(SMALL)
+
+
+def random_partition(game, rng, most=4):
+    """Puts signals that refine one class into up to `most` classes at random."""
+    labels = []
+    for parents in game.parents:
+        above, own = np.zeros(1, int), []
+        for parent in parents:
+            keys = above[parent] * most + rng.integers(most, size=len(parent))
+            above = np.unique(keys, return_inverse=True)[1]
+            own.append(above)
+        labels.append(tuple(own))
+    return Partition(tuple(labels))
+
+
+def alone(game):
+    """The partition whose classes are single signals."""
+    return Partition(
+        tuple(tuple(np.arange(len(p)) for p in own) for own in game.parents)
+    )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_lifted_strategies_win_what_they_win(game, seed):
+    """Whatever the partition: two strategies that are lifted are worth the same."""
+    rng = np.random.default_rng(seed)
+    partition = random_partition(game, rng)
+    smaller = gameshrink.coarsen(game, partition)
+    smaller.check()
+    assert smaller.num_signals(0) == partition.num_classes(0)
+    assert smaller.num_signals(0)[2] < game.num_signals(0)[2]
+    behaviours = [random_behaviour(smaller, player, rng) for player in range(2)]
+    lifted = gameshrink.lift(game, partition, behaviours)
+    found, expected = value(smaller, behaviours), value(game, lifted)
+    assert found == pytest.approx(expected, abs=1e-12)
+    # A best response knows more than classes.
+    for player in range(2):
+        most = best_value(game, player, lifted[1 - player])
+        assert most > best_value(smaller, player, behaviours[1 - player])
+
+
+def test_lifts_of_behaviours_and_of_reach(game):
+    rng = np.random.default_rng(5)
+    partition = random_partition(game, rng)
+    smaller = gameshrink.coarsen(game, partition)
+    behaviours = [random_behaviour(smaller, player, rng) for player in range(2)]
+    reach = reach_of(smaller, behaviours)
+    lifted = gameshrink.lift(game, partition, behaviours)
+    expected = reach_of(game, lifted)
+    for mine, other in zip(
+        gameshrink.lift(game, partition, reach), expected, strict=True
+    ):
+        np.testing.assert_allclose(mine, other, atol=1e-15)
+
+
+def reach_of(game, behaviours):
+    decisions = form_of(game).decisions
+    return [
+        conversions.reach_from_behaviour(own, behaviour)
+        for own, behaviour in zip(decisions, behaviours, strict=True)
+    ]
+
+
+def test_single_signals_change_nothing(game):
+    same = gameshrink.coarsen(game, alone(game))
+    for one, other in zip(game.kernels, same.kernels, strict=True):
+        assert one.shape == other.shape
+        for mine, given in zip(one.coordinates(), other.coordinates(), strict=True):
+            np.testing.assert_allclose(given, mine, rtol=1e-15)
+    for mine, given in zip(game.parents[0], same.parents[0], strict=True):
+        assert (mine == given).all()
+    assert gameshrink.difference(game, alone(game)) is None
+
+
+def test_states_are_read_through_classes(game):
+    rng = np.random.default_rng(2)
+    partition = random_partition(game, rng)
+    smaller = gameshrink.coarsen(game, partition)
+    rounds = set()
+    for _ in range(20):
+        state = game.game.new_initial_state()
+        while not state.is_terminal():
+            player = state.current_player()
+            if player >= 0:
+                signal = game.reader.signal(state, player)
+                r = deals(state) - 2
+                expected = partition.labels[player][r][signal]
+                assert smaller.reader.signal(state, player) == expected
+                rounds.add(r)
+            state.apply_action(int(rng.choice(state.legal_actions())))
+    assert rounds == {0, 1, 2}
+    first = partition.labels[0][2].tolist().index(3)
+    assert smaller.reader.name(0, 2, 3) == game.reader.name(0, 2, first)
+
+
+def deals(state):
+    """How many cards are dealt."""
+    return sum(m.player == pyspiel.PlayerId.CHANCE for m in state.full_history())
+
+
+def changed(partition, player, round, labels):
+    own = [list(some) for some in partition.labels]
+    own[player][round] = labels
+    return Partition((tuple(own[0]), tuple(own[1])))
+
+
+def test_refusals(game):
+    fine = alone(game)
+    fine.check(game)
+    with pytest.raises(ValueError, match="give one label per signal"):
+        gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
+    gaps = 2 * np.arange(game.num_signals(0)[2])
+    with pytest.raises(ValueError, match="player 0 in round 2; number its classes"):
+        gameshrink.difference(game, changed(fine, 0, 2, gaps))
+    with pytest.raises(ValueError, match="player 1 in round 2 whose signals refine"):
+        gameshrink.lift(game, changed(fine, 1, 2, 0 * gaps), [np.ones(1)] * 2)
+    with pytest.raises(ValueError, match="behaviour of player 0 has the shape"):
+        gameshrink.lift(game, fine, [np.ones(1)] * 2)
+
+
+@pytest.mark.slow  # compiles a program for less than a second of work
+def test_the_reference_agrees_with_exact_best_responses(game):
+    """What the tests here rest on is held to the project's own tools."""
+    rng = np.random.default_rng(0)
+    form = form_of(game)
+    behaviours = [random_behaviour(game, player, rng) for player in range(2)]
+    reach = reach_of(game, behaviours)
+    for player in range(2):
+        found = best_responses.best_response_value(form, player, reach[1 - player])
+        expected = best_value(game, player, behaviours[1 - player])
+        assert found == pytest.approx(expected, abs=1e-10)
+
+
+def test_the_example_of_the_docs(capsys):
+    page = pathlib.Path(__file__).parents[3] / "docs" / "signals.md"
+    section = page.read_text("utf-8").split("\n## GameShrink\n")[1]
+    code = section.split("```python\n")[1].split("```")[0]
+    exec(compile(code, "signals.md", "exec"), {"__name__": "docs"})
+    counts, nothing, rows = capsys.readouterr().out.splitlines()
+    assert f"# {counts}\n" in code and nothing == "None" and int(rows) > 0

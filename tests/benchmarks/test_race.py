@@ -1,0 +1,213 @@
+"""The equal-time loop measures what it says; tables of solvers beside their peers."""
+
+import json
+import multiprocessing
+from typing import Any
+
+import pyspiel
+import pytest
+
+import spiel_cr
+from benchmarks import c_reference, cfr, race, sampling
+from benchmarks.games import string_of
+from benchmarks.peers import find
+from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.judging import python_judge
+from spiel_cr.judging.cpp_judge import ExactJudge
+from tests.support.benchmark_pages import FACTS
+
+needs_cc = pytest.mark.skipif(
+    c_reference.compiler() is None, reason="no C compiler (cc) on the path"
+)
+
+
+PLAN = {"seconds": 10.0, "repeats": 3, "window": 2.0, "seeds": 1, "points": 1}
+
+
+def _run(solver: str, rate: float, *nash_conv: float, **more: Any) -> dict[str, Any]:
+    solves = [
+        {"seed": seed, "iterations": 12345, "seconds": 10.0, "nash_conv": value}
+        | {"curve": [[12345, 10.0, value]], "peak_mib": 300.0, **more}
+        for seed, value in enumerate(nash_conv)
+    ]
+    return {
+        "game": "tiny",
+        "solver": solver,
+        **find(solver).facts(),
+        "build_seconds": 0.5,
+        "compile_game_seconds": 0.4,
+        "compile_seconds": 1.5,
+        "start_mib": 200.0,
+        "rates": [rate, rate / 2, rate * 2],
+        "cores": [1.0, 2.0, 1.5],
+        "solves": solves,
+    }
+
+
+def _sample() -> list[dict[str, Any]]:
+    agreement = {"disagreement": 1e-13, "generic": False, "agrees": True}
+    runs = [
+        _run("cfr+", 9000.0, 1e-4),
+        _run("pdcfr+", 7000.0, 1e-7),
+        _run("c", 20000.0, 5e-5, **agreement),
+        _run("openspiel-cpp", 60.0, 1e-2),
+        _run("openspiel-jax", 150.0, 2e-3),
+        {**_run("liteefg", 1.0), "missing": "ImportError: not here"},
+    ]
+    return [{**FACTS, "part": "race", "game": "tiny", "plan": PLAN, "runs": runs}]
+
+
+def _cells(text: str, start: str) -> list[str]:
+    line = next(line for line in text.splitlines() if line.startswith(f"| {start}"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_summary_has_ratios_and_best_of_each_side() -> None:
+    # 9000 / 20000, 9000 / 150.
+    assert _cells(cfr.BENCHMARK.markdown(_sample()), "tiny") == [
+        "tiny",
+        "9 000",
+        "0.45",
+        "60 (openspiel-jax)",
+        "1.00e-07 (pdcfr+)",
+        "5.00e-05 (c)",
+        "0.40",
+        "1.50",
+    ]
+
+
+def test_game_table_has_a_line_for_every_solver_or_its_reason() -> None:
+    text = cfr.BENCHMARK.markdown(_sample())
+    assert "| spiel_cr cfr+ | float64 | 0.50 | 1.50 | 9 000 (4 500 to 18 000) |" in text
+    assert "| OpenSpiel CFR+ (C++) | float64 |" in text
+    assert "ImportError: not here" in text and "agrees with cfr+" in text
+    assert list(race.failures(_sample())) == []
+
+
+def test_ratios_of_samplers_are_of_medians() -> None:
+    runs = [
+        _run("openspiel-os-mccfr", 100.0, 0.1, 0.4, 0.2),
+        _run("openspiel-es-mccfr", 50.0, 0.1, 0.1, 9.0),
+        _run("os-mccfr(batch=16)", 25.0, 0.02, 0.05, 0.01),
+    ]
+    row = {**FACTS, "game": "tiny", "plan": PLAN, "runs": runs}
+    text = sampling.BENCHMARK.markdown([{**row, "part": "quality"}])
+    assert _cells(text, "spiel_cr os-mccfr") == [
+        "spiel_cr os-mccfr(batch=16)",
+        "1.5",
+        "395 040",
+        "2.00e-02 (1.00e-02 to 5.00e-02)",
+        "0.1",
+        "0.2",
+    ]
+    text = sampling.BENCHMARK.markdown([{**row, "part": "rates"}])
+    # 32 trajectories an iteration, beside two; half as many by each core.
+    assert _cells(text, "spiel_cr os-mccfr")[2:] == [
+        "800 (400 to 1 600)",
+        "4",
+        "1.5",
+        "533",
+    ]
+
+
+@needs_cc
+def test_c_reference_equals_spiel_cr() -> None:
+    result = c_reference.disagreement(spiel_cr.compile_game("leduc_poker").form)
+    assert result["agrees"] and not result["generic"], result
+
+
+@needs_cc
+def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
+    # Without noise rounding decides here; whether that shows depends on the CPU.
+    result = c_reference.disagreement(
+        spiel_cr.compile_game(string_of("goofspiel5")).form
+    )
+    assert result["agrees"], result
+
+
+@needs_cc
+def test_a_wrong_c_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    form = spiel_cr.compile_game("kuhn_poker").form
+    run = c_reference.CReference.run
+    monkeypatch.setattr(c_reference.CReference, "run", lambda self, n: run(self, n - 1))
+    assert not c_reference.disagreement(form)["agrees"]
+
+
+@pytest.mark.parametrize("cost", [0.0, 0.004, 0.05])
+def test_run_for_keeps_to_the_budget(
+    cost: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now, asked = [0.0], []
+
+    def run(iterations: int) -> None:
+        asked.append(iterations)
+        now[0] += 1e-4 + cost * iterations
+
+    monkeypatch.setattr(race.time, "perf_counter", lambda: now[0])
+    done, seconds = race.run_for(run, 0.2)
+    assert done == sum(asked)
+    # A batch is a tenth of the budget at most, or one iteration.
+    assert 0.2 <= seconds <= 0.2 + max(0.02, cost) + 1e-3
+
+
+def test_smoke_in_process() -> None:
+    solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
+    if c_reference.compiler() is not None:
+        solvers.append("c")
+    plan = race.Plan(0.05, repeats=3, window=0.02, seeds=2, points=2)
+    rows = race.race("kuhn", solvers, plan, race.here)["runs"]
+    by_solver = {row["solver"]: row for row in rows}
+    assert list(by_solver) == solvers
+    assert "no-such" in by_solver.pop("no-such")["missing"]
+    for name, row in by_solver.items():
+        assert len(row["rates"]) == len(row["cores"]) == 3 and min(row["rates"]) > 0
+        assert row["build_seconds"] >= 0 and row["compile_seconds"] >= 0
+        sampled = name == "openspiel-os-mccfr"
+        assert [solve["seed"] for solve in row["solves"]] == [0, 1][: 1 + sampled]
+        for solve in row["solves"]:
+            assert solve["peak_mib"] >= row["start_mib"] > 0
+            iterations, seconds, _ = zip(*solve["curve"], strict=True)
+            assert sorted(set(iterations)) == list(iterations)
+            assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= 0.05
+            # Uniform play has 0.92; 50 ms are at least 100 iterations of the slowest.
+            assert solve["nash_conv"] < (0.8 if sampled else 0.05)
+    assert by_solver["cfr+/float32"]["dtype"] == "float32"
+    if "c" in by_solver:
+        assert by_solver["c"]["solves"][0]["agrees"]
+    assert json.loads(json.dumps(rows)) == rows
+
+
+def test_trajectories_of_an_iteration() -> None:
+    assert sampling.trajectories("openspiel-es-mccfr") == 2
+    assert sampling.trajectories("os-mccfr(batch=16)") == 32
+    assert sampling.trajectories("cfr+") == 0
+
+
+@pytest.mark.parametrize(
+    "solver", ["openspiel-cpp", "openspiel-python", "openspiel-jax"]
+)
+def test_peers_run_the_same_algorithm(solver: str) -> None:
+    if solver == "openspiel-jax":
+        pytest.importorskip("chex")
+    # CFR+ after 10 iterations, whoever runs it; JaxCFR computes in float32.
+    tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
+    expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
+    nash_conv = python_judge.judge(pyspiel.load_game("kuhn_poker"), expected).nash_conv
+    instance = GameInstance("kuhn_poker")
+    adapter = find(solver).entry.make(instance, 0)
+    adapter.run(10)
+    judged = ExactJudge(instance).final(adapter.strategy()).nash_conv
+    assert judged == pytest.approx(nash_conv, abs=tolerance)
+
+
+def test_run_in_a_process_of_its_own() -> None:
+    with race.in_a_process("kuhn_poker", "openspiel-cpp") as ask:
+        assert ask("prepare")["start_mib"] > 0
+        assert ask("rate", 0.01)["rates"] > 0
+        assert 0 < ask("solve", 0.01, 0, 1)["nash_conv"] < 0.9
+        with pytest.raises(race.RunError, match="AttributeError"):
+            ask("no_such_method")
+        (child,) = multiprocessing.active_children()
+        child.kill()
+        with pytest.raises(race.RunError, match="its process ended"):
+            ask("prepare")

@@ -1,0 +1,480 @@
+"""Tournaments: what is computed, what is played, what is on disk after an interrupt."""
+
+import csv
+import itertools
+import json
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import expected_game_score
+
+import spiel_cr
+from spiel_cr.common import json_log
+from spiel_cr.eval.cli import main
+from spiel_cr.eval.tournaments import tournament
+from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
+from spiel_cr.players import bot_strings
+from spiel_cr.players.bots import uniform_bot
+
+KUHN = "kuhn_poker"
+SOLVED = "solved(solver=cfr+,iterations=50)"
+RESOLVING = "resolving(solver=cfr+,iterations=20)"
+BOTS = ("uniform", SOLVED, RESOLVING)
+RESULTS = ("bots", "mean", "half_width", "matches")
+# Of Student's t with two degrees of freedom: 2 (p - 1/2) / sqrt(2 p (1 - p)) at
+# p = 0.975.
+T_2 = 2 * 0.475 / math.sqrt(2 * 0.975 * 0.025)
+
+
+def play(out, *, bots=BOTS, matches=6, game=KUHN, **options):
+    observers = options.pop("observers", ())
+    config = RoundRobinConfig(**options)
+    return tournament.play_tournament(
+        game, bots, matches, out, config, observers=observers
+    )
+
+
+def results(played):
+    return {key: getattr(played, key) for key in RESULTS}
+
+
+def lines(out):
+    text = (out / "matches.jsonl").read_text("utf-8")
+    return [json_log.unsealed(line) for line in text.splitlines()]
+
+
+def moves(out):
+    """What was played, without what the clock says."""
+    return [
+        {key: line[key] for key in line if key not in ("seconds", "late_moves", "crc")}
+        for line in lines(out)
+    ]
+
+
+class Stop(Exception):
+    """The power goes."""
+
+
+def stopper(actions, error=Stop):
+    """An observer that raises at the given action."""
+    counter = itertools.count(1)
+
+    def observe(state, player, action):
+        if next(counter) == actions:
+            raise error
+
+    return observe
+
+
+def write_log(out, returns):
+    """A finished tournament of two bots with these (unswapped, swapped) returns."""
+    play(out, bots=["uniform", "uniform"], matches=2 * len(returns))
+    made = lines(out)
+    for line in made:
+        won = returns[line["deal"]][line["swapped"]]
+        line["returns"] = [-won, won] if line["swapped"] else [won, -won]
+    text = "".join(json.dumps(json_log.sealed(line)) + "\n" for line in made)
+    (out / "matches.jsonl").write_text(text)
+
+
+def test_results_by_hand(tmp_path):
+    """Row's returns 1, 3; -2, 0; 4, 6: deals 2, -1, 5, deviation 3, error sqrt(3)."""
+    write_log(tmp_path, [(1.0, 3.0), (-2.0, 0.0), (4.0, 6.0)])
+    found = play(tmp_path, bots=["uniform", "uniform"], matches=6)
+    half = pytest.approx(T_2 * math.sqrt(3), abs=1e-12)
+    assert found.mean == [[None, 2.0], [-2.0, None]]
+    assert found.half_width == [[None, half], [half, None]]
+    assert found.matches == [[0, 6], [6, 0]]
+    (row,) = csv.DictReader((tmp_path / "table.csv").open())
+    assert float(row["mean_as_player_0"]) == 1.0
+    assert float(row["mean_as_player_1"]) == 3.0
+    # Asked for less, it says what it would have said then.
+    less = play(tmp_path, bots=["uniform", "uniform"], matches=4)
+    assert less.mean[0][1] == 0.5
+    assert less.matches[0][1] == 4
+
+
+def test_every_pair_plays_in_both_seats_with_the_same_deals(tmp_path):
+    found = play(tmp_path, matches=6)
+    made = lines(tmp_path)
+    assert len(made) == 3 * 6
+    assert found.matches == [[0 if i == j else 6 for i in range(3)] for j in range(3)]
+    by_deal = {}
+    for line in made:
+        row, column = BOTS[line["row"]], BOTS[line["column"]]
+        expected = [column, row] if line["swapped"] else [row, column]
+        assert line["players"] == expected
+        by_deal.setdefault((line["row"], line["column"], line["deal"]), []).append(line)
+    assert len(by_deal) == 9
+    for one, other in by_deal.values():
+        assert {one["swapped"], other["swapped"]} == {False, True}
+        assert one["actions"][:2] == other["actions"][:2]
+    assert len({tuple(one["actions"][:2]) for one, _ in by_deal.values()}) > 2
+
+
+def test_results_are_those_of_the_lines(tmp_path):
+    found = play(tmp_path, matches=8)
+    game = pyspiel.load_game(KUHN)
+    total = np.zeros((3, 3))
+    for line in lines(tmp_path):
+        state = game.new_initial_state()
+        for action in line["actions"]:
+            state.apply_action(action)
+        assert line["returns"] == state.returns()
+        first = BOTS.index(line["players"][0])
+        second = BOTS.index(line["players"][1])
+        total[first, second] += state.returns()[0]
+        total[second, first] += state.returns()[1]
+    for i, j in itertools.permutations(range(3), 2):
+        assert found.mean[i][j] == pytest.approx(total[i, j] / 8, abs=1e-12)
+        assert found.half_width[i][j] == found.half_width[j][i] > 0
+    assert all(found.mean[i][i] is None is found.half_width[i][i] for i in range(3))
+
+
+def test_seats_are_really_swapped(tmp_path):
+    """Uniform against the solution, seat by seat, is worth what OpenSpiel says.
+
+    4 standard errors each: a false alarm once in 8000 seeds.
+    """
+    play(tmp_path, bots=["uniform", SOLVED], matches=6000)
+    game = pyspiel.load_game(KUHN)
+    solved = spiel_cr.solve(KUHN, "cfr+", 50).average_policy()
+    uniform = uniform_bot(KUHN, 0)._policy
+    made = lines(tmp_path)
+    values = []
+    for swapped, policies in ((False, [uniform, solved]), (True, [solved, uniform])):
+        state = game.new_initial_state()
+        value = expected_game_score.policy_value(state, policies)[int(swapped)]
+        returns = [m["returns"][swapped] for m in made if m["swapped"] == swapped]
+        error = np.std(returns) / math.sqrt(len(returns))
+        assert abs(np.mean(returns) - value) < 4 * error
+        values.append(value)
+    # Had they not swapped, player 1's returns would be the solution's as player 1, and
+    # the second check would have told.
+    assert abs(values[1] + values[0]) > 8 * error
+
+
+def test_a_bot_against_its_like_is_worth_nothing(tmp_path):
+    """The mean is within 4 standard errors of 0: a false alarm in 16 000 seeds."""
+    found = play(tmp_path, bots=["uniform", "uniform"], matches=1000)
+    error = found.half_width[0][1] / 1.9647  # Student's t, 499 degrees of freedom
+    assert 0 < error < 0.1
+    assert abs(found.mean[0][1]) < 4 * error
+
+
+def test_same_seed_same_matches(tmp_path):
+    one = play(tmp_path / "one", seed=5)
+    two = play(tmp_path / "two", seed=5)
+    other = play(tmp_path / "other", seed=6)
+    assert results(one) == results(two)
+    assert moves(tmp_path / "one") == moves(tmp_path / "two")
+    assert moves(tmp_path / "one") != moves(tmp_path / "other")
+    assert one.mean != other.mean
+
+
+@pytest.mark.parametrize(
+    ("actions", "error"), [(1, Stop), (37, KeyboardInterrupt), (60, Stop)]
+)
+def test_resumed_as_if_never_stopped(tmp_path, actions, error):
+    straight = play(tmp_path / "straight")
+    out = tmp_path / "stopped"
+    with pytest.raises(error):
+        play(out, observers=[stopper(actions, error)])
+    before = moves(out)
+    assert len(before) < 18
+    assert not (out / "summary.json").exists()
+    resumed = play(out)
+    assert results(resumed) == results(straight)
+    assert moves(out) == moves(tmp_path / "straight")
+    assert moves(out)[: len(before)] == before
+    for name in ("summary.json", "table.csv"):
+        here, there = (folder / name for folder in (out, tmp_path / "straight"))
+        assert here.exists()
+        if name == "table.csv":
+            assert here.read_text() == there.read_text()
+
+
+def test_line_cut_short_is_played_again(tmp_path):
+    straight = play(tmp_path)
+    expected = moves(tmp_path)
+    log = tmp_path / "matches.jsonl"
+    log.write_bytes(log.read_bytes()[:-90])
+    assert results(play(tmp_path)) == results(straight)
+    assert moves(tmp_path) == expected
+
+
+def test_lost_lines_are_played_again(tmp_path):
+    straight = play(tmp_path)
+    log = tmp_path / "matches.jsonl"
+    kept = [line for n, line in enumerate(log.open()) if n % 3]
+    log.write_text("".join(kept))
+    assert results(play(tmp_path)) == results(straight)
+
+
+def test_nothing_is_played_twice(tmp_path):
+    straight = play(tmp_path)
+    before = (tmp_path / "matches.jsonl").read_bytes()
+    (tmp_path / "summary.json").unlink()
+    again = play(tmp_path, observers=[stopper(1)])
+    assert again == straight
+    assert (tmp_path / "matches.jsonl").read_bytes() == before
+    assert (tmp_path / "summary.json").exists()
+
+
+def test_matches_are_on_disk_as_soon_as_they_are_over(tmp_path):
+    seen = []
+
+    def look(state, player, action):
+        if not state.history():
+            seen.append(len(lines(tmp_path)))
+
+    play(tmp_path, observers=[look])
+    assert seen == list(range(18))
+
+
+def test_tables_are_replaced_at_once_or_not_at_all(tmp_path, monkeypatch):
+    play(tmp_path, matches=2)
+    before = (tmp_path / "table.csv").read_bytes()
+
+    def fail(*paths):
+        raise OSError("the disk is full")
+
+    monkeypatch.setattr("os.replace", fail)
+    with pytest.raises(OSError, match="full"):
+        play(tmp_path, matches=4)
+    assert (tmp_path / "table.csv").read_bytes() == before
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+
+
+def test_more_matches_add_to_those_on_disk(tmp_path):
+    play(tmp_path / "grown", matches=2)
+    before = moves(tmp_path / "grown")
+    grown = play(tmp_path / "grown", matches=6)
+    assert moves(tmp_path / "grown")[: len(before)] == before
+    assert results(grown) == results(play(tmp_path / "straight", matches=6))
+
+
+def test_odd_number_is_rounded_up(tmp_path):
+    assert play(tmp_path, bots=BOTS[:2], matches=3).matches[0][1] == 4
+
+
+def test_single_deal_has_no_interval(tmp_path):
+    found = play(tmp_path, bots=BOTS[:2], matches=2)
+    assert found.half_width == [[None, None], [None, None]]
+    assert found.mean[0][1] is not None
+
+
+def test_damaged_line_is_named(tmp_path):
+    play(tmp_path)
+    log = tmp_path / "matches.jsonl"
+    made = log.read_text().splitlines(keepends=True)
+    wrong = lines(tmp_path)[3]
+    wrong["returns"] = [0.0, *wrong["returns"]]
+    made[3] = json.dumps(json_log.sealed(wrong)) + "\n"
+    log.write_text("".join(made))
+    with pytest.raises(ValueError, match="line 4, is not a match.*two values are due"):
+        play(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"seed": 1}, "seed=0, not 1"),
+        ({"bots": ("uniform", RESOLVING)}, "bots=.*solved.*not.*resolving"),
+        ({"bots": (SOLVED, "uniform")}, "bots="),
+        ({"game": "leduc_poker"}, "game='kuhn_poker.*leduc_poker"),
+    ],
+)
+def test_folder_of_another_tournament_is_refused(tmp_path, options, named):
+    base = {"bots": ("uniform", SOLVED), "matches": 2}
+    play(tmp_path, **base)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    with pytest.raises(ValueError, match=named) as refused:
+        play(tmp_path, **{**base, **options})
+    assert str(tmp_path) in str(refused.value)
+    assert "another folder" in str(refused.value)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_same_game_in_other_words_is_accepted(tmp_path):
+    first = play(tmp_path, bots=BOTS[:2], matches=2)
+    other = play(tmp_path, bots=BOTS[:2], matches=2, game="kuhn_poker(players=2)")
+    assert other == first
+
+
+def test_misspelt_bot_leaves_the_folder_free(tmp_path):
+    with pytest.raises(ValueError, match="unifrom"):
+        play(tmp_path, bots=["uniform", "unifrom"])
+    play(tmp_path, bots=["uniform", "uniform"], matches=2)
+
+
+def test_illegal_action_names_the_match(tmp_path, monkeypatch):
+    class Cheat(pyspiel.Bot):
+        def step(self, state):
+            return 7
+
+    load = bot_strings.load_bot
+
+    def load_cheat(text, game, player, *, seed):
+        return load(text, game, player, seed=seed) if text == "uniform" else Cheat()
+
+    monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
+    uniform = bot_strings.read_bot("uniform")
+    monkeypatch.setattr(bot_strings, "read_bot", lambda text: uniform)
+    with pytest.raises(ValueError, match="uniform and cheat, deal 0.*illegal action 7"):
+        play(tmp_path, bots=["uniform", "cheat"])
+
+
+def test_efforts(tmp_path):
+    timed = "resolving(solver=cfr+,move_ms=0.000001,init_ms=1)"
+    found = play(tmp_path, bots=["uniform", RESOLVING, timed], matches=6)
+    made = lines(tmp_path)
+    uniform, resolving, late = found.efforts
+    assert [effort.bot for effort in found.efforts] == list(found.bots)
+    for effort in found.efforts:
+        own = [
+            1000 * seconds
+            for line in made
+            for name, answers in zip(line["players"], line["seconds"], strict=True)
+            if name == effort.bot
+            for seconds in answers
+        ]
+        assert effort.moves == len(own) > 12
+        assert effort.max_ms == pytest.approx(max(own))
+        assert effort.mean_ms == pytest.approx(np.mean(own))
+        assert effort.programs_compiled == 0
+    assert uniform.late_moves is None
+    assert resolving.late_moves == 0
+    assert late.late_moves == late.moves
+    summary = json.loads((tmp_path / "summary.json").read_text("utf-8"))
+    assert summary["efforts"] == [effort._asdict() for effort in found.efforts]
+
+
+def run(*words):
+    main._run(main._parse(["spiel-cr", "tournament", *map(str, words)]))
+
+
+def test_command(tmp_path, capsys):
+    words = ("--game", KUHN, "--bots", f"uniform; {SOLVED};{RESOLVING}")
+    words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3, "--json")
+    run(*words)
+    streams = capsys.readouterr()
+    *table, last = streams.out.splitlines()
+    found = json.loads(last)
+    assert found.keys() == {*RESULTS, "unmet_share"}
+    assert found["unmet_share"] == [None] * 3
+    assert found["bots"] == list(BOTS)
+    assert found["matches"] == [[0, 6, 6], [6, 0, 6], [6, 6, 0]]
+    for i, j in itertools.permutations(range(3), 2):
+        cell = f"{found['mean'][i][j]:+.4f} ± {found['half_width'][i][j]:.4f}"
+        assert any(line.startswith(f"[{i + 1}]") and cell in line for line in table)
+    assert "--matches 5 is odd: 6" in streams.err
+    assert "18/18" in streams.err
+    out = tmp_path / "new" / "out"
+    summary = json.loads((out / "summary.json").read_text("utf-8"))
+    assert {key: summary[key] for key in RESULTS}.items() <= found.items()
+    assert summary["seed"] == 3
+    assert "spiel_cr" in summary["versions"]
+    rows = list(csv.DictReader((out / "table.csv").open()))
+    assert [(row["row"], row["column"]) for row in rows] == [
+        (BOTS[i], BOTS[j]) for i, j in itertools.combinations(range(3), 2)
+    ]
+    assert float(rows[0]["mean"]) == found["mean"][0][1]
+    assert float(rows[0]["half_width"]) == found["half_width"][0][1]
+    assert not [path for path in out.iterdir() if path.name.endswith(".part")]
+    run(*words)
+    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+
+
+def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
+    def interrupt(*arguments, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tournament, "play_match", interrupt)
+    with pytest.raises(SystemExit) as stopped:
+        run("--game", KUHN, "--bots", "uniform;uniform", "--out", tmp_path)
+    assert stopped.value.code == 130
+    assert f"kept in {tmp_path}" in capsys.readouterr().err
+
+
+def test_out_must_be_a_folder(tmp_path, capsys):
+    path = tmp_path / "file"
+    path.write_text("mine")
+    for out in (path, path / "below"):
+        with pytest.raises(SystemExit) as stopped:
+            run("--game", KUHN, "--bots", "uniform;uniform", "--out", out)
+        assert stopped.value.code == 2
+        assert str(path) in capsys.readouterr().err.splitlines()[-1]
+    assert path.read_text() == "mine"
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit) as stopped:
+        run("--help")
+    assert stopped.value.code == 0
+    out = capsys.readouterr().out
+    for word in ("--bots", "--matches", "--out", "--seed", "resolving(", "swapped"):
+        assert word in out
+
+
+def never_compile(monkeypatch):
+    def refuse(*arguments, **options):
+        pytest.fail("the game was compiled")
+
+    monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
+
+
+def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
+    never_compile(monkeypatch)
+    bots = ["uniform", "uniform"]
+    # Some 2e10 histories.
+    found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")
+    assert found.matches[0][1] == 2
+    settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
+    assert settings["game"] == "phantom_ttt()" and settings["fingerprint"] is None
+    assert play(tmp_path, bots=bots, matches=2, game="phantom_ttt()") == found
+    with pytest.raises(ValueError, match=r"game='phantom_ttt\(\)', not 'kuhn_poker"):
+        play(tmp_path, bots=bots, matches=2, game=KUHN)
+
+
+def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
+    bots = ["uniform", "uniform"]
+    tree = spiel_cr.compile_game(KUHN, observations=True)
+    first = play(tmp_path, bots=bots, matches=2, game=tree)
+    settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
+    assert settings["fingerprint"]
+    assert play(tmp_path, bots=bots, matches=2) == first
+
+
+@pytest.mark.parametrize("bot", [RESOLVING, SOLVED, "oos(iterations=2)"])
+def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
+    out = tmp_path / "out"
+    with pytest.raises(SystemExit) as stopped:
+        run("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
+    assert stopped.value.code == 2
+    error = capsys.readouterr().err
+    assert f"bot={bot!r} needs the whole game" in error and "memory_limit" in error
+    remedy = f"{bot.partition('(')[0]}(max_histories=N"
+    assert (remedy in error) == bot.startswith("resolving")
+    assert not out.exists()
+
+
+def test_memory_limit_is_passed_on(tmp_path):
+    with pytest.raises(ValueError, match="memory_limit='much' is no size"):
+        play(tmp_path, memory_limit="much")
+    with pytest.raises(ValueError, match="bot='resolving.*memory_limit is 0.41 GB"):
+        play(
+            tmp_path,
+            bots=["uniform", RESOLVING],
+            game="python_ii_goofspiel(num_cards=6)",
+            memory_limit="410MB",
+        )
+
+
+@pytest.mark.slow
+def test_a_partial_tree_player_in_a_game_that_cannot_be_compiled(tmp_path):
+    bot = "resolving(max_histories=500,iterations=1,warmup_matches=0)"
+    found = play(tmp_path, bots=[bot, "uniform"], matches=2, game="phantom_ttt")
+    assert found.matches[0][1] == 2 and found.efforts[0].moves >= 6

@@ -1,0 +1,410 @@
+"""Compiled games in files: there and back to the last bit, and all that goes wrong."""
+
+import concurrent.futures
+import importlib
+import json
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.common import memory, storage
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.eval.cli import main
+from spiel_cr.games.opening import estimate, vectorised
+from spiel_cr.games.tree import cache, state_walk, vectorised_walk
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.fingerprints import fingerprint
+from tests.games.tree.test_vectorised import same
+from tests.support import games, made_games
+
+LEDUC = "python_leduc_poker"
+STRINGS = (
+    "kuhn_poker",
+    "matrix_rps",
+    games.goofspiel(4, "ascending"),
+    "dark_hex(board_size=2)",
+    LEDUC,
+    "python_princess_and_monster(horizon=3)",
+    "python_rock_paper_scissors",
+    "python_scotland_yard(rounds=2)",
+)
+OWN = (
+    "python_ii_goofspiel(num_cards=3)",
+    "python_latent_tic_tac_toe",
+    LEDUC,
+    "python_princess_and_monster",
+    "python_rock_paper_scissors",
+    "python_scotland_yard",
+)
+
+
+def entries(folder):
+    return sorted(folder.glob("*.npz"))
+
+
+@pytest.fixture
+def no_compiling(monkeypatch):
+    """Called once the cache is filled: from then on nothing may be compiled."""
+
+    def forbid():
+        def refuse(*arguments, **keywords):
+            raise AssertionError("compiled")
+
+        monkeypatch.setattr(state_walk, "walk", refuse)
+        monkeypatch.setattr(vectorised_walk, "walk", refuse)
+
+    return forbid
+
+
+@pytest.mark.parametrize("observations, vectorised", [(True, True), (False, False)])
+@pytest.mark.parametrize("string", STRINGS)
+def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
+    options = {"observations": observations, "vectorised": vectorised}
+    plain = compile_game(string, **options)
+    first = compile_game(string, cache=tmp_path / "new", **options)
+    no_compiling()
+    second = compile_game(string, cache=tmp_path / "new", **options)
+    for tree in (first, second):
+        same(tree, plain)
+        assert str(tree.game) == str(plain.game)
+        assert tree.histories.chance.strides == plain.histories.chance.strides
+    assert fingerprint(second) == fingerprint(plain)
+    assert len(entries(tmp_path / "new")) == 1
+    assert not list(tmp_path.glob("**/*.part"))
+
+
+def test_strings_are_made_on_demand(tmp_path):
+    """Those of vectorised games are not in the file, and not made by reading it."""
+    compile_game(LEDUC, cache=tmp_path)
+    (path,) = entries(tmp_path)
+    arrays, _ = storage.load(path)
+    assert not [name for name in arrays if name.startswith("text")]
+    tree = compile_game(LEDUC, cache=tmp_path)
+    assert tree.infosets[0].keys.nbytes == 0
+    assert tree.infosets[1].keys[-1].startswith("p1 card")
+
+
+def test_what_tells_entries_apart(tmp_path):
+    for options in (
+        {},
+        {"observations": True},
+        {"vectorised": False},
+        {"observations": True, "vectorised": False},
+    ):
+        compile_game(LEDUC, cache=tmp_path, **options)
+    compile_game("python_leduc_poker(stack1=5)", cache=tmp_path)
+    # Defaults, spelled out.
+    compile_game("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
+    assert len(entries(tmp_path)) == 5
+
+
+@pytest.mark.parametrize("package", ["spiel_cr", "open_spiel", "numpy"])
+def test_other_versions_are_other_entries(tmp_path, monkeypatch, package):
+    compile_game(LEDUC, cache=tmp_path)
+    newer = {**storage.versions(), package: "99"}
+    monkeypatch.setattr(storage, "versions", lambda: newer)
+    compile_game(LEDUC, cache=tmp_path)
+    assert len(entries(tmp_path)) == 2
+
+
+def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
+    game = spiel_cr.load_game(LEDUC)
+    before = cache.identify(game, None)
+    folder = tmp_path / "spiel_cr"
+    shutil.copytree(pathlib.Path(spiel_cr.__file__).parent, folder)
+    with (folder / "games" / "tree" / "state_walk.py").open("a") as file:
+        file.write("# another walk\n")
+    monkeypatch.setattr(cache, "_SOURCES", folder)
+    after = cache.identify(game, None)
+    assert {k for k in before if before[k] != after[k]} == {"compiler"}
+
+
+@pytest.mark.parametrize("string", OWN)
+def test_the_projects_games_can_be_kept(string):
+    game = spiel_cr.load_game(string)
+    identity = cache.identify(game, vectorised.of_game(game))
+    assert identity["sources"] and identity["vectorised"]
+    assert identity["parameters"] == game.get_parameters()
+
+
+def test_games_in_cpp_have_no_sources():
+    identity = cache.identify(spiel_cr.load_game("leduc_poker"), None)
+    assert identity["sources"] is None
+    assert identity["parameters"]["suit_isomorphism"] is False
+
+
+# Python games by their sources.
+
+MODULE = """
+import pyspiel
+from tests.support.made_games import MadeGame, Node, TERMINAL
+import {helper}
+
+class {name}(MadeGame):
+    def __init__(self, params=None):
+        super().__init__(rules, "python_{name}")
+
+def rules(path):
+    if len(path) == 2:
+        return Node(TERMINAL, utility={helper}.PAYS[path[0]] - path[1])
+    return Node(len(path), (0, 1), ("first", "second"))
+
+pyspiel.register_game({name}().get_type(), {name})
+"""
+
+
+def test_a_changed_source_is_another_entry(tmp_path, monkeypatch):
+    """Also of a module that the game imports from its own folder."""
+    name, helper = "cached_pennies", "cached_payoffs"
+    code, folder = tmp_path / "code", tmp_path / "cache"
+    code.mkdir()
+    (code / f"{name}.py").write_text(MODULE.format(name=name, helper=helper))
+    monkeypatch.syspath_prepend(code)
+    found = []
+    for pays in ([0, 1], [0, 1], [0, 5]):
+        (code / f"{helper}.py").write_text(f"PAYS = {pays}\n")
+        if helper in sys.modules:
+            sys.modules[helper].PAYS = pays  # as a new process would have it
+        else:
+            importlib.import_module(name)
+        tree = compile_game(f"python_{name}", cache=folder)
+        found.append((tree.histories.utility.max(), len(entries(folder))))
+    assert found == [(1, 1), (1, 1), (5, 2)]
+
+
+def test_games_that_no_string_tells_are_not_kept(tmp_path):
+    """Objects that OpenSpiel does not know, or knows otherwise."""
+
+    def rules(utility):
+        def rule(path):
+            if path:
+                return made_games.Node(made_games.TERMINAL, utility=utility)
+            return made_games.Node(0, (0, 1), ("a", "b"))
+
+        return rule
+
+    for utility in (1.0, 2.0):
+        game = made_games.MadeGame(rules(utility), "unknown")
+        tree = compile_game(game, cache=tmp_path)
+        assert tree.histories.utility.max() == utility
+    changed = pyspiel.load_game(LEDUC)
+    changed.num_ranks = 2
+    with pytest.raises(ValueError, match="another game by the string"):
+        cache.identify(changed, None)
+    assert not entries(tmp_path)
+
+
+def test_files_in_parameters_count(tmp_path):
+    path = tmp_path / "game.efg"
+    text = 'EFG 2 R "G" {{ "A" "B" }}\np "" 1 1 "" {{ "l" "r" }} 0\n'
+    text += 't "" 1 "" {{ {0} -{0} }}\nt "" 2 "" {{ 0 0 }}\n'
+    found = []
+    for utility in (1, 3):
+        path.write_text(text.format(utility))
+        game = pyspiel.load_game("efg_game", {"filename": str(path)})
+        found.append(cache.identify(game, None)["sources"])
+    assert found[0] != found[1]
+
+
+# Files that are damaged, and several writers.
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def flip(content):
+    """One bit in the middle, where arrays are."""
+    middle = len(content) // 2
+    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
+
+
+@pytest.mark.parametrize(
+    "damage", [cut, flip, lambda content: b"", lambda content: b"x" * 99]
+)
+def test_damaged_files_are_replaced(tmp_path, damage, no_compiling):
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    path.write_bytes(damage(path.read_bytes()))
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    assert entries(tmp_path) == [path]
+    no_compiling()
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+
+
+@pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
+def test_files_with_less_in_them_are_replaced(tmp_path, missing):
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    arrays, metadata = storage.load(path)
+    storage.save(path, {k: v for k, v in arrays.items() if k != missing}, metadata)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    assert set(storage.load(path)[0]) == set(arrays)
+
+
+IMPOSSIBLE = {
+    "parent": lambda a: np.where(np.arange(len(a)) == 9, 9, a),
+    "action": lambda a: a.astype(np.float64),
+    "player": lambda a: a + 7,
+    "infoset": lambda a: a + 7,
+    "observations": lambda a: a[None],
+    "sequence": lambda a: a * 7,
+    "chance": lambda a: a * np.nan,
+    "utility": lambda a: a[:-1],
+    "level_start": lambda a: a[::-1],
+    "dropped": lambda a: np.append(a, np.int32(99)),
+    "parent0": lambda a: a + 99,
+    "num_actions1": lambda a: a - 2,
+    "actions0": lambda a: a[1:],
+    "history1": lambda a: a[::-1],
+    "text0": lambda a: a[1:],
+    "ends1": lambda a: a[::-1],
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_files_with_impossible_numbers_are_replaced(tmp_path, name):
+    """Though their checksums are right."""
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    arrays, metadata = storage.load(path)
+    storage.save(path, {**arrays, name: IMPOSSIBLE[name](arrays[name])}, metadata)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    np.testing.assert_array_equal(storage.load(path)[0][name], arrays[name])
+    assert set(arrays) == set(IMPOSSIBLE) | {
+        *("parent1", "num_actions0", "actions1", "history0", "text1", "ends0")
+    }
+
+
+@pytest.mark.parametrize("kind", ["pipe", "folder"])
+def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
+    """It stays, and the game is compiled without a cache."""
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    path.unlink()
+    {"pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    assert "not cached" in absl_log.text and not path.is_file()
+
+
+def test_a_file_of_another_game_is_replaced(tmp_path):
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    compile_game("leduc_poker", cache=tmp_path / "other")
+    shutil.copy(*entries(tmp_path / "other"), path)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+
+
+def test_nothing_is_unpickled(tmp_path):
+    """A planted object array is refused, not run."""
+
+    class Trap:
+        def __reduce__(self):
+            return (os.mkdir, (str(tmp_path / "trapped"),))
+
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    with np.load(path) as archive:
+        arrays = dict(archive)
+    arrays["infoset"] = np.array([Trap()], object)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    assert not (tmp_path / "trapped").exists()
+
+
+def test_many_writers(tmp_path):
+    """Readers between them see whole files only."""
+    game = spiel_cr.load_game("leduc_poker")
+    identity = cache.identify(game, None)
+    tree = compile_game(game)
+    path = tmp_path / "entry.npz"
+
+    def write_and_read(_):
+        cache.save(path, identity, tree, strings=True)
+        return cache.load(path, identity, game, None) is not None
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(write_and_read, range(24)))
+    assert [path.name for path in tmp_path.iterdir()] == ["entry.npz"]
+
+
+def test_a_killed_writers_file_goes_away(tmp_path):
+    compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    old, new = (tmp_path / f".{path.name}.{name}.part" for name in ("old", "new"))
+    for part in (old, new):
+        part.write_bytes(b"half")
+    os.utime(old, (time.time() - 7200,) * 2)
+    path.unlink()
+    compile_game("kuhn_poker", cache=tmp_path)
+    assert new.exists() and not old.exists()
+
+
+def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
+    file = tmp_path / "file"
+    file.write_text("")
+    with pytest.raises(ValueError, match="is a file; give a folder"):
+        compile_game("kuhn_poker", cache=file)
+
+    def full(*arguments, **keywords):
+        raise OSError("no space left")
+
+    monkeypatch.setattr(storage.np, "savez", full)
+    tree = compile_game("kuhn_poker", cache=tmp_path / "full")
+    assert len(tree.histories) == 58
+    assert not list((tmp_path / "full").iterdir())
+
+
+def test_what_is_read_is_not_estimated(tmp_path, no_compiling, monkeypatch):
+    compile_game("leduc_poker", cache=tmp_path)
+    monkeypatch.setattr(estimate, "_estimate", None)
+    no_compiling()
+    compile_game("leduc_poker", cache=tmp_path)
+    limit = memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY
+    with pytest.raises(GameTooLargeError, match="has 9,457 histories, and memory"):
+        compile_game("leduc_poker", cache=tmp_path, memory_limit=limit)
+
+
+def test_limits_hold_for_what_is_read(tmp_path):
+    compile_game("kuhn_poker", cache=tmp_path)
+    with pytest.raises(TooManyHistoriesError, match="max_histories=57"):
+        compile_game("kuhn_poker", cache=tmp_path, max_histories=57)
+    compile_game("kuhn_poker", cache=tmp_path, max_histories=58)
+
+
+def test_solving_and_resolving_use_it(tmp_path, no_compiling):
+    def results():
+        solved = spiel_cr.solve(LEDUC, "lp", layout=spiel_cr.Layout(cache=tmp_path))
+        return solved, spiel_cr.resolve("matrix_rps", iterations=5, cache=tmp_path)
+
+    before = results()
+    assert len(entries(tmp_path)) == 2
+    no_compiling()
+    for ours, theirs in zip(results(), before, strict=True):
+        for p in range(2):
+            np.testing.assert_array_equal(ours.average[p], theirs.average[p])
+
+
+def test_command_line(tmp_path, no_compiling, capsys):
+    def run(*words):
+        arguments = ["spiel-cr", *words, "--cache", str(tmp_path), "--json"]
+        main._run(main._parse(arguments))
+        return capsys.readouterr().out.splitlines()[-1]
+
+    first = run("info", "--game", "kuhn_poker")
+    no_compiling()
+    assert run("info", "--game", "kuhn_poker") == first
+    solved = run("solve", "--game", "kuhn_poker", "--algorithm", "lp")
+    assert json.loads(solved)["nash_conv"] < 1e-9
+    # Another entry: resolving wants to know what is observed.
+    with pytest.raises(SystemExit):
+        run("resolve", "--game", "kuhn_poker", "--iterations", "2")
+    assert "AssertionError: compiled" in capsys.readouterr().err

@@ -1,0 +1,349 @@
+"""Compiling: every array against a plain walk over OpenSpiel's states; refusals."""
+
+import functools
+
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cr.games.tree.compiler import compile_game
+from tests.support import games, made_games, reference
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+
+# goofspiel5 has the tree of goofspiel5_descending, which is the largest one here.
+LARGEST = "goofspiel5_descending"
+every_game = pytest.mark.parametrize(
+    "case",
+    [
+        pytest.param(case, marks=[pytest.mark.slow] * (case.name == LARGEST))
+        for case in games.CASES
+        if case.name != "goofspiel5"
+    ],
+    ids=lambda case: case.name,
+)
+
+
+@functools.cache
+def walked(name: str) -> reference.Tree:
+    return reference.Tree(games.compiled(name).game)
+
+
+def pairs(case: games.Case):
+    """A compiled game, its reference, and which reference node is which history."""
+    compiled, tree = games.compiled(case.name), walked(case.name)
+    node_of = {node.path: node for node in tree.nodes}
+    histories = compiled.histories
+    return (
+        compiled,
+        tree,
+        [node_of[tuple(histories.actions_to(h))] for h in range(len(histories))],
+    )
+
+
+@every_game
+def test_counts(case):
+    compiled = games.compiled(case.name)
+    histories = compiled.histories
+    tree = walked(case.name)
+    assert len(histories) == len(tree.nodes) == case.histories
+    for p in range(2):
+        expected = {key[1] for key in tree.infosets if key[0] == p}
+        assert len(expected) == case.infosets[p]
+        assert len(compiled.infosets[p]) == case.infosets[p]
+        assert set(compiled.infosets[p].keys) == expected
+    players = [node.player for node in tree.nodes]
+    assert compiled.num_terminals == players.count(TERMINAL)
+    assert compiled.max_depth == max(len(node.path) for node in tree.nodes)
+
+
+@every_game
+def test_histories_are_those_of_the_game(case):
+    compiled, _, nodes = pairs(case)
+    h = compiled.histories
+    assert len({node.path for node in nodes}) == len(nodes)
+    np.testing.assert_array_equal(h.player, [node.player for node in nodes])
+    np.testing.assert_array_equal(h.utility, [node.utility for node in nodes])
+    # Products of the same factors, perhaps in another order.
+    chance = [node.chance for node in nodes]
+    np.testing.assert_allclose(h.chance, chance, rtol=1e-13)
+    assert h.parent[0] == h.action[0] == -1
+
+
+@every_game
+def test_breadth_first_with_contiguous_children(case):
+    compiled, _, nodes = pairs(case)
+    h = compiled.histories
+    depth = np.array([len(node.path) for node in nodes])
+    for d in range(compiled.max_depth + 1):
+        inside = np.flatnonzero(depth == d)
+        np.testing.assert_array_equal(
+            inside, np.arange(h.level_start[d], h.level_start[d + 1])
+        )
+    assert h.level_start[-1] == len(h)
+    children = [np.flatnonzero(h.parent == i) for i in range(min(len(h), 3000))]
+    for i, below in enumerate(children):
+        assert (np.diff(below) == 1).all()
+        assert list(h.action[below]) == list(nodes[i].children)
+
+
+@every_game
+def test_infosets_and_sequences(case):
+    compiled, tree, nodes = pairs(case)
+    h = compiled.histories
+    for p, infosets in enumerate(compiled.infosets):
+        first = infosets.decisions.first_sequence
+        # What each number stands for, as information states and actions.
+        sequences: list = [()]
+        for i, key in enumerate(infosets.keys):
+            before = tree.nodes[tree.infosets[p, key][0]].sequences[p]
+            actions = tree.actions((p, key))
+            assert infosets.decisions.num_actions[i] == len(actions)
+            assert first[i] == len(sequences)
+            assert sequences[infosets.decisions.parent[i]] == before
+            sequences += [(*before, (key, action)) for action in actions]
+        assert infosets.decisions.num_sequences == len(sequences)
+        assert list(infosets.actions) == [s[-1][1] for s in sequences[1:]]
+        for i, node in enumerate(nodes):
+            assert sequences[h.sequence[p, i]] == node.sequences[p]
+            if node.player == p:
+                assert infosets.keys[h.infoset[i]] == node.key[1]
+        # The first history in breadth-first order, and levels in order.
+        for i in range(len(infosets)):
+            members = np.flatnonzero((h.player == p) & (h.infoset == i))
+            assert infosets.history[i] == members.min()
+        levels = infosets.decisions.levels()
+        assert (np.diff(levels) >= 0).all()
+        for i, key in enumerate(infosets.keys):
+            own = tree.nodes[tree.infosets[p, key][0]].sequences[p]
+            assert levels[i] == len(own)
+        # Within a level in preorder, which is that of the reference's nodes.
+        met = [tree.infosets[p, key][0] for key in infosets.keys]
+        order = list(zip(levels.tolist(), met, strict=True))
+        assert order == sorted(order)
+    nobody = h.player < 0
+    assert (h.infoset[nobody] == -1).all()
+
+
+@every_game
+def test_payoff_coupling(case):
+    compiled, _, nodes = pairs(case)
+    h = compiled.histories
+    expected: dict[tuple[int, int], float] = {}
+    for i, node in enumerate(nodes):
+        if node.player == TERMINAL:
+            pair = (int(h.sequence[0, i]), int(h.sequence[1, i]))
+            expected[pair] = expected.get(pair, 0.0) + node.chance * node.utility
+    payoffs = compiled.form.payoffs
+    found = list(zip(payoffs.rows.tolist(), payoffs.columns.tolist(), strict=True))
+    assert len(set(found)) == len(found)
+    values = dict(zip(found, payoffs.values, strict=True))
+    for pair, value in expected.items():
+        # Sums of at most a few hundred terms in another order.
+        assert values.get(pair, 0.0) == pytest.approx(value, abs=1e-13)
+    assert set(values) <= set(expected)
+
+
+@every_game
+def test_observed_by_the_player_who_does_not_act(case):
+    """Numbers equal exactly where the strings are equal, per player observed."""
+    compiled, tree, nodes = pairs(case)
+    observations = compiled.histories.observations
+    assert observations is not None
+    for other in range(2):
+        at = [i for i, node in enumerate(nodes) if node.player == 1 - other]
+        observed = [nodes[i].observations[other] for i in at]
+        number_of = dict(zip(observed, observations[at].tolist(), strict=True))
+        assert [number_of[words] for words in observed] == observations[at].tolist()
+        assert len(set(number_of.values())) == len(number_of)
+        # Numbered in preorder, which is that of the reference's nodes.
+        first = dict.fromkeys(
+            node.observations[other] for node in tree.nodes if node.player == 1 - other
+        )
+        assert [number_of[words] for words in first] == list(range(len(first)))
+    nobody = compiled.histories.player < 0
+    assert (observations[nobody] == -1).all()
+    assert games.compiled(case.name, observations=False).histories.observations is None
+
+
+@every_game
+def test_layout_is_a_one_to_one_map(case):
+    """Solvers' positions: injective, the empty sequence first, padding not hit."""
+    form = games.compiled(case.name).form
+    for decisions, layout, arrays in zip(
+        form.decisions, form.layouts, form.arrays, strict=True
+    ):
+        assert layout.sequences[0] == 0
+        assert len(set(layout.sequences.tolist())) == decisions.num_sequences
+        assert layout.sequences.max() < layout.size
+        assert sorted(layout.infosets.tolist()) == list(range(len(decisions)))
+        blocks = [np.ravel(b) for level in arrays.levels for b in level.uniform]
+        uniform = np.concatenate([np.ones(1), *blocks])
+        assert len(uniform) == layout.size
+        expected = np.repeat(1 / decisions.num_actions, decisions.num_actions)
+        np.testing.assert_array_equal(uniform[layout.sequences[1:]], expected)
+        legal = np.zeros(layout.size, bool)
+        legal[layout.sequences] = True
+        assert (uniform[~legal] == 0).all()
+
+
+# Refusals.
+
+
+def test_three_players_are_refused():
+    with pytest.raises(ValueError, match="exactly two players.*has 3"):
+        compile_game("kuhn_poker(players=3)")
+
+
+@pytest.mark.parametrize("game", ["bargaining", "matrix_pd", "tiny_hanabi"])
+def test_games_that_are_not_zero_sum_are_refused(game):
+    with pytest.raises(ValueError, match="zero-sum"):
+        compile_game(game)
+
+
+@pytest.mark.parametrize("game", ["kuhn_poker(ranks=3)", "no_such_game"])
+def test_what_openspiel_does_not_know_is_an_openspiel_error(game):
+    with pytest.raises(pyspiel.SpielError, match="[Uu]nknown"):
+        compile_game(game)
+
+
+@pytest.mark.parametrize("game", [None, 3, b"kuhn_poker", ["kuhn_poker"]])
+def test_wrong_types_are_refused(game):
+    with pytest.raises(TypeError, match=type(game).__name__):
+        compile_game(game)
+
+
+def forgets_its_action(path):
+    if len(path) < 2:
+        return Node(0, (0, 1), (f"move {len(path)}", "x"))
+    return Node(TERMINAL, utility=1.0)
+
+
+def meets_itself(path):
+    if len(path) < 2:
+        return Node(0, (0, 1), ("again", "x"))
+    return Node(TERMINAL, utility=1.0)
+
+
+def forgets_an_infoset(path):
+    """Told the deal at its first move, not at its second."""
+    if not path:
+        return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
+    if len(path) == 1:
+        return Node(1, (0,), ("x", f"dealt {path[0]}"))
+    if len(path) == 2:
+        return Node(1, (0, 1), ("x", "second move"))
+    return Node(TERMINAL, utility=1.0)
+
+
+@pytest.mark.parametrize(
+    "rules", [forgets_its_action, meets_itself, forgets_an_infoset]
+)
+def test_imperfect_recall_is_refused(rules):
+    with pytest.raises(ValueError, match="imperfect recall.*information state"):
+        compile_game(MadeGame(rules, rules.__name__))
+
+
+def test_bundled_imperfect_recall_is_refused():
+    with pytest.raises(ValueError, match="imperfect recall"):
+        compile_game("liars_dice_ir(numdice=1,dice_sides=3)")
+
+
+def differing_actions(path):
+    if not path:
+        return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
+    if len(path) == 1:
+        return Node(0, (0, 1) if path[0] else (0, 2), ("same", "x"))
+    return Node(TERMINAL, utility=1.0)
+
+
+def test_differing_legal_actions_in_one_infoset_are_refused():
+    with pytest.raises(ValueError, match=r"\[0, 1\].*'same'.*\[0, 2\]|\[0, 2\]"):
+        compile_game(MadeGame(differing_actions, "differing"))
+
+
+def test_sampled_chance_is_refused():
+    mode = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
+    game = MadeGame(differing_actions, "sampled", chance_mode=mode)
+    with pytest.raises(ValueError, match="chance.*sampled"):
+        compile_game(game)
+
+
+def test_a_game_without_information_states_is_refused():
+    game = MadeGame(differing_actions, "silent", strings=False)
+    with pytest.raises(ValueError, match="information_state_string"):
+        compile_game(game)
+
+
+def test_a_decision_without_actions_is_refused():
+    """Not a legal OpenSpiel game: the error must say what is wrong and where."""
+
+    def stuck(path):
+        return Node(1, (), ("x", "stuck here"))
+
+    with pytest.raises(ValueError, match="action"):
+        compile_game(MadeGame(stuck, "stuck"))
+
+
+@pytest.mark.parametrize("limit", [1, 57])
+def test_too_many_histories_are_refused(limit):
+    with pytest.raises(ValueError, match=f"max_histories={limit} "):
+        compile_game("kuhn_poker", max_histories=limit)
+
+
+def test_a_limit_that_is_just_enough():
+    assert len(compile_game("kuhn_poker", max_histories=58).histories) == 58
+
+
+@pytest.mark.parametrize("case", [c for c in games.CASES if c.converted], ids=str)
+def test_simultaneous_moves_are_converted_with_a_notice(case, absl_log):
+    compiled = compile_game(case.string)
+    assert "simultaneous" in absl_log.text and "turns" in absl_log.text
+    dynamics = compiled.game.get_type().dynamics
+    assert dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
+
+
+def test_no_notice_for_sequential_games(absl_log):
+    compile_game("kuhn_poker")
+    assert not absl_log.text
+
+
+# Odd games that are fine.
+
+
+def test_a_game_object_and_its_string_compile_alike():
+    by_string = compile_game("kuhn_poker")
+    by_object = compile_game(pyspiel.load_game("kuhn_poker"))
+    for field in ("parent", "action", "player", "infoset", "sequence", "chance"):
+        np.testing.assert_array_equal(
+            getattr(by_string.histories, field), getattr(by_object.histories, field)
+        )
+
+
+def test_a_game_that_is_over_at_once():
+    compiled = compile_game(MadeGame(lambda path: Node(TERMINAL, utility=2.0), "over"))
+    assert len(compiled.histories) == compiled.num_terminals == 1
+    assert compiled.max_depth == 0
+    assert list(compiled.form.payoffs.values) == [2.0]
+
+
+def test_silent_when_the_game_tells_nothing_to_who_does_not_act():
+    """A SpielError at the other player's information state is no error here."""
+
+    class State(made_games.MadeState):
+        def information_state_string(self, player=None):
+            if player not in (None, self.current_player()):
+                raise pyspiel.SpielError("only the player who acts")
+            return super().information_state_string(player)
+
+    def rules(path):
+        if len(path) < 2:
+            return Node(len(path), (0, 1), ("a", "b"))
+        return Node(TERMINAL, utility=float(path[0] == path[1]))
+
+    class Game(MadeGame):
+        def new_initial_state(self):
+            return State(self, rules)
+
+    compiled = compile_game(Game(rules, "shy"), observations=True)
+    assert compiled.histories.observations is None
+    assert len(compiled.histories) == 7

@@ -1,0 +1,79 @@
+"""Game strings and games that are refused before any work, in the project's words."""
+
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.opening import loading
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, MadeState, Node
+
+NOISE = "add_noise(game=kuhn_poker(),epsilon=0.1,seed=1)"
+
+
+@pytest.mark.parametrize(
+    "text, said",
+    [
+        ("misere(game=kuhn\udcff)", "is no name"),
+        ("start_at(game=kuhn_poker(),history=\udcff)", "is not UTF-8"),
+    ],
+)
+def test_strings_that_openspiel_never_sees(text, said, monkeypatch):
+    monkeypatch.setattr(pyspiel, "load_game", None)
+    with pytest.raises((ValueError, pyspiel.SpielError), match=said):
+        spiel_cr.load_game(text)
+
+
+@pytest.mark.parametrize("text", [NOISE, f"misere(game={NOISE})"])
+def test_noise_that_is_drawn_while_walking_is_refused(text):
+    for game in (text, pyspiel.load_game(text)):
+        with pytest.raises(InvalidGameError, match="add_noise draws.*leave it out"):
+            spiel_cr.load_game(game)
+
+
+def test_a_game_without_its_observer_is_refused():
+    class State(MadeState):
+        def information_state_string(self, player=None):
+            # What OpenSpiel calls where the game's states have no such method.
+            return self.get_game().make_py_observer
+
+    class Game(MadeGame):
+        def new_initial_state(self):
+            return State(self, self._rules)
+
+    def rules(path):
+        if len(path) == 2:
+            return Node(TERMINAL)
+        return Node(0 if path else CHANCE, (0,), chance=(1.0,))
+
+    with pytest.raises(InvalidGameError, match="silent.*fails.*make_py_observer"):
+        spiel_cr.load_game(Game(rules, "silent"))
+
+
+def test_a_declared_sum_that_is_not_zero_is_refused():
+    game = MadeGame(lambda path: Node(TERMINAL), "generous", utility_sum=1.0)
+    with pytest.raises(InvalidGameError, match="generous.*utility_sum=1.0.*correct"):
+        spiel_cr.load_game(game)
+
+
+@pytest.mark.parametrize("payoff, fits", [("-0.3333333333", True), ("-0.3333", False)])
+def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
+    """OpenSpiel declares the sum of the first terminal of a file."""
+    game = pyspiel.load_efg_game(
+        'EFG 2 R "third" { "A" "B" }\np "" 1 1 "" { "l" "r" } 0\n'
+        f't "" 1 "" {{ 1/3 {payoff} }}\nt "" 2 "" {{ -1 1 }}\n'
+    )
+    if fits:
+        assert game.utility_sum() != 0
+        assert len(spiel_cr.compile_game(game).histories) == 3
+    else:
+        with pytest.raises(ValueError):
+            spiel_cr.load_game(game)
+
+
+@pytest.mark.parametrize("text", ["go_fish(ranks=2,suits=2)", "kuhn_poker"])
+def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
+    """OpenSpiel gives some games in C++ a class, whose objects have no attributes."""
+    game = spiel_cr.load_game(text)
+    assert str(loading.load_again(game)) == str(game)
+    assert not loading.is_python(game)

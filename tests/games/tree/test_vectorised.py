@@ -1,0 +1,348 @@
+"""Expansions: node for node what a walk over OpenSpiel's states gives; refusals."""
+
+import dataclasses
+import functools
+
+import numpy as np
+import pyspiel
+import pytest
+
+from game_defs import rock_paper_scissors
+from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.tree import (
+    numbering,
+    state_walk,
+    tree_size,
+    vectorised_check,
+    vectorised_walk,
+)
+from spiel_cr.games.tree.compiler import compile_game
+from tests.support import games, made_games, reference, tabled
+from tests.support.made_games import CHANCE, TERMINAL, Node
+
+SMALL = (
+    "python_ii_goofspiel(num_cards=2)",
+    "python_ii_goofspiel(num_cards=4)",
+    "python_ii_goofspiel(num_cards=4,points_order=descending)",
+    "python_ii_goofspiel(num_cards=4,returns_type=point_difference)",
+    "python_leduc_poker",
+    "python_leduc_poker(stack0=13,stack1=9,max_raises=2,num_ranks=4)",
+    "python_leduc_poker(stack0=1,stack1=20,max_raises=3,num_ranks=6)",
+    "python_leduc_poker(max_raises=0,num_ranks=2)",
+    "python_princess_and_monster",
+    "python_princess_and_monster(rows=2,columns=4,horizon=4)",
+    "python_rock_paper_scissors",
+    "python_rock_paper_scissors(num_actions=99)",
+    "python_scotland_yard(rounds=2)",
+    "python_scotland_yard(map=square,detectives=1,rounds=6)",
+    "python_scotland_yard(map=tripod,rounds=4,detectives=1)",
+    "python_scotland_yard(map=tripod,rounds=3,detectives=2)",
+)
+SCOTLAND_YARD = "python_scotland_yard"
+KEEP = "python_latent_tic_tac_toe(conflict=keep)"
+LARGE = (
+    "python_ii_goofspiel(num_cards=10)",
+    "python_latent_tic_tac_toe",
+    KEEP,
+    "python_leduc_poker(stack0=1000,stack1=900,max_raises=10,num_ranks=13)",
+    "python_princess_and_monster(rows=10,columns=10,horizon=50)",
+    "python_scotland_yard(rounds=50)",
+)
+
+
+def same(ours, theirs, name=""):
+    """Equal to the last bit and to the type, strings included."""
+    if dataclasses.is_dataclass(ours):
+        for field in dataclasses.fields(ours):
+            if field.name != "game":
+                pair = getattr(ours, field.name), getattr(theirs, field.name)
+                same(*pair, f"{name}.{field.name}")
+    elif isinstance(ours, np.ndarray):
+        assert ours.dtype == theirs.dtype, name
+        np.testing.assert_array_equal(ours, theirs, err_msg=name)
+    elif name.endswith(".keys"):
+        assert list(ours) == list(theirs), name
+    elif name.endswith(".list_payoffs"):
+        same(ours(), theirs(), f"{name}()")
+    elif isinstance(ours, tuple):
+        assert len(ours) == len(theirs), name
+        for i, pair in enumerate(zip(ours, theirs, strict=True)):
+            same(*pair, f"{name}[{i}]")
+    else:
+        assert ours == theirs, name
+
+
+def both_ways(string, observations=True):
+    return (
+        compile_game(string, observations=observations),
+        compile_game(string, observations=observations, vectorised=False),
+    )
+
+
+# The games of the project.
+
+
+@pytest.mark.parametrize("string", SMALL)
+def test_node_for_node(string):
+    ours, theirs = both_ways(string)
+    same(ours, theirs)
+    assert ours.histories.observations is not None
+    assert len(ours.histories) == theirs.histories.level_start[-1]
+
+
+@pytest.mark.parametrize("string", SMALL[:2] + SMALL[4:5])
+def test_node_for_node_without_what_others_observe(string):
+    ours, theirs = both_ways(string, observations=False)
+    same(ours, theirs)
+    assert ours.histories.observations is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "string",
+    [
+        KEEP,
+        "python_ii_goofspiel(num_cards=5,points_order=descending)",
+        "python_ii_goofspiel(num_cards=6)",
+        SCOTLAND_YARD,
+    ],
+)
+def test_node_for_node_large(string):
+    same(*both_ways(string))
+
+
+@pytest.mark.parametrize("string", LARGE)
+def test_random_games(string):
+    """Every step of games too large to walk, both players' information included."""
+    vectorised_check.check_rollouts(string, np.random.default_rng(5), rollouts=40)
+
+
+@pytest.mark.parametrize("string", SMALL[:1] + SMALL[4:5] + SMALL[8:9])
+def test_no_state_is_visited(string, monkeypatch):
+    """Guards the tests above against comparing a walk with a walk."""
+
+    def refuse(*arguments, **keywords):
+        raise AssertionError("walked")
+
+    monkeypatch.setattr(state_walk, "walk", refuse)
+    compiled = compile_game(string)
+    assert compiled.num_terminals > 0
+    with pytest.raises(AssertionError, match="walked"):
+        compile_game(string, vectorised=False)
+
+
+# The builder on every game of the catalogue.
+
+
+@functools.cache
+def table(name):
+    return tabled.Tabled(reference.Tree(games.compiled(name).game))
+
+
+@pytest.mark.parametrize("case", games.SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("observations, chunk", [(True, 3), (False, 1 << 14)])
+def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
+    monkeypatch.setattr(vectorised, "_CHUNK", chunk)
+    game = games.compiled(case.name).game
+    ours = vectorised_walk.walk(game, table(case.name), observations=observations)
+    theirs, _ = state_walk.walk(game, observations=observations)
+    for field in ("parent", "action", "player", "utility", "chance", "level_start"):
+        np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
+    same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_made_games(seed):
+    """Players who cannot count each other's moves: infosets that span depths."""
+    game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
+    rules = tabled.Tabled(reference.Tree(game))
+    ours = vectorised_walk.walk(game, rules, observations=True)
+    theirs, _ = state_walk.walk(game, observations=True)
+    same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
+
+
+def test_masks_are_copied_only_where_an_outcome_has_no_probability(monkeypatch):
+    """Kuhn's second deal has two of three outcomes."""
+
+    class Mask(np.ndarray):
+        def copy(self, order="C"):
+            raise AssertionError("copied")
+
+    rules = tabled.Tabled(reference.Tree(games.compiled("kuhn").game))
+    ask = rules.legal_actions_mask
+    monkeypatch.setattr(
+        rules, "legal_actions_mask", lambda states: ask(states).view(Mask)
+    )
+    walked = vectorised_walk.walk(games.compiled("kuhn").game, rules)
+    assert len(walked) == 58 and not len(walked.dropped)
+
+
+def test_nothing_is_recorded_where_the_game_tells_nothing():
+    class Shy(tabled.Tabled):
+        def information_state(self, states, player):
+            if {self.nodes[i].player for i in states} != {player}:
+                raise pyspiel.SpielError("only the player who acts")
+            return super().information_state(states, player)
+
+    game = games.compiled("kuhn").game
+    rules = Shy(reference.Tree(game))
+    assert vectorised_walk.walk(game, rules, observations=True).observations is None
+
+
+def test_a_game_may_have_none():
+    class Game(rock_paper_scissors.RockPaperScissorsGame):
+        def vectorised(self):
+            return None
+
+    compiled = compile_game(Game())
+    same(compiled, compile_game("python_rock_paper_scissors"))
+    with pytest.raises(ValueError, match="not vectorised"):
+        vectorised_check.check(Game(), np.random.default_rng(0))
+
+
+# Strings on demand.
+
+
+@pytest.mark.parametrize(
+    "string", ["python_leduc_poker", "python_scotland_yard(rounds=3)"]
+)
+def test_strings_are_made_when_asked_for(string):
+    """By a vectorised game that makes them, and by one that leaves it to OpenSpiel."""
+    compiled = compile_game(string)
+    for player, infosets in enumerate(compiled.infosets):
+        keys = infosets.keys
+        assert keys.nbytes == 0
+        assert len(keys) == len(infosets)
+        some = [0, 7, len(keys) - 1]
+        alone = [keys[i] for i in some]
+        assert alone[2] == keys[-1] and keys.nbytes == 0
+        for i, key in zip(some, alone, strict=True):
+            state = compiled.game.new_initial_state()
+            for action in compiled.histories.actions_to(int(infosets.history[i])):
+                state.apply_action(action)
+            assert state.information_state_string(player) == key
+        every = list(keys)
+        assert len(set(every)) == len(every) == len(keys)
+        assert [every[i] for i in some] == alone == [keys[i] for i in some]
+        assert keys[5:0:-2] == (every[5], every[3], every[1])
+        assert keys.nbytes == sum(map(len, every)) + 8 * len(every)
+        assert keys[np.int64(3)] == every[3] and every[3] in keys
+        with pytest.raises(IndexError):
+            keys[len(keys)]
+
+
+def test_size_in_bytes():
+    """Strings count once they are there; the rest is 26 bytes a history and more."""
+    compiled = compile_game("python_ii_goofspiel(num_cards=5)")
+    before = compiled.nbytes
+    assert 26 < before / len(compiled.histories) < 60
+    list(compiled.infosets[0].keys)
+    assert compiled.nbytes == before + compiled.infosets[0].keys.nbytes
+    assert compiled.histories.chance.strides == (0,)
+    assert compile_game("kuhn_poker").histories.chance.strides == (8,)
+
+
+# Limits and counting.
+
+
+@pytest.mark.parametrize("limit", [1, 2, 30])
+def test_too_many_histories_are_refused(limit):
+    string = "python_rock_paper_scissors(num_actions=5)"
+    with pytest.raises(TooManyHistoriesError, match=f"max_histories={limit} "):
+        compile_game(string, max_histories=limit)
+    assert len(compile_game(string, max_histories=31).histories) == 31
+
+
+@pytest.mark.parametrize(
+    "string", [*SMALL[3:6], "kuhn_poker", "dark_hex(board_size=2)"]
+)
+def test_counting(string):
+    compiled = compile_game(string)
+    sizes = tree_size.count_levels(string)
+    np.testing.assert_array_equal(
+        sizes.histories, np.diff(compiled.histories.level_start)
+    )
+    assert sizes.num_histories == len(compiled.histories)
+    assert sizes.num_terminals == compiled.num_terminals
+    over = compiled.histories.player == TERMINAL
+    np.testing.assert_array_equal(
+        sizes.terminals,
+        [part.sum() for part in np.split(over, compiled.histories.level_start[1:-1])],
+    )
+    assert sizes.infosets == tuple(map(len, compiled.infosets))
+
+
+@pytest.mark.slow
+def test_counting_a_large_game():
+    sizes = tree_size.count_levels(KEEP)
+    assert (sizes.num_histories, sizes.num_terminals) == (4_854_291, 3_584_128)
+    assert sizes.infosets == (192_602, 149_594)
+
+
+@pytest.mark.slow
+def test_counting_what_is_too_large_to_compile():
+    """73 million histories; the figures are those of another program."""
+    sizes = tree_size.count_levels("python_latent_tic_tac_toe")
+    assert (sizes.num_histories, sizes.num_terminals) == (73_159_699, 37_650_720)
+    assert sizes.infosets == (8_954_050, 10_554_490)
+
+
+# Refusals.
+
+
+def test_imperfect_recall_is_refused():
+    def rules(path):
+        if len(path) < 2:
+            return Node(0, (0, 1), ("forgot" if path else "start", "x"))
+        return Node(TERMINAL, utility=1.0)
+
+    words = "player 0 has imperfect recall.*'forgot"
+    with pytest.raises(ValueError, match=words):
+        compile_game(tabled.TabledGame(rules, "forgets"))
+
+
+@pytest.mark.parametrize("wider", [(0, 2), (0, 1, 2)])
+def test_differing_legal_actions_are_refused(wider):
+    def rules(path):
+        if not path:
+            return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
+        if len(path) == 1:
+            return Node(0, wider if path[0] else (0, 1), ("same", "x"))
+        return Node(TERMINAL, utility=1.0)
+
+    words = rf"\[{', '.join(map(str, wider))}\].*'same'.*\[0, 1\]"
+    with pytest.raises(ValueError, match=words):
+        compile_game(tabled.TabledGame(rules, "differing"))
+
+
+class _Wrong(tabled.Tabled):
+    """The vectorised game of Kuhn poker with one method replaced."""
+
+    def __init__(self, method, change):
+        super().__init__(reference.Tree(games.compiled("kuhn").game))
+        right = getattr(self, method)
+        setattr(self, method, lambda states, *more: change(right(states, *more)))
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "words"),
+    [
+        ("current_player", lambda x: np.where(x == 1, 2, x), "gives 2; only"),
+        ("current_player", lambda x: x.astype(float), "current_player.*float64"),
+        ("current_player", lambda x: x[:, None], r"must give integers \[1\]"),
+        ("legal_actions_mask", lambda x: x & False, "player -1 has no legal action"),
+        ("legal_actions_mask", lambda x: x.astype(int), "legal_actions_mask.*bool"),
+        ("legal_actions_mask", lambda x: x[0], "legal_actions_mask.*bool"),
+        ("chance_probabilities", lambda x: x / 2, "sum to 1.*0.5"),
+        ("chance_probabilities", lambda x: x[:, :2], "chance_probabilities.*, 3"),
+        ("child", lambda x: x.astype(np.int32), "child.*int32"),
+        ("child", lambda x: x[:1], "child.*int64"),
+        ("information_state", lambda x: x * 0.5, "information_state.*float64"),
+        ("information_state", lambda x: x[:1], "information_state.*integers"),
+    ],
+)
+def test_what_is_no_game_is_refused(method, change, words):
+    game = games.compiled("kuhn").game
+    with pytest.raises(ValueError, match=words):
+        vectorised_walk.walk(game, _Wrong(method, change))

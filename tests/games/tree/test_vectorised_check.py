@@ -1,0 +1,103 @@
+"""The contract that others' games can run: it must notice what is wrong."""
+
+import pathlib
+import re
+
+import numpy as np
+import pytest
+
+from game_defs import rock_paper_scissors
+from spiel_cr.common.errors import TooManyHistoriesError
+from spiel_cr.games.tree import vectorised_check
+
+
+class _Broken(rock_paper_scissors.VectorisedRockPaperScissors):
+    """A vectorised game with one method replaced by a wrong one."""
+
+    def __init__(self, method, change):
+        super().__init__(3)
+        right = getattr(self, method)
+        setattr(
+            self, method, lambda states, *more: change(right(states, *more), states)
+        )
+
+
+def _spoil(result, states):
+    states[:] = 0
+    return result
+
+
+@pytest.mark.parametrize(
+    ("method", "change", "words"),
+    [
+        ("current_player", lambda x, s: 1 - x, "after actions.*current_player"),
+        ("returns", lambda x, s: -x, "returns"),
+        ("legal_actions_mask", lambda x, s: x & (np.arange(3) < 2), "legal_actions"),
+        ("child", lambda x, s: np.where(x == 2, 1, x), "chose 3 moves 1, where p0 ch"),
+        ("information_state", lambda x, s: x * 0, "information_state"),
+        (
+            "information_state",
+            lambda x, s: np.concatenate([x, s], axis=1),
+            "information_state",
+        ),
+        ("legal_actions_mask", _spoil, "read-only"),
+    ],
+)
+def test_the_contract_notices(method, change, words):
+    class Game(rock_paper_scissors.RockPaperScissorsGame):
+        def vectorised(self):
+            return _Broken(method, change)
+
+    with pytest.raises(ValueError, match=words):
+        vectorised_check.check(Game(), np.random.default_rng(2))
+
+
+@pytest.mark.parametrize(
+    ("tensor", "words"),
+    [
+        (
+            np.zeros(1, np.float32),
+            "gives float32 .1, 1., where float32 or bool .1, 11. is",
+        ),
+        (np.zeros(11, np.float32), "after actions .* gives 0.0 at place 0, where 1.0"),
+    ],
+)
+def test_the_contract_notices_tensors(tensor, words):
+    class Game(rock_paper_scissors.RockPaperScissorsGame):
+        def vectorised(self):
+            rules = rock_paper_scissors.VectorisedRockPaperScissors(3)
+            rules.information_state_tensor = lambda states, player: np.repeat(
+                tensor[None], len(states), axis=0
+            )
+            return rules
+
+    with pytest.raises(ValueError, match=words):
+        vectorised_check.check(Game(), np.random.default_rng(2), rollouts=1)
+
+
+def test_the_contract_compares_whole_trees():
+    class Game(rock_paper_scissors.RockPaperScissorsGame):
+        def vectorised(self):
+            return _Broken("returns", lambda x, s: np.where(s[:, 0] == 1, x, x + 1))
+
+    with pytest.raises(ValueError, match="histories.utility by the vectorised"):
+        vectorised_check.check_tree(Game())
+    right = "python_rock_paper_scissors"
+    vectorised_check.check(right, np.random.default_rng(0), max_histories=5)
+    with pytest.raises(TooManyHistoriesError):
+        vectorised_check.check_tree(right, max_histories=5)
+
+
+def test_the_example_of_the_documentation(capsys):
+    page = pathlib.Path(__file__).parents[3] / "docs" / "vectorised-games.md"
+    code, _ = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
+    names = {"__name__": "example"}
+    exec(compile(code, page.name, "exec"), names)
+    sizes, key = capsys.readouterr().out.splitlines()
+    assert sizes.split()[0] == "49601"
+    assert key == "p1 has 1 at stage 3"
+    # Chance: 1 / 100 and 1 / 99; one infoset a card and player.
+    tree = names["tree"]
+    deal = tree.histories.level_start[2]
+    assert tree.histories.chance[deal] == pytest.approx(1 / 9900)
+    assert [len(infosets) for infosets in tree.infosets] == [100, 100]

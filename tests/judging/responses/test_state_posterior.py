@@ -1,0 +1,305 @@
+"""Beliefs on states: against enumeration, with hidden parts scrambled, limits."""
+
+import collections
+import math
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as policy_lib
+
+from spiel_cr.games.stepping.observations import observations
+from spiel_cr.judging.responses.state_posterior import (
+    StatePosterior,
+    TooManyStatesError,
+)
+from spiel_cr.players import opponents
+from tests.support import games, made_games, reference
+from tests.support.states import after
+
+HOLDEM = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,firstPlayer=2 1,"
+    "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
+    "maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
+)
+
+
+class Some(policy_lib.Policy):
+    """A policy that differs from one information state to the next, by a seed.
+
+    With `zeros` some actions are never taken.
+    """
+
+    def __init__(self, game, seed, *, zeros=False):
+        super().__init__(game, [0, 1])
+        self._seed, self._zeros = seed, zeros
+
+    def action_probabilities(self, state, player_id=None):
+        player = state.current_player() if player_id is None else player_id
+        text = state.information_state_string(player).encode()
+        random = np.random.default_rng([self._seed, player, *text])
+        legal = state.legal_actions()
+        weights = random.random(len(legal)) + 0.05
+        if self._zeros and random.random() < 0.4:
+            weights[random.integers(len(legal))] = 0
+        if not weights.any():
+            weights += 1
+        return dict(zip(legal, (weights / weights.sum()).tolist(), strict=True))
+
+
+def beliefs(tree, opponent, player):
+    """By enumeration: {own information state: {path: probability}}, and where the
+    opponent's policy cannot lead."""
+    asked = reference.from_openspiel(tree, opponent)
+    found, surprises = {}, set()
+    for (who, key), histories in tree.infosets.items():
+        if who != player:
+            continue
+        for reach_by in (asked, tree.uniform()):
+            weights = {
+                tree.nodes[h].path: tree.nodes[h].chance
+                * tree.own_reach(h, 1 - player, reach_by)
+                for h in histories
+            }
+            total = sum(weights.values())
+            if total > 0:
+                break
+            surprises.add(key)
+        found[key] = {p: w / total for p, w in weights.items() if w > 0}
+    return found, surprises
+
+
+def belief(posterior):
+    return {
+        tuple(state.history()): weight
+        for state, weight in zip(posterior.states, posterior.weights, strict=True)
+    }
+
+
+def check_all(game, opponent, player, *, every=1, **settings):
+    """At every own information state; returns how many, and how many surprises."""
+    tree = reference.Tree(game)
+    expected, surprises = beliefs(tree, opponent, player)
+    posterior = StatePosterior(game, player, opponent, **settings)
+    for (who, key), histories in list(tree.infosets.items())[::every]:
+        if who != player:
+            continue
+        path = tree.nodes[histories[-1]].path
+        if len(path) % 3:
+            # The belief must catch up with several decisions at once, too.
+            posterior.restart()
+        posterior.update(after(game, *path))
+        found = belief(posterior)
+        assert found.keys() == expected[key].keys(), key
+        for history, weight in found.items():
+            assert math.isclose(weight, expected[key][history], rel_tol=1e-9)
+        assert posterior.surprised == (key in surprises)
+    return len(expected), len(surprises)
+
+
+# "auto" begins as "decisions".
+@pytest.mark.parametrize("compare", ["always", "decisions"])
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(
+    "string",
+    [
+        "kuhn_poker",
+        games.goofspiel(3, "descending"),
+        "python_leduc_poker",
+        "python_princess_and_monster(horizon=3)",
+        "liars_dice(numdice=1,dice_sides=3)",
+        # A failed move is tried again.
+        "dark_hex(board_size=2)",
+    ],
+)
+def test_beliefs_are_those_of_enumeration(string, player, compare):
+    game = pyspiel.load_game(string)
+    check_all(game, Some(game, 1), player, compare=compare)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_beliefs_in_leduc(player):
+    game = pyspiel.load_game("leduc_poker")
+    settings = {"compare": "always"}
+    check_all(game, Some(game, 2), player, every=9, **settings)
+
+
+@pytest.mark.parametrize(
+    ("string", "kind"),
+    [("kuhn_poker", "always_fold"), ("python_leduc_poker", "always_call")],
+)
+def test_where_the_opponent_cannot_lead(string, kind):
+    game = pyspiel.load_game(string)
+    for player in (0, 1):
+        count, surprises = check_all(game, opponents.chump(game, kind), player)
+        assert 0 < surprises < count
+
+
+def test_actions_that_are_never_taken():
+    game = pyspiel.load_game("python_leduc_poker")
+    for player in (0, 1):
+        check_all(game, Some(game, 3, zeros=True), player)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_players_who_cannot_count(seed):
+    """Random games; what was learned in one step or two is the same at decisions."""
+    game = made_games.random_game(seed, turns="by history", transient=0.5)
+    for player in (0, 1):
+        check_all(game, Some(game, seed), player)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_views_between_decisions_in_games_that_count(seed):
+    game = made_games.random_game(seed, depth=7)
+    for player in (0, 1):
+        check_all(game, Some(game, seed), player, compare="always")
+
+
+def test_hidden_moves_are_not_counted():
+    """The opponent tries again after a failure, and the player sees nothing of it."""
+    game = pyspiel.load_game("phantom_ttt")
+    posterior = StatePosterior(
+        game, 0, policy_lib.UniformRandomPolicy(game), compare="always"
+    )
+    posterior.update(after(game, 4, 0))
+    found = {path: weight for path, weight in belief(posterior).items()}
+    # One of nine at once, the centre included; there the opponent must try once more.
+    assert found == pytest.approx(
+        {(4, a): 1 / 9 for a in range(9) if a != 4}
+        | {(4, 4, a): 1 / 72 for a in range(9) if a != 4}
+    )
+
+
+def test_what_is_hidden_is_not_looked_at():
+    """Any history of an information state gives the same belief."""
+    game = pyspiel.load_game("leduc_poker")
+    tree = reference.Tree(game)
+    opponent = Some(game, 4)
+    for player in (0, 1):
+        first, second = (
+            StatePosterior(game, player, opponent, compare="always") for _ in range(2)
+        )
+        scrambled = 0
+        for (who, _), histories in list(tree.infosets.items())[::4]:
+            if who == player and len(histories) > 1:
+                first.update(after(game, *tree.nodes[histories[0]].path))
+                second.update(after(game, *tree.nodes[histories[-1]].path))
+                assert belief(first) == belief(second)
+                scrambled += 1
+        assert scrambled > 90
+
+
+def test_samples_follow_the_belief():
+    game = pyspiel.load_game("leduc_poker")
+    posterior = StatePosterior(game, 1, Some(game, 5))
+    posterior.update(after(game, 0, 2, 2))
+    expected = belief(posterior)
+    random, draws = np.random.default_rng(0), 4000
+    counts = collections.Counter(
+        tuple(posterior.sample(random).history()) for _ in range(draws)
+    )
+    assert counts.keys() == expected.keys()
+    for history, share in expected.items():
+        # Five standard errors; ten such, a false alarm in 1e5.
+        error = math.sqrt(share * (1 - share) / draws)
+        assert abs(counts[history] / draws - share) < 5 * error
+    before = belief(posterior)
+    posterior.sample(random).apply_action(1)
+    assert belief(posterior) == before, "samples are copies"
+
+
+def test_a_hand_of_holdem():
+    """1225 hands of two cards in either order, then fewer, never more."""
+    game = pyspiel.load_game(HOLDEM)
+    opponent = opponents.chump(game, "call_raise")
+    for player in (0, 1):
+        posterior = StatePosterior(game, player, opponent, compare="always")
+        state = after(game, 0, 16, 39, 49)
+        deck = iter((3, 20, 45, 30, 51))
+        sizes = []
+        while not state.is_terminal():
+            if state.current_player() == player:
+                posterior.update(state)
+                sizes.append(len(posterior.states))
+            state.apply_action(next(deck) if state.is_chance_node() else 1)
+        # Of the 50 cards not held, 3, 4 and 5 are then on the board.
+        assert sizes == [50 * 49, 47 * 46, 46 * 45, 45 * 44]
+        # A chump that does not look at its cards tells nothing about them.
+        assert np.allclose(posterior.weights, 1 / (45 * 44))
+
+
+def test_too_many_histories():
+    game = pyspiel.load_game(HOLDEM)
+    opponent = policy_lib.UniformRandomPolicy(game)
+    posterior = StatePosterior(game, 0, opponent, max_histories=1000, particles=None)
+    state = after(game, 0, 16, 39, 49, 1)
+    with pytest.raises(TooManyStatesError, match="raise max_histories"):
+        posterior.update(state)
+
+
+def test_auto_goes_on_by_always():
+    """Where too much would have to be followed, wrong cards are dropped at once."""
+    game = pyspiel.load_game("leduc_poker")
+    opponent = Some(game, 6)
+    tree = reference.Tree(game)
+    expected, _ = beliefs(tree, opponent, 1)
+    posterior = StatePosterior(game, 1, opponent, max_histories=12)
+    state = after(game, 0, 2, 1, 1, 4, 1)
+    posterior.update(state)
+    assert belief(posterior) == pytest.approx(
+        expected[state.information_state_string(1)]
+    )
+    always = StatePosterior(game, 1, opponent, max_histories=12, compare="always")
+    always.update(state)
+    with pytest.raises(TooManyStatesError):
+        StatePosterior(
+            game, 1, opponent, max_histories=8, compare="decisions", particles=None
+        ).update(after(game, 0, 2, 1, 1, 4, 1))
+
+
+class Refusing(made_games.MadeState):
+    """Gives strings to the player who acts only."""
+
+    def information_state_string(self, player=None):
+        if player not in (None, self.current_player()):
+            raise pyspiel.SpielError("not to you")
+        return super().information_state_string(player)
+
+
+def test_games_that_refuse_strings_between(monkeypatch):
+    monkeypatch.setattr(made_games, "MadeState", Refusing)
+    game = made_games.random_game(3)
+    for player in (0, 1):
+        check_all(game, Some(game, 1), player, compare="always")
+
+
+def test_observations():
+    game = pyspiel.load_game("kuhn_poker")
+    stages = observations(after(game, 2, 1, 0, 1), 0)
+    assert [(stage.seen, stage.action) for stage in stages] == [
+        (("", "2"), 0),
+        (("2p", "2pb"), None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"player": 2}, "player=2 must be one of 0, 1"),
+        ({"compare": "never"}, "must be one of auto, always, decisions"),
+        ({"max_histories": 0}, "max_histories=0"),
+    ],
+)
+def test_bad_arguments(settings, message):
+    game = pyspiel.load_game("kuhn_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    with pytest.raises(ValueError, match=message):
+        StatePosterior(**{"game": game, "player": 0, "opponent": opponent, **settings})
+
+
+def test_not_at_its_decision():
+    game = pyspiel.load_game("kuhn_poker")
+    posterior = StatePosterior(game, 1, policy_lib.UniformRandomPolicy(game))
+    with pytest.raises(ValueError, match="player 1's own decisions"):
+        posterior.update(after(game, 0, 1))

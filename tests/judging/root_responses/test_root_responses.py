@@ -1,0 +1,188 @@
+"""Responses learned from whole matches: who plays, and what is learned."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+
+import spiel_cr
+from benchmarks.games import HOLDEM
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.judging.root_responses import setting as settings
+from spiel_cr.judging.root_responses.players import TablePlayer, UniformPlayer
+from spiel_cr.judging.root_responses.table_responder import TableResponder
+from spiel_cr.players import opponents
+from spiel_cr.policies.best_responses import (
+    best_response_value,
+    expected_value,
+    reach_of,
+)
+from spiel_cr.policies.conversions import (
+    behaviour_from_policy,
+    tabular_policy,
+    uniform_behaviour,
+)
+from spiel_cr.solvers.deep.tensors import stepped
+from tests.support import games
+
+
+def uniform_on(name):
+    tree = games.compiled(name)
+    return tree, tuple(uniform_behaviour(own.decisions) for own in tree.infosets)
+
+
+def value_of(tree, player, found, other):
+    both = (found, other) if player == 0 else (other, found)
+    return (1 if player == 0 else -1) * expected_value(
+        tree.form, reach_of(tree.form, both)
+    )
+
+
+class FoldsBot(pyspiel.Bot):
+    """Gives no probabilities: the first action, and says what it was told."""
+
+    def __init__(self):
+        pyspiel.Bot.__init__(self)
+        self.told = []
+
+    def restart(self):
+        self.told = []
+
+    def inform_action(self, state, player, action):
+        self.told.append(action)
+
+    def step(self, state):
+        assert self.told == state.history()
+        return state.legal_actions()[0]
+
+
+def test_tables_learn_nearly_best_responses():
+    """Against a policy of Kuhn poker that is far from an equilibrium."""
+    result = spiel_cr.solve(
+        "kuhn_poker",
+        "os-mccfr(batch=64)",
+        1,
+        layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    )
+    policy = result.average_policy()
+    tree = games.compiled("kuhn")
+    reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
+    opponent = TablePlayer(policy.strategy)
+    setting = settings.Setting(policy.source, opponent)
+    gaps = []
+    for player in range(2):
+        responder = TableResponder(setting, player, seed=1)
+        responder.learn(0.2)
+        mean = responder.play(20_000, np.random.default_rng(0)).mean()
+        best = best_response_value(tree.form, player, reach[1 - player])
+        # Returns have a standard deviation of at most 2, so the mean one of 0.014.
+        assert mean < best + 5 * 0.014
+        assert responder.infosets == 6 and responder.simulations > 1000
+        gaps.append(mean - best)
+    assert sum(gaps) > -0.1 and max(gaps) > -0.05
+
+
+@pytest.mark.parametrize("player", [pytest.param(0, marks=pytest.mark.slow), 1])
+def test_tables_learn_on_a_compiled_game_and_are_judged_exactly(player):
+    tree, uniform = uniform_on("kuhn")
+    setting = settings.on_tree(tree, uniform)
+    best = best_response_value(
+        tree.form, player, reach_of(tree.form, uniform)[1 - player]
+    )
+    table = TableResponder(setting, player)
+    assert np.array_equal(table.behaviour(uniform[player]), uniform[player])
+    table.learn(0.1)
+    response = table.behaviour(uniform[player])
+    value = value_of(tree, player, response, uniform[1 - player])
+    assert best - 0.02 < value <= best + 1e-12
+    returns = table.play(4000, np.random.default_rng(3))
+    # Five standard errors: a false alarm in two million.
+    assert abs(returns.mean() - value) < 5 * returns.std() / np.sqrt(4000)
+
+
+def test_policies_are_drawn_as_they_are():
+    """Random probabilities on Leduc poker: by state, and on the compiled game."""
+    tree = games.compiled("leduc")
+    random = np.random.default_rng(5)
+    mixed = []
+    for own in tree.infosets:
+        weight = np.append(1.0, random.random(own.decisions.num_sequences - 1))
+        total = np.bincount(own.decisions.owner[1:], weight[1:])
+        mixed.append(np.append(1.0, weight[1:] / total[own.decisions.owner[1:]]))
+    policy = tabular_policy(tree, tuple(mixed))
+    for setting in (
+        settings.on_tree(tree, mixed),
+        settings.on_states(tree.game, policy),
+    ):
+        source, opponent = setting.source, setting.opponent
+        start = source.start(3000, random)
+        (first,) = np.flatnonzero(start.key[:, 0] == start.key[0, 0])[:1]
+        same = np.flatnonzero((start.key == start.key[first]).all(axis=1))
+        drawn = opponent.draw(start, same, random)
+        state = tree.game.new_initial_state()
+        # Which card it is says the policy at the state itself.
+        shares = np.bincount(drawn, minlength=2) / len(same)
+        close = []
+        for card in range(6):
+            state = tree.game.new_initial_state()
+            state.apply_action(card)
+            state.apply_action((card + 2) % 6)
+            odds = list(policy.action_probabilities(state).values())
+            close.append(np.abs(shares - odds).max())
+        # Five standard deviations of a share of some 500 draws.
+        assert min(close) < 5 * 0.5 / np.sqrt(len(same))
+
+
+def test_chumps_play_on_rules_on_arrays():
+    """Limit hold'em: what each does at each set of legal actions, of both seats."""
+    game = pyspiel.load_game(HOLDEM)
+    random = np.random.default_rng(6)
+    for kind, wanted in {
+        "always_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.0, 1.0]},
+        "call_raise": {(0, 1): [0.0, 1.0], (0, 1, 2): [0.0, 0.5, 0.5]},
+    }.items():
+        setting = settings.on_states(game, opponents.chump(game, kind))
+        assert isinstance(setting.source, RulesSource)
+        knowledge = stepped(game).knowledge
+        positions, met = setting.source.start(4000, random), set()
+        for _ in range(4):
+            player = int(positions.player[0])
+            # All play alike so far, so the same player acts everywhere.
+            assert (positions.player == player).all()
+            places = np.arange(len(positions.player))
+            seen = knowledge.seen(positions, places, player)
+            drawn = setting.opponent.draw(positions, places, random)
+            legal = tuple(np.flatnonzero(seen.legal[0]).tolist())
+            if (odds := wanted.get(legal)) is not None:
+                met.add(legal)
+                shares = np.bincount(drawn, minlength=len(legal)) / len(drawn)
+                # Five standard deviations of a share of 4000 draws.
+                assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
+            # Everybody bets while that is legal, then calls.
+            action = np.full(len(places), len(legal) - 1)
+            positions = setting.source.step(positions, places, action, random)
+        assert met == set(wanted)
+
+
+def test_a_bot_that_only_acts_is_told_the_match():
+    setting = settings.on_bot("kuhn_poker", (FoldsBot(), FoldsBot()))
+    responder = TableResponder(setting, 0)
+    responder.learn(0.05, batch=64)
+    # The bot passes, always: who bets wins the ante.
+    assert responder.play(500, np.random.default_rng(0)).mean() == 1.0
+
+
+def test_settings_take_rules_where_the_policy_plays_on_them():
+    game = spiel_cr.load_game("phantom_ttt")
+    uniform = openspiel_policy.UniformRandomPolicy(game)
+    fast = settings.on_states(game, uniform)
+    assert isinstance(fast.source, RulesSource)
+    assert isinstance(fast.opponent, UniformPlayer)
+    slow = settings.on_states(game, openspiel_policy.FirstActionPolicy(game))
+    assert isinstance(slow.source, StateSource)
+    random = np.random.default_rng(0)
+    start = slow.source.start(4, random)
+    assert slow.opponent.draw(start, np.arange(4), random).tolist() == [0] * 4
+    assert (start.player != TERMINAL).all()

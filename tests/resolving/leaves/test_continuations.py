@@ -1,0 +1,360 @@
+"""Multi-valued states: what continuations are worth, and how the opponent chooses.
+
+Values are held to OpenSpiel's; what the opponent gets in a cut game to its plans in it,
+tried out one by one on OpenSpiel's states.
+"""
+
+import functools
+import itertools
+
+import numpy as np
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import expected_game_score
+
+from spiel_cr import Layout, solve
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.tree import compiler
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue
+from spiel_cr.resolving import decomposition
+from spiel_cr.resolving.continual import resolve
+from spiel_cr.resolving.gadget import build_forest
+from spiel_cr.resolving.leaves import Continuations
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.leaves.rollout_values import BIAS
+from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.resolver import Resolver
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from tests.support import games
+from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
+from tests.support.strategies import everywhere, random_behaviours
+
+PLAYERS = (0, 1)
+KINDS = ("responses", "biased")
+# Sums of hundreds of doubles of size 1.
+TOLERANCE = 1e-12
+
+
+@functools.cache
+def blueprint(name, seed=3):
+    return random_behaviours(games.compiled(name), seed)
+
+
+@functools.cache
+def rock_paper_scissors():
+    """Player 1 answers, without knowing it, what player 0 chose before the cut."""
+    return compiler.compile_game(MadeGame(rps_plus, "rps_plus"), observations=True)
+
+
+class Given(HistoryValues):
+    """Values of a table, whatever the strategies are."""
+
+    def __init__(self, values):
+        self.values, self.k = values, values.shape[1]
+
+    def __call__(self, tree, histories, player):
+        return self.values[histories]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("player", PLAYERS)
+def test_values_are_those_of_openspiel(player, kind):
+    """Player i follows the blueprint, o a continuation, from any history on."""
+    tree = games.compiled("kuhn")
+    leaf = Continuations(blueprint("kuhn"), 5, kind=kind)
+    inner = np.flatnonzero(tree.histories.player >= 0)
+    values = leaf(tree, inner, player)
+    assert values.shape == (len(inner), 5)
+    for j, chosen in enumerate(leaf.strategies(tree, 1 - player)):
+        pair = list(blueprint("kuhn"))
+        pair[1 - player] = chosen
+        policy = conversions.tabular_policy(tree, pair)
+        for history, value in zip(inner, values[:, j], strict=True):
+            state = tree.game.new_initial_state()
+            for action in tree.histories.actions_to(history):
+                state.apply_action(action)
+            judged = expected_game_score.policy_value(state, [policy, policy])[0]
+            assert value == pytest.approx(judged, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_what_the_continuations_are(player):
+    """The blueprint, a best response to the other's, and more of fictitious play."""
+    tree = games.compiled("kuhn")
+    found = Continuations(blueprint("kuhn"), 8).strategies(tree, player)
+    np.testing.assert_array_equal(found[0], blueprint("kuhn")[player])
+    other = tree.infosets[1 - player].decisions
+    reach = conversions.reach_from_behaviour(other, blueprint("kuhn")[1 - player])
+    mine = conversions.reach_from_behaviour(tree.infosets[player].decisions, found[1])
+    pair = (mine, reach) if player == 0 else (reach, mine)
+    value = best_responses.expected_value(tree.form, pair) * (1 - 2 * player)
+    best = best_responses.best_response_value(tree.form, player, reach)
+    assert value == pytest.approx(best, abs=TOLERANCE)
+    assert len({strategy.tobytes() for strategy in found}) > 2
+    # A smaller k has the first ones.
+    for few, many in zip(
+        Continuations(blueprint("kuhn"), 3).strategies(tree, player),
+        found,
+        strict=False,
+    ):
+        np.testing.assert_array_equal(few, many)
+
+
+def test_biased_continuations_prefer_one_action_everywhere():
+    tree = games.compiled("kuhn")
+    decisions, plain = tree.infosets[1].decisions, blueprint("kuhn")[1]
+    found = Continuations(blueprint("kuhn"), 5, kind="biased").strategies(tree, 1)
+    for j, (action, factor) in enumerate(
+        [(0, BIAS), (1, BIAS), (0, BIAS**2), (1, BIAS**2)], 1
+    ):
+        for first in decisions.first_sequence:
+            here = plain[first : first + 2] * np.where(
+                np.arange(2) == action, factor, 1
+            )
+            np.testing.assert_allclose(
+                found[j][first : first + 2], here / here.sum(), rtol=TOLERANCE
+            )
+
+
+def test_the_opponent_chooses_by_what_it_knows():
+    """Not by history: all of its plans in kuhn poker, cut at player 0's second move."""
+    tree = games.compiled("kuhn")
+    d = decomposition.decompose(tree, 0)
+    values = np.random.default_rng(1).normal(size=(len(tree.histories), 2))
+    ahead = look_ahead(d, 1, 1, Given(values))
+    uniform = conversions.uniform_behaviour(d.decisions)
+    reach = conversions.reach_from_behaviour(d.decisions, uniform)
+    forest = build_forest(d, 1, reach, np.zeros(len(d.augmented_layer)), ahead)
+    leaves = ahead.choices.histories
+    assert len(leaves) == 6  # pass, bet: by the cards of both
+    own = conversions.reach_from_behaviour(
+        forest.decisions[0], conversions.uniform_behaviour(forest.decisions[0])
+    )
+    got = best_responses.best_response_value(forest.form, 1, own)
+
+    by_path = {tuple(tree.histories.actions_to(h)): values[h] for h in leaves}
+    deals = list(itertools.permutations(range(3), 2))
+
+    def best(choices_of):
+        """Player 1's best plan, card by card: pass or bet twice, and a choice."""
+        total = 0.0
+        for card in range(3):
+            mine = [deal for deal in deals if deal[1] == card]
+            total += max(
+                sum(worth(deal, plan, chosen[n]) for n, deal in enumerate(mine))
+                for plan in itertools.product((0, 1), repeat=2)
+                for chosen in choices_of(len(mine))
+            )
+        return total / len(deals)
+
+    def worth(deal, plan, choice):
+        """Player 1's utility of a deal: player 0 passes or bets at random."""
+        total = 0.0
+        for first in (0, 1):
+            path = (*deal, first, plan[first])
+            if path in by_path:
+                total -= by_path[path][choice] / 2
+                continue
+            state = tree.game.new_initial_state()
+            for action in path:
+                state.apply_action(action)
+            total += state.returns()[1] / 2
+        return total
+
+    by_infoset = best(lambda n: [(j,) * n for j in (0, 1)])
+    by_history = best(lambda n: list(itertools.product((0, 1), repeat=n)))
+    assert by_history > by_infoset + 0.01
+    assert got == pytest.approx(by_infoset, abs=TOLERANCE)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_continuation_is_one_number_per_history(kind):
+    tree = rock_paper_scissors()
+    given = random_behaviours(tree, 2)
+
+    def resolved(leaf):
+        return np.concatenate(
+            resolve(tree, ResolvingConfig("cfr+", 50, depth=1, leaf=leaf)).average
+        )
+
+    fixed = resolved(PolicyValue(given))
+    single = resolved(Continuations(given, 1, kind=kind))
+    np.testing.assert_allclose(single, fixed, atol=TOLERANCE)
+    assert np.abs(resolved(Continuations(given, 4, kind=kind)) - fixed).max() > 1e-3
+
+
+def test_where_one_number_fails_continuations_do_not():
+    """Rock, paper, scissors with doubled stakes; the blueprint is its equilibrium."""
+    tree = rock_paper_scissors()
+    equilibrium = (
+        np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
+        np.concatenate([[1.0], RPS_PLUS]),
+    )
+
+    def exploited(k, kind):
+        leaf = Continuations(equilibrium, k, kind=kind)
+        return resolve(
+            tree, ResolvingConfig("cfr+", 1000, depth=1, leaf=leaf)
+        ).nash_conv()
+
+    assert exploited(1, "biased") > 0.1
+    # cfr+ is off by some thousandths after so many iterations.
+    assert exploited(4, "biased") < 0.01
+    assert exploited(8, "responses") < 0.01
+
+
+@pytest.mark.slow
+def test_a_player_in_a_match_plays_what_resolve_finds():
+    tree = games.compiled("kuhn")
+    values = np.random.default_rng(7).normal(size=(len(tree.histories), 3))
+    leaf = Given(values)
+    config = ResolvingConfig(solver="cfr+", iterations=20, depth=1, leaf=leaf)
+    whole = resolve(tree, config)
+    for player in PLAYERS:
+        played = everywhere(Resolver(tree, player, config))
+        np.testing.assert_allclose(played, whole.average[player], atol=1e-9)
+
+
+def test_from_a_file(tmp_path):
+    tree, path = games.compiled("kuhn"), str(tmp_path / "kuhn.npz")
+    result = solve(tree, "cfr+", 10)
+    result.save(path)
+    text = f"continuations(path={path},k=3,kind=biased)"
+    leaf = parse_leaf(text)
+    inner = np.flatnonzero(tree.histories.player >= 0)
+    given = Continuations(result.average, 3, kind="biased")
+    np.testing.assert_array_equal(leaf(tree, inner, 0), given(tree, inner, 0))
+    policy = Continuations(result.average_policy(), 3, kind="biased")
+    np.testing.assert_array_equal(policy(tree, inner, 1), given(tree, inner, 1))
+    with pytest.raises(ValueError, match="not for leduc_poker"):
+        leaf(games.compiled("leduc"), np.array([1]), 0)
+    (tmp_path / "kuhn.npz").write_bytes(b"nothing")
+    with pytest.raises((DamagedFileError, ValueError)):
+        parse_leaf(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("continuations", "leaf='continuations' must be one of"),
+        ("continuations(path=x,k=0)", "k=0"),
+        ("continuations(path=x,kind=all)", "kind='all'"),
+        ("continuations(path=x,n=1)", "n"),
+    ],
+)
+def test_bad_strings_are_refused(text, message):
+    with pytest.raises(ValueError, match=message):
+        parse_leaf(text)
+
+
+@pytest.mark.parametrize("bad", [np.zeros((2, 3)), np.full((6, 2), np.nan)])
+def test_bad_values_are_refused(bad):
+    class Bad(HistoryValues):
+        k = 2
+
+        def __call__(self, tree, histories, player):
+            return bad
+
+    d = decomposition.decompose(games.compiled("kuhn"), 0)
+    with pytest.raises(ValueError, match="no finite number"):
+        look_ahead(d, 1, 1, Bad())
+
+
+def goofspiel():
+    """Three cards, its rules on arrays, and its states after the first round."""
+    tree = compiler.compile_game("python_ii_goofspiel(num_cards=3)")
+    rules = vectorised.of_game(tree.game)
+    numbers = np.flatnonzero(tree.histories.parent > 0)
+    numbers = numbers[tree.histories.parent[tree.histories.parent[numbers]] == 0]
+    return tree, rules, numbers
+
+
+@pytest.mark.parametrize("form", ["arrays", "states"])
+def test_rollouts_mean_exact_values(form):
+    """By o's biased strategies, in games as they are where nothing is compiled.
+
+    Utilities are -1, 0 or 1, so a mean of n rollouts is off by more than 5 / sqrt(n)
+    once in 1.7 million times at most (5 standard errors).
+    """
+    tree, rules, numbers = goofspiel()
+    n = 1600 if form == "arrays" else 64
+    policy = conversions.tabular_policy(tree, random_behaviours(tree, 4))
+    leaf = Continuations(policy, 4, kind="biased", rollouts=n)
+    game, histories = rules, rules.new_initial_states()
+    if form == "arrays":
+        for _ in range(2):
+            mask = rules.legal_actions_mask(histories)
+            at, actions = np.nonzero(mask)
+            histories = rules.child(histories[at], actions)
+    else:
+        game, numbers = tree.game, numbers[:2]
+        histories = np.empty(2, object)
+        for place, number in enumerate(numbers):
+            histories[place] = tree.game.new_initial_state()
+            for action in tree.histories.actions_to(number):
+                histories[place].apply_action(action)
+    for player in PLAYERS:
+        exact = leaf(tree, numbers, player)
+        found = leaf(game, histories, player)
+        assert found.shape == exact.shape
+        assert np.abs(found - exact).max() < 5 / np.sqrt(n)
+        # It is o who deviates, and i who does not.
+        assert np.ptp(exact, axis=1).max() > 0.2
+    again, same = (Continuations(policy, 4, rollouts=3, seed=5) for _ in range(2))
+    np.testing.assert_array_equal(again(game, histories, 0), same(game, histories, 0))
+
+
+@pytest.mark.slow
+def test_rollouts_by_a_table_of_a_game_never_compiled():
+    """What the table says is what a table by strings says, so rollouts are equal."""
+    tree, rules, _ = goofspiel()
+    table = solve(str(tree.game), "os-mccfr(batch=16)", 20, layout=Layout("stepped"))
+    policy = table.average_policy()
+    strings = conversions.tabular_policy(
+        tree, conversions.behaviour_from_policy(tree, policy)
+    )
+    start = rules.new_initial_states()
+    found, expected = (
+        Continuations(blueprint, 3, rollouts=20)(rules, start, 0)
+        for blueprint in (policy, strings)
+    )
+    assert policy.array_probabilities(rules, start, 0).max() > 0
+    np.testing.assert_allclose(found, expected, atol=TOLERANCE)
+
+
+def test_rollouts_of_what_cannot_be_played_are_refused():
+    tree, rules, _ = goofspiel()
+    start = rules.new_initial_states()
+    behaviours = random_behaviours(tree, 4)
+    with pytest.raises(ValueError, match="blueprint of arrays is one of a compiled"):
+        Continuations(behaviours, 2)(rules, start, 0)
+    policy = conversions.tabular_policy(tree, behaviours)
+    with pytest.raises(ValueError, match="kind='responses' needs a compiled game"):
+        Continuations(policy, 2, kind="responses")(rules, start, 0)
+    other = openspiel_policy.UniformRandomPolicy(tree.game)
+    with pytest.raises(ValueError, match="cannot be asked for arrays of states"):
+        Continuations(other, 2)(rules, start, 0)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("game", "ahead"),
+    [
+        ("leduc_poker", {"depth": 1, "depth_unit": "rounds"}),
+        ("python_ii_goofspiel(num_cards=4)", {"depth": 2}),
+    ],
+)
+def test_nash_conv_falls_to_a_third(game, ahead):
+    """With k = 8 from that of k = 1, and below the blueprint's own."""
+    tree = compiler.compile_game(game, observations=True)
+    start = solve(tree, "cfr+", 100)
+
+    def exploited(k):
+        leaf = Continuations(start.average, k)
+        return resolve(
+            tree, ResolvingConfig("cfr+", 1000, leaf=leaf, **ahead)
+        ).nash_conv()
+
+    assert exploited(8) < min(exploited(1) / 3, start.nash_conv())

@@ -1,0 +1,99 @@
+"""Leaf values from strings, and what goes with them."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.eval.contestants import registry
+from spiel_cr.policies.leaf_values import PolicyValue, RolloutValue
+from spiel_cr.resolving.leaves import ExactValues
+from spiel_cr.resolving.leaves.leaf_strings import LEAVES, knows_ranges, parse_leaf
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from tests.support import games
+
+KINDS = {
+    "exact": (ExactValues, True),
+    "rollouts": (RolloutValue, False),
+    "uniform": (PolicyValue, False),
+}
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_a_string_makes(name):
+    kind, aware = KINDS[name]
+    assert isinstance(parse_leaf(name), kind)
+    assert knows_ranges(name) == knows_ranges(parse_leaf(name)) == aware
+    assert any(text.partition("(")[0] == name for text in LEAVES)
+
+
+def test_parameters_arrive():
+    made = parse_leaf("exact(iterations=7)")
+    assert isinstance(made, ExactValues) and made.iterations == 7
+
+
+def test_all_that_is_listed_is_read():
+    """With a file where one is needed, those of files are refused for it alone."""
+    for text in LEAVES:
+        if "FILE" not in text:
+            parse_leaf(text)
+            continue
+        with pytest.raises(OSError, match="FILE"):
+            parse_leaf(text)
+
+
+def test_a_leaf_without_a_depth_is_refused():
+    for settings in ({"leaf": "exact"}, {"depth_unit": "rounds"}):
+        with pytest.raises(ValueError, match="give depth=N, too, or leave"):
+            ResolvingConfig(iterations=1, **settings)
+    with pytest.raises(ValueError, match=r"leaf=3 must be one of exact"):
+        ResolvingConfig(iterations=1, depth=1, leaf=3)
+
+
+def test_signals_are_resolved_to_the_end():
+    with pytest.raises(ValueError, match="depth=1: in the form of signals"):
+        spiel_cr.resolve(
+            "kuhn_poker", ResolvingConfig(iterations=1, depth=1), form="signals"
+        )
+
+
+def test_a_bot_reads_brackets_in_brackets():
+    tree = games.compiled("kuhn")
+    text = "resolving(iterations=3,depth=1,depth_unit=moves,leaf=uniform(),solver=cfr)"
+    bot = spiel_cr.load_bot(text, tree, 0)
+    text = text.replace("leaf=uniform()", "leaf=rollouts(n=2,seed=(1))")
+    with pytest.raises(ValueError, match="seed"):
+        spiel_cr.load_bot(text, tree, 0)
+    assert bot.resolver.config.leaf == "uniform()"
+
+
+def test_contestants_name_the_files_of_leaves():
+    name = "resolving(iterations=3,depth=1,leaf=policy(path=x.npz))"
+    assert registry.find(name).files == ("x.npz",)
+    name = "resolve(solver=cfr,depth=1,leaf=exact(iterations=2))"
+    assert registry.find(name).files == ()
+    with pytest.raises(ValueError, match="give depth=N, too"):
+        registry.find("resolve(solver=cfr,leaf=exact)")
+
+
+@pytest.mark.slow
+def test_the_same_by_every_entrance(capsys):
+    """`resolve`, its command's contestant, and a bot that is asked everywhere."""
+    tree = games.compiled("kuhn")
+    settings = {"depth": 1, "leaf": "exact(iterations=5)"}
+    whole = spiel_cr.resolve(tree, ResolvingConfig("cfr+", 10, **settings))
+    text = "depth=1,leaf=exact(iterations=5)"
+    for name in (
+        f"resolve(solver=cfr+,iterations=10,{text})",
+        f"resolving(solver=cfr+,iterations=10,{text})",
+    ):
+        adapter = registry.find(name).make(_Instance(tree), 0)
+        adapter.run(1)
+        for found, expected in zip(adapter.strategy(), whole.average, strict=True):
+            np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
+class _Instance:
+    """What these adapters need of a game instance."""
+
+    def __init__(self, tree):
+        self.tree, self.memory_limit = tree, None

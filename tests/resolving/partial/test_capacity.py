@@ -1,0 +1,42 @@
+"""Padded shapes that subgames are laid out in."""
+
+import numpy as np
+
+from spiel_cr.games.sequence_form.layout import PaddedShape
+from spiel_cr.resolving.partial.capacity import Capacities
+
+
+def padded_shape(*levels, rows):
+    return PaddedShape(tuple(np.array(level) for level in levels), np.array(rows))
+
+
+def test_capacities_take_what_fits():
+    known = Capacities()
+    need = (padded_shape([3, 2, 2, 2, 2, 2, 2], [2], rows=[4, 1]),) * 2
+    assert known.find(need) is None
+    learnt = known.learn(need)
+    assert known.find(need) is learnt and known.learn(need) is learnt
+    assert len(known) == 1
+    for wrong in (
+        padded_shape([9, 2], [2], rows=[4, 1]),
+        padded_shape([3, 2], [2], rows=[99, 1]),
+        padded_shape([3, 2], [2], rows=[4] * 99),
+        padded_shape([3, 2], [2] * 99, rows=[4]),
+        padded_shape(*[[2]] * 9, rows=[4]),
+    ):
+        assert known.find((need[0], wrong)) is None
+    deep = (padded_shape([2], [2], [2], [2], [2], rows=[30]),) * 2
+    known.learn(deep)
+    assert len(known) == 2
+    mixed = (need[0], deep[1])
+    assert known.find(mixed) is None
+    # What is much smaller than all known gets one of its own.
+    wide = (padded_shape([2] * 500, rows=[30] * 500),) * 2
+    assert known.learn(wide) is not known.learn(need) is learnt
+    tiny = (padded_shape([2], rows=[1]),) * 2
+    assert known.learn(tiny) is learnt
+    alone = Capacities()
+    alone.learn(wide)
+    assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
+    known.close()
+    assert known.find(mixed) is not None

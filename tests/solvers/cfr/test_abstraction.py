@@ -1,0 +1,555 @@
+"""Infosets that share regrets: against slow CFR by buckets, and against plain CFR."""
+
+import functools
+import json
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import spiel_cr
+from game_defs import latent_board, leduc_poker
+from spiel_cr.common.jax_utils import precision, quick_options
+from spiel_cr.eval.cli import main
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.tree import compiler, replay
+from spiel_cr.judging import python_judge
+from spiel_cr.solvers.cfr import abstraction, cfr
+from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.mccfr import mccfr, sample_tree, trajectories
+from tests.support import games, made_games, reference
+from tests.support.solving import solve_with
+
+KEEP = "python_latent_tic_tac_toe(conflict=keep)"
+FORGETFUL = (
+    "python_leduc_poker",
+    "python_leduc_poker(stack0=13,stack1=9,max_raises=2,num_ranks=4)",
+    "python_princess_and_monster(horizon=4)",
+    "python_princess_and_monster(rows=2,columns=4,horizon=4)",
+)
+LEDUC_RAISES = "python_leduc_poker(stack0=13,stack1=13,max_raises=2,num_ranks=3)"
+# Doubles, tens of iterations of payoffs of size 10 at most.
+TOLERANCE = 1e-9
+
+
+def quick_jit(function):
+    return jax.jit(function, compiler_options=quick_options())
+
+
+@functools.cache
+def compiled(string):
+    return compiler.compile_game(string)
+
+
+@functools.cache
+def walked(string):
+    return reference.Tree(compiled(string).game)
+
+
+def same_partition(ones, others):
+    """Equal keys at the same places."""
+    pairs = len(set(zip(ones, others, strict=True)))
+    return pairs == len(set(ones)) == len(set(others))
+
+
+def every_state(game):
+    """All decision nodes, with who acts."""
+    stack = [game.new_initial_state()]
+    while stack:
+        state = stack.pop()
+        if state.is_terminal():
+            continue
+        if not state.is_chance_node():
+            yield state, state.current_player()
+        stack += [state.child(action) for action in state.legal_actions()]
+
+
+class BucketCFR:
+    """CFR on histories; regrets and averages by bucket, nothing arranged for speed.
+
+    Lanctot et al. 2012, but with each infoset, not each history, counted once in the
+    average. With `plus` negative regrets are cut and iteration t weighs t.
+    """
+
+    def __init__(self, tree, bucket_of, plus):
+        self.tree, self.bucket_of, self.plus = tree, bucket_of, plus
+        self.policy = tree.uniform()
+        self.regrets = {b: {} for b in bucket_of.values()}
+        self.total = {b: {} for b in bucket_of.values()}
+        self.iteration = 0
+
+    def step(self):
+        self.iteration += 1
+        for player in range(2):
+            self.update(player, dict(self.policy))
+
+    def update(self, player, policy):
+        gained = {}
+        self.walk(0, player, policy, 1.0, gained)
+        for (key, action), value in gained.items():
+            bucket = self.bucket_of[key]
+            mean = sum(policy[key][a] * gained[key, a] for a in self.tree.actions(key))
+            old = self.regrets[bucket].get(action, 0.0)
+            self.regrets[bucket][action] = old + value - mean
+            own = self.tree.own_reach(self.tree.infosets[key][0], player, policy)
+            weight = own * (self.iteration if self.plus else 1)
+            total = self.total[bucket].get(action, 0.0)
+            self.total[bucket][action] = total + weight * policy[key][action]
+        for key, bucket in self.bucket_of.items():
+            if key[0] != player:
+                continue
+            if self.plus:
+                kept = {a: max(r, 0.0) for a, r in self.regrets[bucket].items()}
+                self.regrets[bucket] = kept
+            self.policy[key] = matched(self.regrets[bucket])
+
+    def walk(self, index, player, policy, others, gained):
+        node = self.tree.nodes[index]
+        if node.player == reference.TERMINAL:
+            return (1 - 2 * player) * node.utility
+        weights = node.probabilities if node.key is None else policy[node.key]
+        result = 0.0
+        for action, child in node.children.items():
+            mine = node.player == player
+            reach = others if mine else others * weights[action]
+            value = self.walk(child, player, policy, reach, gained)
+            result += weights[action] * value
+            if mine:
+                at = node.key, action
+                gained[at] = gained.get(at, 0.0) + others * value
+        return result
+
+    def average(self):
+        return {key: matched(self.total[b]) for key, b in self.bucket_of.items()}
+
+
+def matched(regrets):
+    total = sum(max(r, 0.0) for r in regrets.values())
+    if total < reference.ROUNDING:
+        return dict.fromkeys(regrets, 1 / len(regrets))
+    return {a: max(r, 0.0) / total for a, r in regrets.items()}
+
+
+def random_maps(tree, seed):
+    """Few buckets: infosets of any level with the same actions meet by chance."""
+    random = np.random.default_rng(seed)
+    return tuple(
+        {
+            key: (tuple(tree.actions((p, key))), int(random.integers(2)))
+            for q, key in tree.infosets
+            if q == p
+        }
+        for p in range(2)
+    )
+
+
+def compare(game, tree, maps, name, iterations):
+    """Iterates and averages of a solve against the reference."""
+    bucket_of = {(p, key): (p, maps[p][key]) for p, key in tree.infosets}
+    slow = BucketCFR(tree, bucket_of, plus=name == "cfr+")
+    for _ in range(iterations):
+        slow.step()
+    fast = spiel_cr.solve(game, name, iterations, layout=spiel_cr.Layout(buckets=maps))
+    for ours, theirs in ((fast.current, slow.policy), (fast.average, slow.average())):
+        for p in range(2):
+            mine = game.infosets[p]
+            first = mine.decisions.first_sequence
+            for i, key in enumerate(mine.keys):
+                played = ours[p][first[i] :][: mine.decisions.num_actions[i]]
+                wanted = theirs[p, key]
+                acts = mine.actions[first[i] - 1 :][: len(wanted)].tolist()
+                assert played == pytest.approx(
+                    [wanted[a] for a in acts], abs=TOLERANCE
+                ), (name, p, key)
+
+
+# The solver.
+
+
+@pytest.mark.parametrize(
+    ("string", "name"), [(FORGETFUL[0], "cfr+"), (FORGETFUL[2], "cfr")]
+)
+def test_iterates_are_those_of_the_reference(string, name):
+    game, tree = compiled(string), walked(string)
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    maps = tuple(
+        dict(zip(game.infosets[p].keys, labels[p].tolist(), strict=True))
+        for p in range(2)
+    )
+    compare(game, tree, maps, name, 12)
+
+
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
+def test_iterates_on_random_games(seed):
+    """Uneven action counts; infosets of several levels in one bucket."""
+    made = made_games.random_game(seed, turns="by history", max_actions=3, depth=5)
+    game, tree = compiler.compile_game(made), reference.Tree(made)
+    maps = random_maps(tree, seed)
+    labels = abstraction.labels_of(game, maps)
+    levels = game.form.decisions[0].levels()
+    shared = [set(levels[labels[0] == b]) for b in range(labels[0].max() + 1)]
+    assert max(len(found) for found in shared) > 1
+    compare(game, tree, maps, ("cfr", "cfr+")[seed % 2], 7)
+
+
+@pytest.mark.parametrize(
+    ("row", "name", "dtype"),
+    [
+        pytest.param("leduc7", "cfr+", "float64", marks=pytest.mark.slow),
+        ("kuhn", "cfr+", "float32"),
+        pytest.param("kuhn", "dcfr", "float64", marks=pytest.mark.slow),
+        ("kuhn", "pcfr+(exploration=0.1,alternating=false)", "float64"),
+    ],
+)
+def test_buckets_of_one_change_nothing(row, name, dtype):
+    game = games.compiled(row)
+    # Other numbers than the infosets', and gaps between them.
+    alone = tuple(7 + 3 * np.arange(len(own))[::-1] for own in game.infosets)
+    plain = spiel_cr.solve(game, name, 30, dtype=dtype)
+    shared = spiel_cr.solve(
+        game, name, 30, layout=spiel_cr.Layout(buckets=alone), dtype=dtype
+    )
+    # Compilers fuse multiplications and additions of both programs in other ways.
+    tolerance = 1e-12 if dtype == "float64" else 1e-4
+    for one, other in zip(
+        (*plain.average, *plain.current),
+        (*shared.average, *shared.current),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
+
+
+def test_mean_values_are_kept():
+    """Values of infosets under the iterates, where resolving would ask for them."""
+    game = games.compiled("kuhn")
+    config = algorithm.parse_any("cfr+")
+    alone = tuple(np.arange(len(own), dtype=np.int32) for own in game.infosets)
+    found = []
+    for labels in ((None, None), alone):
+        solver = cfr.make_solver(game.form, config=config, values=True, buckets=labels)
+        solver.run(20)
+        found.append([solver.infoset_values(p) for p in range(2)])
+    np.testing.assert_allclose(found[0][0], found[1][0], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-12)
+
+
+def test_one_bucket_plays_one_strategy():
+    game = compiled(FORGETFUL[0])
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    result = spiel_cr.solve(
+        game, "cfr+", 100, layout=spiel_cr.Layout(imperfect_recall=True)
+    )
+    for p in range(2):
+        first = game.form.decisions[p].first_sequence
+        for bucket in range(labels[p].max() + 1):
+            members = np.flatnonzero(labels[p] == bucket)
+            for strategy in (result.average[p], result.current[p]):
+                # Folding, the first action everywhere.
+                assert np.ptp(strategy[first[members]]) < 1e-12
+
+
+def test_one_player_alone_may_forget():
+    game = compiled(FORGETFUL[0])
+    both = abstraction.labels_of(game, imperfect_recall=True)
+    result = spiel_cr.solve(
+        game, "cfr+", 300, layout=spiel_cr.Layout(buckets=(None, both[1]))
+    )
+    solved = spiel_cr.solve(game, "cfr+", 300)
+    assert solved.nash_conv() < 0.01 < result.nash_conv() < 0.2
+    # Player 0 keeps apart what player 1 throws together.
+    first = game.form.decisions[0].first_sequence
+    apart = [
+        np.ptp(result.average[0][first[both[0] == bucket]])
+        for bucket in range(both[0].max() + 1)
+    ]
+    assert max(apart) > 0.1
+
+
+# Sampled solvers.
+
+
+@quick_jit
+def action_values(tree, strategy, other):
+    """float [size], exact counterfactual values by position."""
+    leaves = treeplex.leaf_values(tree, other)
+    child = values = None
+    parts = []
+    for level, blocks in reversed(list(zip(tree.levels, strategy, strict=True))):
+        actions = treeplex.values_below(level, leaves, child, values)
+        parts = [*(a.reshape(-1) for a in actions), *parts]
+        means = [(s * a).sum(0) for s, a in zip(blocks, actions, strict=True)]
+        child, values = level, jnp.concatenate(means)
+    return jnp.concatenate([jnp.zeros(1), *parts])
+
+
+@pytest.mark.slow
+def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
+    """Exact values instead of estimates: the same regrets and the same strategies."""
+    game = compiled(FORGETFUL[0])
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    config = algorithm.parse_any("os-mccfr(batch=1)")
+    random = np.random.default_rng(0)
+    layout = samples, plan = sample_tree.build(game)
+    solver = mccfr.make_solver(
+        game, config=config, dtype="float64", layout=layout, buckets=labels
+    )
+    problem, start = solver.problem, solver.state
+    with precision(np.dtype(np.float64)):
+        for p in range(2):
+            tree, shared = problem.trees[p], problem.shared[p]
+            state = start.players[p]
+            other = jnp.asarray(random.random(game.form.layouts[1 - p].size))
+            table = np.zeros(len(samples.row_of) + sample_tree.max_width(plan))
+            table[samples.entries[p]] = action_values(tree, state.strategy, other)
+            sample = trajectories.Sample(jnp.asarray(table), None, None, None)
+
+            one = jnp.asarray(1.0)
+            full_width = functools.partial(cfr.update_player, config.rule)
+            expected = quick_jit(full_width)(
+                tree, shared, state, other, iteration=one, share=one
+            )
+
+            @quick_jit
+            def update(problem, state, sample, player=p, one=one):
+                return mccfr.update_player(
+                    *(problem, player, state, sample, config.rule),
+                    iteration=one,
+                    weight=one,
+                )
+
+            found = update(problem, state, sample)
+            assert any(np.abs(block).max() > 0 for block in expected.regrets[0])
+            for ours, theirs in zip(
+                jax.tree.leaves((found.regrets, found.strategy)),
+                jax.tree.leaves((expected.regrets, expected.strategy)),
+                strict=True,
+            ):
+                np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "os-mccfr(batch=32)",
+        pytest.param("os-mccfr(batch=32,averaging=sampled)", marks=pytest.mark.slow),
+        pytest.param("evr-mccfr(batch=32)", marks=pytest.mark.slow),
+    ],
+)
+def test_sampled_buckets_of_one_change_nothing(name):
+    game = games.compiled("kuhn")
+    alone = tuple(7 + 3 * np.arange(len(own))[::-1] for own in game.infosets)
+    options = {"iterations": 20, "dtype": "float64", "seed": 3}
+    plain = solve_with(game, name, **options)
+    shared = solve_with(game, name, buckets=alone, **options)
+    # The same draws, so only rounding differs.
+    for one, other in zip(
+        (*plain.average, *plain.current),
+        (*shared.average, *shared.current),
+        strict=True,
+    ):
+        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("averaging", ["exact", "sampled"])
+def test_sampled_buckets_play_alike_and_learn(averaging):
+    """Leduc without the order of bets: uniform has 2.725, three seeds 0.07-0.15."""
+    game = compiled(FORGETFUL[0])
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    name = f"os-mccfr(batch=1024,averaging={averaging})"
+    result = spiel_cr.solve(
+        game, name, 1000, layout=spiel_cr.Layout(imperfect_recall=True), seed=1
+    )
+    for p in range(2):
+        first = game.form.decisions[p].first_sequence
+        for bucket in range(labels[p].max() + 1):
+            members = np.flatnonzero(labels[p] == bucket)
+            assert np.ptp(result.average[p][first[members]]) < 1e-6
+    assert result.nash_conv() < 0.3
+
+
+def test_loss_of_forgetting_bets_in_leduc():
+    """NashConv in the game with perfect recall, where it is always taken.
+
+    Uniform has 2.725. No published figure: the bounds say that forgetting costs
+    something, and that what is left is far better than uniform.
+    """
+    result = spiel_cr.solve(
+        "python_leduc_poker",
+        "cfr+",
+        5000,
+        layout=spiel_cr.Layout(imperfect_recall=True),
+    )
+    exact = python_judge.judge(result.tree.game, result.average_policy()).nash_conv
+    assert exact == pytest.approx(result.nash_conv(), abs=TOLERANCE)
+    assert 0.05 < exact < 0.2
+
+
+def test_command_line(capsys):
+    words = ["--game", "python_leduc_poker", "--iterations", "50", "--json"]
+    main._run(main._parse(["spiel-cr", "solve", *words, "--imperfect-recall"]))
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    result = spiel_cr.solve(
+        "python_leduc_poker", "cfr+", 50, layout=spiel_cr.Layout(imperfect_recall=True)
+    )
+    assert report["nash_conv"] == pytest.approx(result.nash_conv(), abs=TOLERANCE)
+
+
+def test_runs_resume(tmp_path):
+    path = tmp_path / "run.npz"
+    options = {"imperfect_recall": True, "checkpoint_path": path}
+    solve_with("python_leduc_poker", "cfr+", 20, **options)
+    resumed = solve_with("python_leduc_poker", "cfr+", 50, **options)
+    whole = spiel_cr.solve(
+        "python_leduc_poker", "cfr+", 50, layout=spiel_cr.Layout(imperfect_recall=True)
+    )
+    for ours, theirs in zip(resumed.average, whole.average, strict=True):
+        np.testing.assert_array_equal(ours, theirs)
+    for other in ({}, {"buckets": (None, np.arange(60))}):
+        with pytest.raises(ValueError, match="with buckets"):
+            solve_with("python_leduc_poker", "cfr+", 60, checkpoint_path=path, **other)
+
+
+# Maps and keys.
+
+
+@pytest.mark.parametrize(
+    ("string", "expected"),
+    [
+        ("python_leduc_poker", 84),
+        ("python_princess_and_monster", 32),
+        pytest.param(KEEP, 7756, marks=pytest.mark.slow),
+    ],
+)
+def test_numbers_of_buckets(string, expected):
+    """Both players' together, as Schlindenbuch (2019) has them."""
+    game = compiler.compile_game(string)
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    assert sum(int(mine.max()) + 1 for mine in labels) == expected
+    for mine in labels:
+        np.testing.assert_array_equal(np.unique(mine), np.arange(mine.max() + 1))
+
+
+@pytest.mark.parametrize("string", FORGETFUL)
+def test_keys_depend_on_information_alone(string):
+    """At all histories: the same infoset, the same key; states and arrays agree."""
+    game = compiled(string)
+    labels = abstraction.labels_of(game, imperfect_recall=True)
+    seen = ({}, {})
+    for state, player in every_state(game.game):
+        info = state.information_state_string(player)
+        key = state.bucket_key(player)
+        assert seen[player].setdefault(info, key) == key
+    for p in range(2):
+        keys = [seen[p][info] for info in game.infosets[p].keys]
+        assert same_partition(keys, labels[p].tolist())
+        assert len(set(keys)) < len(keys)
+
+
+@pytest.mark.parametrize("string", [KEEP, "python_latent_tic_tac_toe", LEDUC_RAISES])
+def test_keys_of_states_and_of_arrays(string):
+    """Random paths of games too large to walk."""
+    game = spiel_cr.load_game(string)
+    rules, random = vectorised.of_game(game), np.random.default_rng(3)
+    keys, rows = [], []
+    for _ in range(300):
+        state, path = game.new_initial_state(), []
+        while not state.is_terminal():
+            if not state.is_chance_node():
+                player = state.current_player()
+                keys.append((player, state.bucket_key(player)))
+                paths = np.array([[*path, -1]])
+                (states,) = replay.vectorised_states_along(rules, paths)
+                row = np.atleast_1d(rules.bucket_key(states, player)[0])
+                rows.append((player, *row.tolist()))
+            path.append(int(random.choice(state.legal_actions())))
+            state.apply_action(path[-1])
+    assert same_partition(keys, rows)
+
+
+def test_a_map_of_latent_tic_tac_toe():
+    """A cell that both marked is the player's own; the last mark is not known."""
+    board = 0
+    for cell in (4, 4, 0, 8):
+        board = latent_board.play(board, 1 << cell)
+    own, other = 1 << 4 | 1 << 0, 0
+    assert latent_board.known_map(board, 0, True) == own | other << 9
+    board = latent_board.play(board, 1 << 8)
+    # Player 1 has 4 and 8, and has been shown 4, its own, and 0.
+    own, other = 1 << 4 | 1 << 8, 1 << 0
+    assert latent_board.known_map(board, 1, True) == own | other << 9
+
+
+def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
+    game = compiled(FORGETFUL[1])
+    fast = abstraction.labels_of(game, imperfect_recall=True)
+    monkeypatch.setattr(leduc_poker.LeducPokerGame, "vectorised", lambda self: None)
+    slow = abstraction.labels_of(game, imperfect_recall=True)
+    for p in range(2):
+        assert same_partition(fast[p].tolist(), slow[p].tolist())
+
+
+def test_mappings_and_numbers():
+    game = games.compiled("kuhn")
+    keys = list(game.infosets[0].keys)
+    by_name = abstraction.labels_of(game, ({keys[0]: "low", keys[2]: "low"}, None))
+    assert by_name[1] is None
+    assert by_name[0][0] == by_name[0][2]
+    assert by_name[0].max() + 1 == 5
+    numbers = abstraction.labels_of(game, ([9, -4, 9, 3, 2, 1], None))
+    assert same_partition(numbers[0].tolist(), by_name[0].tolist())
+
+
+def test_different_actions_are_refused():
+    game = compiled("python_leduc_poker(stack0=13,stack1=13,max_raises=1)")
+    decisions = game.infosets[0].decisions
+    few, many = (
+        game.infosets[0].keys[int(np.flatnonzero(decisions.num_actions == n)[0])]
+        for n in (2, 3)
+    )
+    with pytest.raises(ValueError, match="different legal actions") as refusal:
+        abstraction.labels_of(game, ({few: 1, many: 1}, None))
+    assert few in str(refusal.value) and many in str(refusal.value)
+
+
+def test_different_actions_of_equal_number_are_refused():
+    def rules(path):
+        if len(path) == 2:
+            return made_games.Node(made_games.TERMINAL, utility=path[0] - path[1])
+        actions = (0, 1) if len(path) == 0 or path[0] == 0 else (0, 2)
+        return made_games.Node(len(path), actions, ("a", f"b{path}"))
+
+    game = compiler.compile_game(made_games.MadeGame(rules, "unlike"))
+    with pytest.raises(ValueError, match=r"\[0, 2\].*\[0, 1\]"):
+        abstraction.labels_of(game, (None, [0, 0]))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"buckets": (None, None), "imperfect_recall": True}, "leave out buckets"),
+        ({"imperfect_recall": True}, "no method bucket_key"),
+        ({"buckets": (None,)}, "each of the two players"),
+        ({"buckets": (np.zeros(5, int), None)}, "integers \\[6\\]"),
+        ({"buckets": (np.zeros(6), None)}, "float64"),
+        ({"buckets": (None, {"nonsense": 1})}, "'nonsense'"),
+        ({"imperfect_recall": True, "algorithm": "lp"}, "no regrets.*leave out"),
+        ({"buckets": (None, [0] * 6), "algorithm": "lp"}, "no regrets.*leave out"),
+    ],
+)
+def test_refusals(options, words):
+    with pytest.raises(ValueError, match=words):
+        solve_with(games.compiled("kuhn"), iterations=2, **options)
+
+
+def test_a_player_who_never_acts():
+    def rules(path):
+        if path:
+            return made_games.Node(made_games.TERMINAL, utility=path[0])
+        return made_games.Node(1, (0, 1), ("a", "b"))
+
+    game = compiler.compile_game(made_games.MadeGame(rules, "alone"))
+    result = spiel_cr.solve(game, "cfr+", 50, layout=spiel_cr.Layout(buckets=([], [0])))
+    assert result.nash_conv() == pytest.approx(0, abs=1e-3)

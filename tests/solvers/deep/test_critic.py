@@ -1,0 +1,50 @@
+"""A critic learns what its moves are worth under the current strategies."""
+
+import numpy as np
+
+from spiel_cr.common.fits import Plan
+from spiel_cr.games.stepping.tree_source import TreeSource
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.policies.conversions import history_values
+from spiel_cr.solvers.deep.approximators import Table
+from spiel_cr.solvers.deep.critic import Critic
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.traversal import Sampling, Task, traverse
+from tests.support.made_games import MadeGame, twice_in_a_row
+
+
+def test_a_table_learns_the_exact_values():
+    """Without chance, after as many fits as a match has moves; also of a new strategy.
+
+    Player 0's utility all the way, though the players act twice in a row.
+    """
+    tree = compile_game(MadeGame(twice_in_a_row, "twice"))
+    knowledge = CompiledKnowledge(tree)
+    values = Table(len(knowledge.deciders), knowledge.num_actions)
+    critic = Critic(knowledge, values, 10_000)
+    random = np.random.default_rng(0)
+    uniform = [legal / legal.sum(axis=1)[:, None] for legal in knowledge.legal]
+    task = Task(
+        *(TreeSource(tree), knowledge, lambda p, seen: uniform[p][seen.rows]),
+        *(Sampling(False, 1.0), 0, critic),
+    )
+    found = traverse(task, 400, random)
+    critic.replay.add(found.moves)
+    histories = tree.histories
+    decisions = np.flatnonzero(histories.player >= 0)
+    below = 1 + np.flatnonzero(histories.player[histories.parent[1:]] >= 0)
+    rows = np.searchsorted(decisions, histories.parent[below])
+    for seed in (1, 2):
+        odds = np.random.default_rng(seed)
+        tables = [own * odds.random(own.shape) for own in uniform]
+        tables = [own / own.sum(axis=1)[:, None] for own in tables]
+
+        def strategy(player: int, seen: Seen, tables=tables) -> np.ndarray:
+            return tables[player][seen.rows]
+
+        for _ in range(4):
+            critic.fit(strategy, Plan(20, 200, 1.0), random)
+        behaviour = [knowledge.behaviour(p, tables[p]) for p in range(2)]
+        worth = history_values(tree, behaviour)
+        guess = critic(np.arange(len(decisions)))[rows, histories.action[below]]
+        np.testing.assert_allclose(guess, worth[below], atol=1e-6)

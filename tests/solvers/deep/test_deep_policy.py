@@ -1,0 +1,246 @@
+"""Policies of networks: what they play, from files, and by bots."""
+
+import dataclasses
+import functools
+import re
+import types
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr import load_bot, load_policy
+from spiel_cr.common import networks, storage
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.opening import vectorised
+from spiel_cr.players.iterate_bot import IterateBot
+from spiel_cr.players.opponent_strings import load_opponent, load_rival
+from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.solvers.deep.averages import BankAverage, ExactAverage, NetworkAverage
+from spiel_cr.solvers.deep.deep_config import PRESETS
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge
+from spiel_cr.solvers.deep.network_policy import (
+    DeepPolicy,
+    check_file,
+    load_deep_policy,
+    save_deep_policy,
+)
+from spiel_cr.solvers.deep.outputs import Shape, softmax
+from spiel_cr.solvers.deep.strategies import bank_behaviour
+from tests.support import games
+
+ITERATES = 4
+WEIGHTS = np.array([1.0, 2.0, 0.5, 4.0])
+
+
+@functools.cache
+def knowledge() -> CompiledKnowledge:
+    return CompiledKnowledge(games.compiled("kuhn"))
+
+
+@functools.cache
+def shape() -> Shape:
+    return Shape(knowledge().num_features, knowledge().num_actions, 4, 1)
+
+
+def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
+    """A network far from uniform."""
+    return [
+        factor * leaf for leaf in networks.leaves(networks.make(shape().widths, seed))
+    ]
+
+
+@functools.cache
+def bank() -> BankAverage:
+    """Iterates of both players; the first one has not been fitted."""
+    stacked = []
+    for player in range(2):
+        each = [leaves(10 * player + t) for t in range(ITERATES)]
+        each[0] = [np.zeros_like(leaf) for leaf in each[0]]
+        stacked.append([np.stack(own) for own in zip(*each, strict=True)])
+    return BankAverage(
+        *(shape(), "information_state", "argmax"),
+        *((stacked[0], stacked[1]), (WEIGHTS, WEIGHTS[::-1].copy())),
+    )
+
+
+def network() -> NetworkAverage:
+    return NetworkAverage(shape(), "information_state", (leaves(1), None))
+
+
+def game():
+    return games.compiled("kuhn").game
+
+
+def test_a_bank_plays_the_mixture_of_its_iterates():
+    """At every infoset as the compiled game's sequence forms, mixed by weight."""
+    policy = DeepPolicy(game(), bank())
+    played = behaviour_from_policy(games.compiled("kuhn"), policy)
+    config = dataclasses.replace(PRESETS["sd-cfr"], hidden=4, layers=1)
+    for player in range(2):
+        expected = bank_behaviour(
+            *(knowledge(), player, config),
+            *(bank().leaves[player], bank().weights[player]),
+        )
+        # Networks compute in float32.
+        np.testing.assert_allclose(played[player], expected, atol=1e-6)
+    assert policy.iterates == (ITERATES, ITERATES)
+    # Iterates differ, so that weights by reach alone would be seen.
+    assert np.ptp(bank().leaves[0][1], axis=0).max() > 1
+
+
+def test_a_network_plays_its_softmax():
+    policy = DeepPolicy(game(), network())
+    state = game().new_initial_state()
+    for card in (1, 2):
+        state.apply_action(card)
+    tensor = np.array([state.information_state_tensor(0)], np.float32)
+    found = networks.evaluate(networks.assembled(leaves(1)), tensor)
+    expected = softmax(found, np.ones((1, 2), bool))[0]
+    given = policy.action_probabilities(state)
+    np.testing.assert_allclose([given[0], given[1]], expected, atol=1e-6)
+    assert policy.action_probabilities(state, 0) == given
+    # Player 1's network knows nothing.
+    state.apply_action(0)
+    assert policy.action_probabilities(state) == {0: 0.5, 1: 0.5}
+    with pytest.raises(ValueError, match="player_id=0: .* player 1 acts"):
+        policy.action_probabilities(state, 0)
+    state.apply_action(0)
+    with pytest.raises(ValueError, match="ask for the player who acts"):
+        policy.action_probabilities(state)
+
+
+@pytest.mark.parametrize("make", [bank, network])
+def test_files(tmp_path, make):
+    path, average = tmp_path / "deep.npz", make()
+    save_deep_policy(path, game(), average, {"algorithm": "sd-cfr"})
+    assert storage.load_metadata(path)["algorithm"] == "sd-cfr"
+    expected = behaviour_from_policy(
+        games.compiled("kuhn"), DeepPolicy(game(), average)
+    )
+    for policy in (
+        load_deep_policy(path),
+        load_policy(path, games.compiled("kuhn")),
+        load_opponent(f"deep(path={path},draw=true)", "kuhn_poker"),
+        load_opponent(str(path), "kuhn_poker"),
+    ):
+        assert isinstance(policy, DeepPolicy)
+        found = behaviour_from_policy(games.compiled("kuhn"), policy)
+        for mine, theirs in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+    with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
+        load_deep_policy(path, "leduc_poker")
+    assert load_rival(f"deep(path={path},draw=true)", "kuhn_poker", 0) is None
+
+
+def test_other_files_are_refused(tmp_path):
+    path = tmp_path / "table.npz"
+    exact = ExactAverage((np.ones(1), np.ones(1)))
+    with pytest.raises(ValueError, match="in numbers, by the infosets"):
+        save_deep_policy(path, game(), exact, {})
+    storage.save(path, {"player0": np.ones(3)}, {"kind": "policy"})
+    for refuse in (check_file, load_deep_policy):
+        with pytest.raises(ValueError, match="holds a policy, not a policy of netw"):
+            refuse(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda a, m: m["shape"].update(hidden=0), "networks have the shape"),
+        (lambda a, m: m["shape"].update(hidden=9), "arrays of the shapes"),
+        # A network of that shape would take a terabyte.
+        (lambda a, m: m["shape"].update(hidden=65536, layers=64), "hidden=65536"),
+        (lambda a, m: m.update(features="none"), "of 'none'"),
+        (lambda a, m: m.update(fallback="best"), "fallback is 'best'"),
+        (lambda a, m: a.pop("weights1"), "weights of player 1"),
+        (lambda a, m: a["weights0"].fill(np.nan), "weights of player 0"),
+        (lambda a, m: a["player1_0"].fill(np.inf), "player1_0 has numbers"),
+        (lambda a, m: a.pop("player0_1"), "arrays of the shapes"),
+    ],
+)
+def test_damaged_files(tmp_path, change, words):
+    path = tmp_path / "deep.npz"
+    save_deep_policy(path, game(), bank(), {})
+    arrays, metadata = storage.load(path)
+    change(arrays, metadata)
+    storage.save(path, arrays, metadata)
+    with pytest.raises(DamagedFileError, match=re.escape(words)):
+        check_file(path)
+    with pytest.raises(DamagedFileError, match=re.escape(words)):
+        load_deep_policy(path)
+
+
+def test_networks_of_another_game():
+    other = games.compiled("leduc7").game
+    with pytest.raises(ValueError, match="give the game that they were made for"):
+        DeepPolicy(other, network())
+
+
+def test_a_bot_draws_an_iterate_per_match(tmp_path):
+    """By weight: of 1 500 draws each differs from its share by less than 5 deviations
+    of at most 19.4, which all do but once in a million runs.
+    """
+    path = tmp_path / "deep.npz"
+    save_deep_policy(path, game(), bank(), {})
+    bot = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    assert isinstance(bot, IterateBot)
+    state = game().new_initial_state()
+    for card in (1, 2):
+        state.apply_action(card)
+    drawn = []
+    for _ in range(1500):
+        bot.restart()
+        drawn.append(bot.iterate)
+    shares = np.bincount(drawn, minlength=ITERATES) - 1500 * WEIGHTS / WEIGHTS.sum()
+    assert abs(shares).max() < 97
+    policy = DeepPolicy(game(), bank())
+    played = policy.probabilities_of(state, bot.iterate)
+    assert dict(bot.get_policy(state)) == played
+    # The mean over iterates is what the policy plays where nothing came before.
+    each = [policy.probabilities_of(state, t)[0] for t in range(ITERATES)]
+    mean = np.dot(WEIGHTS, each) / WEIGHTS.sum()
+    assert policy.action_probabilities(state)[0] == pytest.approx(mean)
+    again = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    for expected in drawn[:5]:
+        again.restart()
+        assert again.iterate == expected
+    with pytest.raises(ValueError, match="bot='deep' needs a file"):
+        load_bot("deep", "kuhn_poker", 0)
+
+
+def test_networks_are_asked_for_arrays_of_states():
+    """As state by state, at all decisions of II-goofspiel with three cards."""
+    loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
+    rules = vectorised.of_game(loaded)
+    size = loaded.information_state_tensor_size()
+    wide = Shape(size, 3, 4, 1)
+    own = [
+        [30 * x for x in networks.leaves(networks.make(wide.widths, seed))]
+        for seed in (1, 2)
+    ]
+    average = NetworkAverage(wide, "information_state", (own[0], own[1]))
+    policy = DeepPolicy(loaded, average)
+    pairs = [(loaded.new_initial_state(), rules.new_initial_states())]
+    asked = 0
+    while pairs:
+        state, rows = pairs.pop()
+        if state.is_terminal():
+            continue
+        player = state.current_player()
+        found = policy.array_probabilities(rules, rows, player)[0]
+        for action, share in policy.action_probabilities(state).items():
+            assert found[action] == pytest.approx(share, abs=1e-6)
+            pairs.append((state.child(action), rules.child(rows, np.array([action]))))
+        assert found.sum() == pytest.approx(1)
+        asked += 1
+    assert asked > 50
+    rules.information_state_tensor = None
+    with pytest.raises(ValueError, match="information_state tensors, which its rules"):
+        policy.array_probabilities(rules, rules.new_initial_states(), 0)
+
+
+def test_banks_are_not_asked_for_arrays_of_states():
+    rules = types.SimpleNamespace(information_state_tensor=lambda *_: None)
+    with pytest.raises(ValueError, match="mixture depends on what was played before"):
+        DeepPolicy(game(), bank()).array_probabilities(rules, np.zeros((1, 2)), 0)

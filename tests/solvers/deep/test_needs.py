@@ -1,0 +1,102 @@
+"""What training takes on games that are never compiled, told before it starts."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common import networks
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.solvers import making
+from spiel_cr.solvers.deep import needs
+from spiel_cr.solvers.deep.deep_config import parse_deep
+from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.self_play.self_play_config import parse_self_play
+from spiel_cr.solvers.deep.tensors import stepped
+
+DICE = "liars_dice(numdice=1,dice_sides=3)"
+SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
+
+
+@pytest.mark.slow
+def test_full_memories_take_what_was_estimated():
+    """Arrays of a solver whose reservoirs and critic's memory are full."""
+    text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,bank=2)"
+    config, way = parse_deep(text), stepped(DICE)
+    solver = DeepSolver(way.source, config, knowledge=way.knowledge)
+    solver.run(3)
+    found = {"reservoirs": 0, "moves": 0, "iterates": 0}
+    for name, own in solver.arrays().items():
+        if "memory_" in name and "met" not in name:
+            found["reservoirs"] += own.nbytes
+        elif name.startswith("replay") and "met" not in name:
+            found["moves"] += own.nbytes
+        elif name.startswith("bank") and "leaf" in name:
+            found["iterates"] += own.nbytes
+    need = needs.estimate(config, way.source.game, way.knowledge, 3)
+    actions = way.knowledge.num_actions
+    # A fit copies weights and targets of one reservoir, an average the iterates.
+    assert need.reservoirs == found["reservoirs"] + 64 * (8 + 8 * actions)
+    assert need.moves == found["moves"]
+    assert need.iterates == 2 * found["iterates"]
+    shape = Shape(way.knowledge.num_features, actions, 4, 1)
+    leaves = networks.leaves(networks.make(shape.widths, 0))
+    assert networks.num_weights(shape.widths) == sum(leaf.size for leaf in leaves)
+
+
+@pytest.mark.parametrize(
+    ("text", "iterations", "part", "remedy"),
+    [
+        ("sd-cfr(capacity=10_000_000,bank=5)", None, "reservoirs", "capacity="),
+        ("dream(critic_capacity=100_000_000)", 1, "moves", "critic_capacity="),
+        ("sd-cfr(capacity=1000,hidden=512,layers=3)", 10**4, "iterates", "bank="),
+        ("vr-deep-dcfr+(traversals=10_000_000)", 1, "visits", "traversals="),
+        ("mmd(episodes=1_000_000)", None, "visits", "episodes="),
+    ],
+)
+def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
+    """The setting that is named makes it fit."""
+    text = text.replace("_000", "000")
+    parse = parse_self_play if text.startswith("mmd") else parse_deep
+    way, limit = stepped("phantom_ttt"), "1GB"
+    arguments = way.source.game, way.knowledge, iterations
+    need = needs.estimate(parse(text), *arguments)
+    assert max(need) == getattr(need, part)
+    with pytest.raises(GameTooLargeError, match=f"choose {remedy}") as refused:
+        needs.check(parse(text), *arguments, limit)
+    less = str(refused.value).partition(f"choose {remedy}")[2].split(",")[0].split()[0]
+    name = remedy.removesuffix("=")
+    settings = [
+        one for one in text[:-1].partition("(")[2].split(",") if name not in one
+    ]
+    head = text.partition("(")[0]
+    smaller = f"{head}({','.join([*settings, f'{remedy}{less}'])})"
+    needs.check(parse(smaller), *arguments, limit)
+
+
+def test_memories_that_a_run_does_not_fill_count_as_they_are():
+    """Outcome sampling meets no more decisions than a match has moves."""
+    way = stepped(DICE)
+    few, many = (
+        needs.estimate(parse_deep("dream"), way.source.game, way.knowledge, iterations)
+        for iterations in (1, 10**6)
+    )
+    length, actions = way.source.game.max_game_length(), way.knowledge.num_actions
+    visit = way.knowledge.row_bytes + 5 * actions + 8
+    kept = 4000 * length
+    assert few.reservoirs == kept * (2 * visit + 8 + 8 * actions) < many.reservoirs
+    assert np.isfinite(many.reservoirs)
+
+
+def test_a_run_is_refused_before_any_work(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("made")
+
+    monkeypatch.setattr(making, "networks", fail)
+    with pytest.raises(GameTooLargeError, match=r"capacity=\d+, or mmd or ppo"):
+        spiel_cr.solve(
+            "phantom_ttt",
+            "deep-cfr(capacity=100000000)",
+            spiel_cr.Goal(seconds=1.0),
+            layout=spiel_cr.Layout("stepped", memory_limit="2GB"),
+        )

@@ -1,0 +1,503 @@
+"""Self-play: estimates, the loss and its gradient, and that it learns."""
+
+import functools
+import itertools
+import math
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spiel_cr.common.networks import NEVER
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.deep.self_play import self_play_network as network
+from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SELF_PLAY_PRESETS,
+    SelfPlayConfig,
+    parse_self_play,
+)
+from spiel_cr.solvers.deep.self_play.self_play_network import Rows, Settings
+from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
+    Answer,
+    Episodes,
+    advantages,
+    play,
+)
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay, batch_size
+from spiel_cr.solvers.deep.tensors import stepped
+
+TABLE = None
+PLAIN = Settings(math.inf, 0.0, 0.0, 1.0)
+# Small: few decisions, and one program for several tests.
+SMALL = (
+    "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
+    "learning_rate=0.01)"
+)
+
+
+@pytest.fixture(scope="module")
+def kuhn():
+    return compile_game("kuhn_poker")
+
+
+@functools.partial(jax.jit, static_argnames="settings")
+def slope_of(parameters, magnet, rows, temperature, settings):
+    """The gradient of a table's loss."""
+    return jax.grad(
+        lambda own: network.loss(TABLE, own, magnet, rows, temperature, settings)[0]
+    )(parameters)
+
+
+def softmax(logits):
+    weights = np.exp(logits)
+    return weights / weights.sum(axis=-1, keepdims=True)
+
+
+def random_rows(random, count=40, width=4, states=5):
+    """Rows of a table, with legal actions of their infosets, all of them random."""
+    legal = random.random((states, width)) < 0.6
+    legal[:, 0] = True
+    seen = random.integers(states, size=count).astype(np.int32)
+    policy = softmax(np.where(legal, random.normal(size=(states, width)), -np.inf))
+    before = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)[seen]
+    action = [random.choice(np.flatnonzero(row)) for row in legal[seen]]
+    return Rows(
+        *(seen, legal[seen], np.array(action, np.int32), before),
+        *(random.normal(size=count), random.normal(size=count), np.ones(count)),
+    ), legal
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("moving", [False, True])
+def test_gradient_is_that_of_finite_differences(moving):
+    random = np.random.default_rng(1)
+    rows, legal = random_rows(random)
+    settings = Settings(0.15, 0.7, 0.4, 1.0)
+    parameters = random.normal(size=(5, 5)) / 5
+    parameters[:, :-1] += np.where(legal, 0, 50)  # what is not legal is not seen
+    magnet = jnp.asarray(random.normal(size=(5, 5))) if moving else None
+
+    def total(parameters):
+        return network.loss(TABLE, parameters, magnet, rows, 0.3, settings)[0]
+
+    slope = np.asarray(slope_of(parameters, magnet, rows, 0.3, settings))
+    value, step = jax.jit(jax.vmap(total)), 1e-6
+    apart = step * np.eye(25).reshape(-1, 5, 5)
+    numeric = np.asarray(value(parameters + apart) - value(parameters - apart))
+    # Central differences err by step^2, and by rounding over the step.
+    np.testing.assert_allclose(
+        slope.ravel(), numeric / (2 * step), rtol=1e-6, atol=1e-8
+    )
+    assert not slope[:, :-1][~legal].any() and slope[:, :-1][legal].all()
+
+
+def test_loss_counts_the_parts_as_they_are_written_down():
+    """Two rows by hand: one clipped, one not; a third is padding."""
+    policy, old = np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.25, 0.25])
+    rows = Rows(
+        seen=np.zeros(3, np.int32),
+        legal=np.ones((3, 3), bool),
+        action=np.array([1, 2, 0]),
+        before=np.log(np.tile(old, (3, 1))),
+        advantage=np.array([1.0, -2.0, 100.0]),
+        returned=np.array([0.5, 0.1, 100.0]),
+        weight=np.array([1.0, 1.0, 0.0]),
+    )
+    parameters = jnp.asarray(np.append(np.log(policy), 0.3)[None])
+    settings = Settings(0.1, 2.0, 3.0, 1.0)
+    total, parts = jax.jit(
+        lambda own: network.loss(TABLE, own, None, rows, 0.5, settings)
+    )(parameters)
+    # Ratios 2 and 1.2: the first gains as if it were 1.1, the second loses in full.
+    gain = (1.1 * 1.0 + 1.2 * -2.0) / 2
+    magnet = float(policy @ np.log(3 * policy))
+    proximity = float(policy @ np.log(policy / old))
+    value = (0.2**2 + 0.2**2) / 2
+    np.testing.assert_allclose(
+        parts, [total, gain, magnet, proximity, value], rtol=1e-12
+    )
+    wanted = -gain + 0.5 * magnet + 2.0 * proximity + 3.0 / 2 * value
+    assert float(total) == pytest.approx(wanted, rel=1e-12)
+
+
+def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
+    """Sokota et al. 2022, eq. 5, with all actions weighed by the old policy."""
+    old = np.array([0.5, 0.2, 0.2, 0.1])
+    magnet = np.array([0.1, 0.2, 0.3, 0.4])
+    gains, alpha, inverse_eta = np.array([1.0, -1.0, 0.5, 2.0]), 0.3, 0.8
+    closed = (old * magnet ** (alpha / inverse_eta) * np.exp(gains / inverse_eta)) ** (
+        1 / (1 + alpha / inverse_eta)
+    )
+    rows = Rows(
+        seen=np.zeros(4, np.int32),
+        legal=np.ones((4, 4), bool),
+        action=np.arange(4),
+        before=np.log(np.tile(old, (4, 1))),
+        advantage=gains,
+        returned=np.zeros(4),
+        weight=4 * old,
+    )
+
+    def slope(policy):
+        parameters = jnp.asarray(np.append(np.log(policy), 0.0)[None])
+        centre = jnp.asarray(np.append(np.log(magnet), 0.0)[None])
+        settings = Settings(math.inf, inverse_eta, 0.0, 1.0)
+        return slope_of(parameters, centre, rows, alpha, settings)
+
+    assert abs(slope(closed / closed.sum())).max() < 1e-12
+    assert abs(slope(old)).max() > 0.1
+
+
+def test_what_is_not_legal_is_not_seen():
+    legal = np.array([[True, False, True], [False, True, False]])
+    parameters = np.array([[1.0, 50.0, 2.0, 7.0], [50.0, 1.0, 50.0, 8.0]], np.float32)
+    seen = np.array([0, 1, 0], np.int32)
+    log_policy, value = network.evaluate(TABLE, parameters, seen, legal[seen])
+    first = np.log(softmax(np.array([1.0, 2.0])))
+    wanted = [[first[0], NEVER, first[1]], [NEVER, 0, NEVER]]
+    np.testing.assert_allclose(log_policy, np.array(wanted)[seen], rtol=1e-6)
+    assert value.tolist() == [7, 8, 7]
+
+
+def enumerated(tree, behaviour, values):
+    """All matches of a compiled game, and how likely each is.
+
+    Args:
+      tree: the game.
+      behaviour: of each player float64 [I, A].
+      values: of each player float64 [I].
+    """
+    histories = tree.histories
+    knowledge = CompiledKnowledge(tree)
+    ends = np.flatnonzero(histories.player == TERMINAL)
+    likely, found = histories.chance[ends].copy(), []
+    for match, end in enumerate(ends):
+        below = end
+        while (above := histories.parent[below]) >= 0:
+            player = histories.player[above]
+            if player >= 0:
+                infoset, action = histories.infoset[above], histories.action[below]
+                likely[match] *= behaviour[player][infoset, action]
+                depth = len(histories.actions_to(above))
+                found.append((depth, match, player, infoset, action))
+            below = above
+    found.sort()
+    depth, match, player, infoset, action = np.array(found).T
+    where = list(zip(player, infoset, strict=True))
+    legal = np.array([knowledge.legal[p][i] for p, i in where])
+    value = np.array([values[p][i] for p, i in where])
+    log_policy = np.log([behaviour[p][i] for p, i in where])
+    starts = np.searchsorted(depth, [*np.unique(depth), depth[-1] + 1])
+    answer = Answer(infoset, legal, log_policy, value)
+    utility = histories.utility[ends]
+    return Episodes(player, match, answer, action, starts, utility), likely
+
+
+def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
+    """Whatever the values say: all matches of Kuhn poker, weighed by their odds."""
+    random = np.random.default_rng(2)
+    logits = [random.normal(size=(6, 2)) for _ in range(2)]
+    behaviour = [softmax(own) for own in logits]
+    values = [random.normal(size=6) for _ in range(2)]
+    episodes, likely = enumerated(kuhn, behaviour, values)
+    assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
+    advantage, _ = advantages(episodes, 1.0, 2.0)
+    knowledge = CompiledKnowledge(kuhn)
+    for player, sign in ((0, 1), (1, -1)):
+        mine = episodes.player == player
+        answer = episodes.answer
+        weight = likely[episodes.match[mine]]
+        rows = Rows(
+            *(answer.seen[mine], answer.legal[mine], episodes.action[mine]),
+            *(answer.log_policy[mine], advantage[mine], advantage[mine], weight),
+        )
+        parameters = jnp.asarray(np.column_stack([logits[player], np.zeros(6)]))
+        slope = slope_of(parameters, None, rows, 0.0, PLAIN)
+        # The loss is a mean over rows, of which a match has one or two.
+        slope = -np.asarray(slope)[:, :2] * max(weight.sum(), 1)
+
+        def utility(own, player=player, sign=sign):
+            played = list(behaviour)
+            played[player] = softmax(own)
+            reach = [
+                reach_from_behaviour(
+                    kuhn.form.decisions[p], knowledge.behaviour(p, played[p])
+                )
+                for p in range(2)
+            ]
+            return sign * best_responses.expected_value(kuhn.form, tuple(reach)) / 2.0
+
+        numeric = np.zeros((6, 2))
+        for place in np.ndindex(6, 2):
+            apart = np.zeros((6, 2))
+            apart[place] = 1e-6
+            rise = utility(logits[player] + apart) - utility(logits[player] - apart)
+            numeric[place] = rise / 2e-6
+        np.testing.assert_allclose(slope, numeric, atol=1e-8)
+        assert abs(numeric).max() > 0.01
+
+
+class Guess:
+    """Plays and values at random."""
+
+    def __init__(self, seed):
+        self.random = np.random.default_rng(seed)
+
+    def __call__(self, positions, at, player):
+        legal = positions.states[at].legal
+        policy = softmax(np.where(legal, self.random.normal(size=legal.shape), -np.inf))
+        log_policy = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)
+        value = self.random.normal(size=len(at))
+        return Answer(at[:, None], legal, log_policy, value)
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
+def test_advantages_are_those_of_each_players_own_chain(trace):
+    """In phantom tic-tac-toe who meets a stone tries again."""
+    source = RulesSource(load_game("phantom_ttt"))
+    episodes = play(source, Guess(3), 30, np.random.default_rng(3))
+    advantage, returned = advantages(episodes, trace, 2.0)
+    again = 0
+    for match in range(30):
+        rows = np.flatnonzero(episodes.match == match)
+        again += np.count_nonzero(np.diff(episodes.player[rows]) == 0)
+        for player, sign in ((0, 1), (1, -1)):
+            mine = rows[episodes.player[rows] == player]
+            values = [*episodes.answer.value[mine]]
+            values.append(sign * episodes.utility[match] / 2.0)
+            errors = np.diff(values)
+            for k, row in enumerate(mine):
+                wanted = sum(trace**j * e for j, e in enumerate(errors[k:]))
+                assert advantage[row] == pytest.approx(wanted, abs=1e-12)
+                assert returned[row] == pytest.approx(wanted + values[k], abs=1e-12)
+    assert again > 10 and set(episodes.utility) == {-1, 0, 1}
+
+
+def test_matches_are_played_by_the_rules_and_the_odds():
+    """Replayed by OpenSpiel's states: legal actions, who acts, and utilities."""
+    game = load_game("phantom_ttt")
+    episodes = play(RulesSource(game), Guess(4), 20, np.random.default_rng(4))
+    for match in range(20):
+        state = game.new_initial_state()
+        for row in np.flatnonzero(episodes.match == match):
+            assert state.current_player() == episodes.player[row]
+            legal = np.flatnonzero(episodes.answer.legal[row])
+            assert legal.tolist() == state.legal_actions()
+            state.apply_action(int(episodes.action[row]))
+        assert state.is_terminal()
+        assert state.returns()[0] == episodes.utility[match]
+
+
+@pytest.mark.slow
+def test_actions_are_drawn_by_their_probabilities(kuhn):
+    """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
+    solver = SelfPlay(kuhn, SMALL)
+    table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
+    solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
+    episodes = play(solver.source, solver, 20_000, np.random.default_rng(6))
+    seen = Seen(np.arange(6), solver.knowledge.legal[0])
+    policy = solver.strategy(0, seen)
+    np.testing.assert_allclose(policy, softmax(table[:, :2]), atol=1e-6)
+    total = 0.0
+    for infoset in range(3):
+        here = (episodes.player == 0) & (episodes.answer.seen == infoset)
+        bets, count = episodes.action[here].sum(), here.sum()
+        expected = count * policy[infoset, 1]
+        total += (bets - expected) ** 2 / (expected * policy[infoset, 0])
+    assert total < 30
+
+
+def test_same_seed_same_bits(kuhn):
+    def after(seed):
+        solver = SelfPlay(kuhn, SMALL, seed=seed)
+        solver.run_to(400)
+        return solver
+
+    first, second, third = after(1), after(1), after(2)
+    assert 400 <= first.decisions < 700 and first.iterations == second.iterations > 1
+    for one, other in zip(
+        first.average_behaviours(), second.average_behaviours(), strict=True
+    ):
+        np.testing.assert_array_equal(one, other)
+    assert (first.average_behaviours()[0] != third.average_behaviours()[0]).any()
+    # A new one goes on where the first is.
+    other = SelfPlay(kuhn, SMALL, seed=1)
+    other.restore(first.arrays())
+    for solver in (first, other):
+        solver.run_to(800)
+    assert first.decisions == other.decisions and first.steps == other.steps
+    for name, one in first.arrays().items():
+        np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
+    with pytest.raises(ValueError, match="learner 0"):
+        SelfPlay(kuhn, f"{SMALL[:-1]},magnet=uniform)").restore(first.arrays())
+
+
+@pytest.mark.parametrize("count", [None, np.array(-1), np.array([2]), np.array(1.5)])
+def test_counts_that_are_none(kuhn, count):
+    solver = SelfPlay(kuhn, SMALL, seed=1)
+    arrays = solver.arrays()
+    del arrays["episodes"]
+    if count is not None:
+        arrays["episodes"] = count
+    with pytest.raises(ValueError, match="counts of such a solver.*'episodes'"):
+        solver.restore(arrays)
+
+
+def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
+    seeds = (1, 2, 1 + 2**31, 2**32 - 1)
+    small = "mmd(hidden=4,layers=1)"
+    found = [SelfPlay(kuhn, small, seed=seed).arrays() for seed in seeds]
+    weights = [np.concatenate([x.ravel() for x in own.values()]) for own in found]
+    for i, j in itertools.combinations(range(4), 2):
+        assert (weights[i] != weights[j]).any()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("magnet", ["uniform", "moving,magnet_rate=0.001"])
+def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn, magnet):
+    """Uniform play has a NashConv of 0.917."""
+    solver = SelfPlay(
+        kuhn,
+        "mmd(network=table,epochs=1,learning_rate=0.003,proximity=0.1,"
+        f"temperature=0.2,last_temperature=0.005,magnet={magnet},clip=inf,"
+        "normalise=false,episodes=512,schedule=2e6)",
+    )
+    solver.run_to(2_000_000)
+    assert solver.nash_conv() < 0.05
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_networks_learn_kuhn_poker(kuhn, shared):
+    solver = SelfPlay(kuhn, f"ppo(hidden=32,shared={shared},schedule=1e5,episodes=512)")
+    before = solver.nash_conv()
+    solver.run_to(100_000)
+    assert solver.nash_conv() < before / 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_results_are_networks_that_play_the_same(kuhn, shared):
+    """Without values; and, where both players had one network, with one each."""
+    solver = SelfPlay(kuhn, f"ppo(hidden=3,episodes=64,epochs=1,shared={shared})")
+    solver.run_to(400)
+    policy = DeepPolicy(kuhn.game, solver.average())
+    for player, own in enumerate(kuhn.infosets):
+        for infoset in range(len(own)):
+            state = kuhn.state_at(own.history[infoset])
+            first = own.decisions.first_sequence[infoset]
+            wanted = solver.average_behaviours()[player][first : first + 2]
+            found = [policy.action_probabilities(state)[a] for a in (0, 1)]
+            np.testing.assert_allclose(found, wanted, rtol=1e-5)
+            assert abs(wanted[0] - 0.5) > 1e-6
+    table = SelfPlay(kuhn, SMALL).average()
+    assert table.behaviour[1].tolist() == [1.0] + 12 * [0.5]
+
+
+@pytest.mark.parametrize("shared", ["true", "false"])
+def test_networks_see_the_features_that_are_asked_for(kuhn, shared):
+    """Kuhn poker's observations are shorter than its information states."""
+    text = f"mmd(hidden=3,layers=1,shared={shared},features=observation)"
+    solver = SelfPlay(kuhn, text)
+    average = solver.average()
+    assert average.features == "observation"
+    assert average.shape.features == kuhn.game.observation_tensor_size() == 7
+    policy, state = (
+        DeepPolicy(kuhn.game, average),
+        kuhn.state_at(kuhn.infosets[1].history[2]),
+    )
+    first = kuhn.infosets[1].decisions.first_sequence[2]
+    wanted = solver.average_behaviours()[1][first : first + 2]
+    found = [policy.action_probabilities(state)[a] for a in (0, 1)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
+def test_stratified_draws_leave_less_to_chance(kuhn):
+    """Bets at an infoset are their expected number, up to one."""
+    solver = SelfPlay(kuhn, SMALL)
+    table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
+    solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
+    random = np.random.default_rng(6)
+    episodes = play(solver.source, solver, 600, random, stratified=True)
+    for infoset, odds in enumerate(softmax(table[:, :2])[:, 1]):
+        here = (episodes.player == 0) & (episodes.answer.seen == infoset)
+        assert abs(episodes.action[here].sum() - here.sum() * odds) <= 1
+
+
+@pytest.mark.slow
+def test_games_that_are_not_compiled_are_played_by_tensors():
+    """By rules on arrays and by states alike: both see the same."""
+    for use_rules in (True, False):
+        source, knowledge = stepped(
+            "liars_dice(numdice=1,dice_sides=3)", use_rules=use_rules
+        )
+        solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
+        rows = play(source, solver, 50, np.random.default_rng(1)).answer
+        assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
+        point = solver.step()
+        assert 64 < point.decisions < 1000 and point.losses[0].value > 0
+        with pytest.raises(ValueError, match="not compiled"):
+            solver.average_behaviours()
+
+
+def test_sizes_are_few_and_fit():
+    sizes = {count: batch_size(count) for count in range(2000)}
+    assert all(size == 64 for count, size in sizes.items() if count <= 64)
+    assert all(n <= size <= 1.125 * n + 1 for n, size in sizes.items() if n > 64)
+    assert len(set(sizes.values())) <= 1 + 5 * 8 and batch_size(1024) == 1024
+
+
+def test_schedules():
+    config = SelfPlayConfig(
+        *("x", "mlp"),
+        schedule=10,
+        temperature=0.4,
+        last_temperature=0.1,
+        learning_rate=2.0,
+        last_rate=1.0,
+    )
+    temperatures = [
+        config.temperature_at(config.share_after(done)) for done in (0, 5, 10, 20)
+    ]
+    assert temperatures == pytest.approx([0.4, 0.2, 0.1, 0.1])
+    rates = [config.rate_at(config.share_after(done)) for done in (0, 5, 10, 20)]
+    assert rates == pytest.approx([2.0, 1.5, 1.0, 1.0])
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("ddpg", "ddpg"),
+        ("ppo(size=3)", "size"),
+        ("ppo(clip=0)", "clip"),
+        ("mmd(magnet=nobody)", "magnet"),
+        ("mmd(temperature=0)", "last_temperature"),
+        ("mmd(trace=2)", "trace"),
+    ],
+)
+def test_bad_settings_are_named(text, names):
+    with pytest.raises(ValueError, match=names):
+        parse_self_play(text)
+
+
+def test_presets_are_read():
+    assert set(SELF_PLAY_PRESETS) == {"mmd", "ppo"}
+    config = parse_self_play("ppo(clip=inf,hidden=7,magnet=moving)")
+    assert (config.clip, config.hidden, config.magnet) == (math.inf, 7, "moving")
+    assert config.epochs == SELF_PLAY_PRESETS["ppo"].epochs
+
+
+def test_tables_and_sources_without_knowledge_are_refused():
+    source = RulesSource(load_game("phantom_ttt"))
+    with pytest.raises(ValueError, match="network=table"):
+        SelfPlay(source, SMALL)
+    with pytest.raises(ValueError, match="knowledge=None"):
+        SelfPlay(source, "ppo")

@@ -1,0 +1,191 @@
+"""Iterates with a table are the tabular algorithm's; runs resume to the same bits."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.deep import DeepSolver
+from spiel_cr.solvers.solve import solve
+from tests.solvers.deep import whole_visits
+from tests.support import games, reference
+from tests.support.made_games import MadeGame, twice_in_a_row
+
+FULL = "sampling=external,memory=exact,network=table,fallback=uniform"
+# A preset with a table, without sampling; and the same by its paper.
+PAPERS = {
+    f"sd-cfr({FULL},averaging=exact+bank,linear=0,gamma=0)": {},
+    f"sd-cfr({FULL},averaging=exact+bank)": {"alpha": 1.0, "beta": 1.0, "gamma": 1.0},
+    f"vr-deep-dcfr+({FULL},averaging=exact+bank,values=sampled,alpha=inf,gamma=1)": {
+        "beta": None,
+        "gamma": 1.0,
+    },
+    f"vr-deep-pdcfr+({FULL},averaging=exact+bank,values=sampled,alpha=2.3,gamma=2)": {
+        "alpha": 2.3,
+        "beta": None,
+        "gamma": 2.0,
+        "predictive": True,
+    },
+}
+# Sums are in another order; thirty iterations multiply rounding errors.
+TOLERANCE = 1e-9
+TABLE = "network=table,memory=exact,averaging=exact+bank,traversals=40"
+
+
+@functools.cache
+def game_of(name: str) -> CompiledGame:
+    if name == "twice":
+        return compile_game(MadeGame(twice_in_a_row, "twice"))
+    return games.compiled(name)
+
+
+@pytest.mark.parametrize("name", ["kuhn", "twice"])
+@pytest.mark.parametrize("algorithm", PAPERS)
+def test_a_table_without_sampling_is_the_tabular_algorithm(
+    algorithm, name, monkeypatch
+):
+    """Iterate by iterate, and its averages: exact, and as a mixture of iterates."""
+    whole_visits.take_all(monkeypatch)
+    game = game_of(name)
+    solver = DeepSolver(game, algorithm)
+    paper = reference.CFR(reference.Tree(game.game), **PAPERS[algorithm])
+    differs = 0
+    for _ in range(30):
+        solver.run(1)
+        paper.step()
+        played = [solver.current_behaviour(player) for player in range(2)]
+        found = reference.from_behaviours(game, played)
+        differs += found != reference.Tree(game.game).uniform()
+        assert_close(found, paper.policy)
+    assert differs == 30
+    exact = solver.average_behaviours("exact")
+    assert_close(reference.from_behaviours(game, exact), paper.average())
+    for one, other in zip(exact, solver.average_behaviours("bank"), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-12)
+
+
+def assert_close(found: reference.Policy, wanted: reference.Policy) -> None:
+    for key, shares in wanted.items():
+        assert found[key] == pytest.approx(shares, abs=TOLERANCE)
+
+
+@pytest.mark.slow
+def test_leduc_without_sampling_is_linear_cfr(monkeypatch):
+    """Of this project's own full-width solver, to 1e-6."""
+    whole_visits.take_all(monkeypatch)
+    game = games.compiled("leduc")
+    solver = DeepSolver(game, f"sd-cfr({FULL},averaging=exact)")
+    solver.run(40)
+    found = solve(game, "lcfr", 40)
+    for player in range(2):
+        np.testing.assert_allclose(
+            solver.current_behaviour(player), found.current[player], atol=1e-6
+        )
+        np.testing.assert_allclose(
+            solver.average_behaviour(player), found.average[player], atol=1e-6
+        )
+
+
+CRITIC = "critic_steps=20,critic_batch=64"
+
+
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        f"sd-cfr({TABLE})",
+        f"vr-deep-pdcfr+({TABLE},{CRITIC})",
+        *(
+            pytest.param(f"{name}({TABLE},{CRITIC})", marks=pytest.mark.slow)
+            for name in ("dream", "escher", "vr-deep-dcfr+")
+        ),
+    ],
+)
+def test_tables_learn_kuhn_poker(algorithm):
+    """Sampled: NashConv of the exact average halves twice; runs resume to the bits."""
+    game = game_of("kuhn")
+    solver = DeepSolver(game, algorithm, seed=3)
+    solver.run(60)
+    arrays = {name: own.copy() for name, own in solver.arrays().items()}
+    solver.run(60)
+    assert solver.episodes == 120 * 2 * 40
+    uniform = games.BY_NAME["kuhn"].uniform
+    # Measured: at most 0.15 of six seeds.
+    assert solver.nash_conv() < uniform / 4
+    again = DeepSolver(game, algorithm, seed=3)
+    again.restore(arrays)
+    again.run(60)
+    for name, own in solver.arrays().items():
+        assert np.array_equal(own, again.arrays()[name]), name
+    other = DeepSolver(game, algorithm, seed=4)
+    other.run(60)
+    assert not np.array_equal(other.average_behaviour(0), again.average_behaviour(0))
+
+
+def test_the_average_is_judged_by_its_reach():
+    game = game_of("kuhn")
+    solver = DeepSolver(game, f"sd-cfr({TABLE})")
+    with pytest.raises(ValueError, match="no average yet"):
+        solver.average()
+    solver.run(5)
+    policy = reference.from_openspiel(reference.Tree(game.game), solver.policy())
+    tree = reference.Tree(game.game)
+    assert solver.nash_conv() == pytest.approx(reference.nash_conv(tree, policy))
+    with pytest.raises(ValueError, match="kind"):
+        solver.average("network")
+
+
+NETWORK = "hidden=16,layers=2,steps=20,traversals=50,average_steps=400"
+EVERY = [
+    f"deep-cfr({NETWORK},averaging=network+bank+exact)",
+    f"sd-cfr({NETWORK},memory=exact,bank=4)",
+    f"dream({NETWORK},{CRITIC})",
+    # These two are noisier: one has a critic's word alone, one counts the newest twice.
+    f"escher({NETWORK},{CRITIC})".replace("traversals=50", "traversals=200").replace(
+        "critic_steps=20", "critic_steps=200"
+    ),
+    f"vr-deep-dcfr+({NETWORK},{CRITIC})",
+    f"vr-deep-pdcfr+({NETWORK},{CRITIC})".replace("traversals=50", "traversals=400"),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", EVERY)
+def test_networks_learn_kuhn_poker(algorithm):
+    """NashConv falls below a third of uniform play's; runs resume to the same bits."""
+    game = game_of("kuhn")
+    solver = DeepSolver(game, algorithm, seed=1)
+    solver.run(30)
+    arrays = {name: own.copy() for name, own in solver.arrays().items()}
+    solver.run(60)
+    assert solver.nash_conv() < games.BY_NAME["kuhn"].uniform / 3
+    again = DeepSolver(game, algorithm, seed=1)
+    again.restore(arrays)
+    again.run(60)
+    for name, own in solver.arrays().items():
+        assert np.array_equal(own, again.arrays()[name]), name
+    for one, other in zip(
+        solver.average_behaviours(), again.average_behaviours(), strict=True
+    ):
+        assert np.array_equal(one, other)
+
+
+@pytest.mark.parametrize("damage", ["counts", "reach0", "advantages1.memory_total"])
+def test_states_of_others_are_refused(damage):
+    solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
+    solver.run(2)
+    arrays = solver.arrays()
+    arrays[damage] = arrays[damage][:-1]
+    with pytest.raises(ValueError):
+        DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
+    del arrays[damage]
+    with pytest.raises(ValueError):
+        DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
+
+
+def test_a_game_without_tensors_needs_a_table():
+    with pytest.raises(ValueError, match="features=information_state"):
+        DeepSolver(game_of("twice"), "sd-cfr")
+    with pytest.raises(ValueError, match="features=observation"):
+        DeepSolver(game_of("twice"), "sd-cfr(features=observation)")

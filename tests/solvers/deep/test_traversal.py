@@ -1,0 +1,315 @@
+"""Estimates are unbiased, by enumeration of all that can be drawn."""
+
+import functools
+
+import numpy as np
+import pytest
+
+from spiel_cr.common.draws import points
+from spiel_cr.games.stepping.tree_source import TreeSource
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.policies.conversions import history_values
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.traversal import (
+    Sampling,
+    Task,
+    Traversal,
+    in_chunks,
+    traverse,
+)
+from tests.solvers.deep import whole_visits
+from tests.support import games, reference
+from tests.support.made_games import MadeGame, twice_in_a_row
+from tests.support.uncompiled import Enumerated, Grid
+
+# Parts of the draws of chance, and who decides at each depth. Strategies are multiples
+# of 1/4, and of 1/8 with half of uniform exploration.
+GRIDS = {"kuhn": ((3, 2), (0, 1, 0)), "twice": ((), (0, 0, 1, 1))}
+EPSILON = 0.5
+# Sums of at most 2e4 terms of size 1 to 30, over their number.
+TOLERANCE = 1e-12
+
+
+class Fixed:
+    """Strategies of a compiled game that never change.
+
+    Attributes:
+      behaviour: for each player float64 [S].
+    """
+
+    def __init__(self, knowledge: CompiledKnowledge, seed: int) -> None:
+        """Multiples of 1/4, none of them zero at two or three legal actions."""
+        random = np.random.default_rng(seed)
+        self._tables = []
+        for legal in knowledge.legal:
+            table = np.zeros(legal.shape)
+            for row, mask in enumerate(legal):
+                actions = np.flatnonzero(mask)
+                shares = np.ones(len(actions))
+                shares[random.integers(len(actions))] += 4 - len(actions)
+                table[row, actions] = shares / 4 if len(actions) > 1 else 1.0
+            self._tables.append(table)
+        self.behaviour = [knowledge.behaviour(p, self._tables[p]) for p in range(2)]
+
+    def __call__(self, player: int, seen: Seen) -> np.ndarray:
+        return self._tables[player][seen.rows]
+
+
+@functools.cache
+def knowledge_of(name: str) -> CompiledKnowledge:
+    if name == "kuhn":
+        return CompiledKnowledge(games.compiled("kuhn"))
+    return CompiledKnowledge(compile_game(MadeGame(twice_in_a_row, "twice")))
+
+
+def enumerate_all(
+    name: str, strategy: Fixed, sampling: Sampling, player: int, critic=None
+) -> tuple[Traversal, int]:
+    """A batch of all that can be drawn, each once, and its size."""
+    knowledge = knowledge_of(name)
+    chance, acts = GRIDS[name]
+    own = 1 if sampling.external else 8
+    grid = Grid((*chance, *(own if who == player else 4 for who in acts)))
+    source = TreeSource(knowledge.tree, stratified=False)
+    every = Enumerated(source, grid)
+    task = Task(every, knowledge, strategy, sampling, player, critic)
+    found = traverse(task, grid.size, grid)
+    assert not grid.left
+    return found, grid.size
+
+
+def estimates(name: str, visits, size: int, player: int) -> np.ndarray:
+    """float64 [I, A], the mean over trajectories of weight times target."""
+    total = np.zeros(knowledge_of(name).legal[player].shape)
+    gains = visits.weight[:, None] * np.where(visits.legal, visits.target, 0)
+    np.add.at(total, visits.rows, gains)
+    return total / size
+
+
+def exact(name: str, strategy: Fixed, player: int) -> np.ndarray:
+    """float64 [I, A], counterfactual regrets by a slow recursion."""
+    knowledge = knowledge_of(name)
+    game = knowledge.tree
+    tree = reference.Tree(game.game)
+    policy = reference.from_behaviours(game, strategy.behaviour)
+    regrets = reference.counterfactual_regrets(tree, policy, player)
+    table = np.zeros(knowledge.legal[player].shape)
+    for row, key in enumerate(game.infosets[player].keys):
+        table[row, tree.actions((player, key))] = regrets[player, key]
+    return table
+
+
+@pytest.mark.parametrize("player", range(2))
+@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
+@pytest.mark.parametrize("baseline", [False, True], ids=["plain", "baseline"])
+@pytest.mark.parametrize("name", GRIDS)
+def test_advantages_are_unbiased(name, baseline, external, player):
+    """Whatever the baseline says; also where a player acts twice in a row."""
+    strategy = Fixed(knowledge_of(name), 3)
+    random = np.random.default_rng(8)
+    table = random.normal(size=(len(knowledge_of(name).deciders), 16))
+    table = table[:, : knowledge_of(name).num_actions]
+    found, size = enumerate_all(
+        *(name, strategy, Sampling(external, EPSILON, stratified=False), player),
+        critic=table.__getitem__ if baseline else None,
+    )
+    mean = estimates(name, found.advantages, size, player)
+    wanted = exact(name, strategy, player)
+    assert abs(wanted).max() > 0.1
+    np.testing.assert_allclose(mean, wanted, atol=TOLERANCE)
+
+
+@pytest.mark.parametrize("player", range(2))
+@pytest.mark.parametrize("name", GRIDS)
+def test_an_exact_critic_needs_no_correction(name, player):
+    """ESCHER's estimate; baselines that are exact leave no variance either."""
+    knowledge = knowledge_of(name)
+    strategy = Fixed(knowledge, 4)
+    worth = history_values(knowledge.tree, strategy.behaviour)
+    histories = knowledge.tree.histories
+    table = np.zeros((len(knowledge.deciders), knowledge.num_actions))
+    number = np.cumsum(histories.player >= 0) - 1
+    below = 1 + np.flatnonzero(histories.player[histories.parent[1:]] >= 0)
+    table[number[histories.parent[below]], histories.action[below]] = worth[below]
+    parts = []
+    for corrected in (False, True):
+        sampling = Sampling(False, EPSILON, corrected, stratified=False)
+        found, size = enumerate_all(name, strategy, sampling, player, table.__getitem__)
+        parts.append(found.advantages)
+        mean = estimates(name, found.advantages, size, player)
+        np.testing.assert_allclose(mean, exact(name, strategy, player), atol=TOLERANCE)
+    legal = parts[0].legal
+    if name == "twice":  # no chance after moves, so that nothing is left to vary
+        np.testing.assert_allclose(
+            parts[1].target[legal], parts[0].target[legal], atol=TOLERANCE
+        )
+
+
+@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
+def test_sampled_strategies_are_weighed_by_own_reach(external):
+    """At an infoset: own reach times the chance of its histories, nothing else."""
+    name, player = "kuhn", 0
+    knowledge = knowledge_of(name)
+    strategy = Fixed(knowledge, 5)
+    sampling = Sampling(external, EPSILON, stratified=False)
+    found, size = enumerate_all(name, strategy, sampling, player)
+    other = 1 - player
+    visits = found.strategies
+    total = np.bincount(visits.rows, visits.weight, len(knowledge.legal[other])) / size
+    histories = knowledge.tree.histories
+    game = knowledge.tree
+    tree = reference.Tree(game.game)
+    policy = reference.from_behaviours(game, strategy.behaviour)
+    for row, key in enumerate(game.infosets[other].keys):
+        members = tree.infosets[other, key]
+        chance = sum(tree.nodes[index].chance for index in members)
+        reach = tree.own_reach(members[0], other, policy)
+        assert total[row] == pytest.approx(reach * chance, abs=TOLERANCE)
+    played = strategy(other, visits)
+    assert np.array_equal(visits.target, played)
+    assert len(histories) == len(tree.nodes)
+
+
+@pytest.mark.parametrize("player", range(2))
+@pytest.mark.parametrize("name", GRIDS)
+def test_the_whole_game_without_sampling(name, player):
+    strategy = Fixed(knowledge_of(name), 6)
+    visits = whole_visits.advantages(knowledge_of(name), strategy.behaviour, player)
+    found = estimates(name, visits, 1, player)
+    np.testing.assert_allclose(found, exact(name, strategy, player), atol=TOLERANCE)
+
+
+def test_moves_say_what_came_after():
+    """Each is a child of its history, and ends have their utility."""
+    name = "kuhn"
+    knowledge = knowledge_of(name)
+    strategy = Fixed(knowledge, 3)
+    zeros = np.zeros((len(knowledge.deciders), knowledge.num_actions))
+    found, size = enumerate_all(
+        *(name, strategy, Sampling(False, EPSILON, stratified=False), 0),
+        critic=zeros.__getitem__,
+    )
+    moves, histories = found.moves, knowledge.tree.histories
+    decisions = np.flatnonzero(histories.player >= 0)
+    children = {
+        (int(histories.parent[h]), int(histories.action[h])): h
+        for h in range(1, len(histories))
+    }
+    over = 0
+    for row, action, utility, player, after in zip(
+        *(moves.rows, moves.action, moves.utility, moves.player, moves.next_rows),
+        strict=True,
+    ):
+        child = children[int(decisions[row]), int(action)]
+        assert player == histories.player[child] or (
+            player < 0 and histories.player[child] < 0
+        )
+        assert utility == histories.utility[child]
+        over += player < 0
+        if player >= 0:
+            assert decisions[after] == child
+    assert over == size == found.positions - len(moves.action)
+
+
+def test_never_an_illegal_action():
+    """In leduc poker, where folding and raising are illegal at times."""
+    knowledge = CompiledKnowledge(games.compiled("leduc"))
+    strategy = Fixed(knowledge, 1)
+    source = TreeSource(knowledge.tree)
+    for external in (True, False):
+        task = Task(source, knowledge, strategy, Sampling(external, 1.0), 0)
+        found = traverse(task, 200, np.random.default_rng(0))
+        for player, visits in enumerate((found.advantages, found.strategies)):
+            assert np.array_equal(visits.legal, knowledge.legal[player][visits.rows])
+            assert (visits.legal.sum(axis=1) > 1).all()
+            assert (~visits.legal).any()
+        assert not found.strategies.target[~found.strategies.legal].any()
+
+
+class Counted(TreeSource):
+    """Tells how many trajectories each batch has.
+
+    Attributes:
+      started: of each batch.
+    """
+
+    def __init__(self, tree) -> None:
+        super().__init__(tree)
+        self.started: list[int] = []
+
+    def start(self, count, random):
+        self.started.append(count)
+        return super().start(count, random)
+
+
+@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
+def test_chunks_are_bounded_and_all_there(external):
+    """No chunk has many more positions than asked for; all together are the count."""
+    knowledge = CompiledKnowledge(games.compiled("leduc"))
+    strategy, sampling = Fixed(knowledge, 1), Sampling(external, 0.5)
+
+    def chunks(most, seed=5):
+        source = Counted(knowledge.tree)
+        task = Task(source, knowledge, strategy, sampling, 1)
+        random = np.random.default_rng(seed)
+        return source, list(in_chunks(task, 1000, random, most=most))
+
+    source, found = chunks(2000)
+    assert sum(source.started[1:]) == 1000 and len(found) == len(source.started) - 1
+    assert len(found) > 3
+    assert max(own.positions for own in found) <= 3000
+    for one, same in zip(found, chunks(2000)[1], strict=True):
+        assert np.array_equal(one.advantages.target, same.advantages.target)
+    other = chunks(2000, 6)[1]
+    assert not np.array_equal(found[0].advantages.target, other[0].advantages.target)
+    # Where all fits, it is one batch with the same draws as without chunks.
+    source, (whole,) = chunks(10**6)
+    random = np.random.default_rng(5)
+    alone = traverse(Task(source, knowledge, strategy, sampling, 1), 1000, random)
+    assert np.array_equal(whole.advantages.target, alone.advantages.target)
+    assert whole.positions == alone.positions
+
+
+@pytest.mark.parametrize("player", range(2))
+def test_chunks_are_unbiased(player):
+    """Counterfactual regrets of kuhn poker, in dozens of chunks."""
+    knowledge, count = knowledge_of("kuhn"), 20_000
+    strategy = Fixed(knowledge, 3)
+    source = Counted(knowledge.tree)
+    task = Task(source, knowledge, strategy, Sampling(True), player)
+    means = []
+    for own in in_chunks(task, count, np.random.default_rng(1), most=2000):
+        size = source.started[-1]
+        means.append(size * estimates("kuhn", own.advantages, size, player))
+    assert len(means) > 20
+    mean = np.sum(means, axis=0) / count
+    # Regrets of a trajectory are at most 4: five standard deviations of their mean.
+    atol = 5 * 4 / np.sqrt(count)
+    np.testing.assert_allclose(mean, exact("kuhn", strategy, player), atol=atol)
+
+
+def test_stratified_draws():
+    """One in each equal part per group; alone, each is uniform."""
+    groups = np.array([5, 5, 2, 5, 2, 9, 5])
+    random = np.random.default_rng(0)
+    drawn = np.array([points(groups, random, stratified=True) for _ in range(2000)])
+    for group, size in ((5, 4), (2, 2), (9, 1)):
+        parts = np.sort(np.floor(drawn[:, groups == group] * size), axis=1)
+        assert np.array_equal(parts, np.tile(np.arange(size), (len(drawn), 1)))
+    # 7 × 4 counts of 2000 draws in quarters: standard deviation 19.4, five of them.
+    counts = np.stack([(drawn // 0.25 == part).sum(axis=0) for part in range(4)])
+    assert abs(counts - 500).max() < 97
+
+
+def test_chance_is_drawn_by_its_odds():
+    """Each deal of kuhn poker, and each public card of leduc poker, equally often."""
+    tree = games.compiled("leduc")
+    source = TreeSource(tree, stratified=False)
+    random = np.random.default_rng(2)
+    positions = source.start(30_000, random)
+    counts = np.bincount(positions.states)
+    deals = np.flatnonzero(counts)
+    assert np.isclose(tree.histories.chance[deals].sum(), 1)
+    odds = tree.histories.chance[deals] * 30_000
+    # 30 deals: five standard deviations of about 31.
+    assert (abs(counts[deals] - odds) < 5 * np.sqrt(odds)).all()

@@ -1,0 +1,51 @@
+"""Advantages of a whole compiled game, without sampling: deep CFR as plain CFR."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pytest
+
+from spiel_cr.common.fits import Targets
+from spiel_cr.policies.conversions import history_values, reach_from_behaviour
+from spiel_cr.solvers.deep import DeepSolver
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge
+
+
+def advantages(
+    knowledge: CompiledKnowledge, behaviour: Sequence[np.ndarray], player: int
+) -> Targets:
+    """Every decision of a player as a visit, weighed by the reach of everybody else.
+
+    Args:
+      knowledge: of the compiled game.
+      behaviour: for each player float64 [S], action probabilities by logical sequence.
+      player: whose advantages; own perspective, the game's units.
+    """
+    tree = knowledge.tree
+    histories = tree.histories
+    value = history_values(tree, behaviour) * (1 - 2 * player)
+    mine = np.flatnonzero(histories.player == player)
+    place = np.full(len(histories), -1, np.int64)
+    place[mine] = np.arange(len(mine))
+    below = 1 + np.flatnonzero(place[histories.parent[1:]] >= 0)
+    above = histories.parent[below]
+    target = np.zeros((len(mine), knowledge.num_actions))
+    target[place[above], histories.action[below]] = value[below] - value[above]
+    other = 1 - player
+    reach = reach_from_behaviour(tree.infosets[other].decisions, behaviour[other])
+    weight = histories.chance[mine] * reach[histories.sequence[other][mine]]
+    rows = histories.infoset[mine].astype(np.int64)
+    # Many means would lose digits in single precision: these are exact.
+    return Targets(rows, knowledge.legal[player][rows], target, weight)
+
+
+def take_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Deep solvers visit the whole compiled game in each traversal from now on."""
+
+    def traverse(solver: DeepSolver, player: int, iteration: int) -> Iterator[Targets]:
+        del iteration
+        assert isinstance(solver.knowledge, CompiledKnowledge)
+        behaviour = [solver.current_behaviour(p) for p in range(2)]
+        yield advantages(solver.knowledge, behaviour, player)
+
+    monkeypatch.setattr(DeepSolver, "_traverse", traverse)

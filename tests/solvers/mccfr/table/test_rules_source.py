@@ -1,0 +1,144 @@
+"""Positions by rules on arrays are those of OpenSpiel's states."""
+
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.stepping.rules_source import RulesSource
+from tests.support import games, reference, tabled, uncompiled
+
+MATCHES = 12
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        "phantom_ttt",
+        "dark_hex(board_size=3,gameversion=adh)",
+        games.goofspiel(5, "descending"),
+    ],
+)
+def test_positions_are_those_of_states(game):
+    """Matches at random, beside OpenSpiel's: keys are equal just where strings are."""
+    source, random = uncompiled.source_of(game), np.random.default_rng(1)
+    positions = source.start(MATCHES, random)
+    states = [source.game.new_initial_state() for _ in range(MATCHES)]
+    known: dict[tuple[int, str], tuple[int, ...]] = {}
+    while True:
+        assert positions.player.dtype == np.int8 and positions.key.dtype == np.uint64
+        for i, state in enumerate(states):
+            assert positions.player[i] == state.current_player()
+            if state.is_terminal():
+                assert positions.utility[i] == state.returns()[0]
+                assert positions.num_actions[i] == 0
+                continue
+            assert positions.utility[i] == 0
+            assert positions.num_actions[i] == len(state.legal_actions())
+            key = tuple(positions.key[i].tolist())
+            assert key == tuple(source.key_of(state).tolist())
+            player = state.current_player()
+            name = player, state.information_state_string(player)
+            assert known.setdefault(name, key) == key
+        live = np.flatnonzero(positions.player != TERMINAL)
+        if not len(live):
+            break
+        # All go on, and the first one twice, from the last to the first.
+        parent = np.append(live, live[0])[::-1]
+        chosen = random.integers(positions.num_actions[parent])
+        states = [
+            states[i].child(states[i].legal_actions()[a])
+            for i, a in zip(parent, chosen, strict=True)
+        ]
+        before = positions.key.copy(), positions.player.copy()
+        positions, last = source.step(positions, parent, chosen, random), positions
+        assert np.array_equal(last.key, before[0])
+        assert np.array_equal(last.player, before[1])
+    assert len(set(known.values())) == len(known) > 3 * MATCHES
+
+
+def test_chance_is_drawn_by_its_odds():
+    """The cards of Kuhn poker, and what happens after them.
+
+    With 6000 matches each of 3 cards comes 2000 times, give or take 37; 6 standard
+    deviations are exceeded by one of them with odds below 1e-8.
+    """
+    source = uncompiled.source_of("kuhn_poker")
+    dealt = source.start(6000, np.random.default_rng(3))
+    cards, counts = np.unique(dealt.key, axis=0, return_counts=True)
+    assert len(cards) == 3 and (abs(counts - 2000) < 222).all()
+    after = source.step(
+        dealt, np.arange(6000), np.ones(6000, int), np.random.default_rng(1)
+    )
+    assert len(np.unique(after.key, axis=0)) == 3
+    again = source.start(6000, np.random.default_rng(3))
+    assert np.array_equal(again.key, dealt.key)
+
+
+def test_chance_between_decisions():
+    """A point card is shown after each round: 2 of 3 are left, and equally likely.
+
+    6 standard deviations of 3000 matches are 164.
+    """
+    game = games.goofspiel(3, "random")
+    source, random = uncompiled.source_of(game), np.random.default_rng(3)
+    positions = source.start(3000, random)
+    assert (positions.player == 0).all()
+    every = np.arange(3000)
+    for _ in range(2):
+        first = np.zeros(3000, np.int64)
+        positions = source.step(positions, every, first, random)
+    assert (positions.player == 0).all()
+    shown, counts = np.unique(positions.key, axis=0, return_counts=True)
+    # By the card before, and the card now.
+    assert len(shown) == 6 and (abs(counts - 500) < 6 * 20.4).all()
+
+
+def test_keys_of_states_do_not_depend_on_questions_before():
+    source = uncompiled.source_of("phantom_ttt")
+    random, states = np.random.default_rng(2), []
+    state = source.game.new_initial_state()
+    while not state.is_terminal():
+        if state.current_player() >= 0:
+            states.append(state.clone())
+        state.apply_action(int(random.choice(state.legal_actions())))
+    forwards = [source.key_of(s).tolist() for s in states]
+    fresh = uncompiled.source_of("phantom_ttt")
+    backwards = [fresh.key_of(s).tolist() for s in states[::-1]]
+    assert forwards == backwards[::-1] and len(forwards) > 1
+    source.close()
+    assert source.key_of(states[-1]).tolist() == forwards[-1]
+
+
+def test_games_without_rules_are_refused():
+    with pytest.raises(ValueError, match="kuhn_poker.* has no rules on arrays"):
+        RulesSource(load_game("kuhn_poker"))
+
+
+class _Broken(tabled.Tabled):
+    """Kuhn poker, with one fault."""
+
+    def __init__(self, tree, fault: str) -> None:
+        super().__init__(tree)
+        self.fault = fault
+
+    def legal_actions_mask(self, states):
+        mask = super().legal_actions_mask(states)
+        return mask & (self.fault != "moves" or self.current_player(states)[0] < 0)
+
+    def chance_probabilities(self, states):
+        odds = super().chance_probabilities(states)
+        return odds * (0.9 if self.fault == "odds" else 1)
+
+
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [("moves", "player 0 has no legal action"), ("odds", "must sum to 1")],
+)
+def test_rules_that_break_promises(fault, said):
+    game = pyspiel.load_game("kuhn_poker")
+    source = RulesSource(game, _Broken(reference.Tree(game), fault))
+    with pytest.raises(InvalidGameError, match=said):
+        source.start(5, np.random.default_rng(1))

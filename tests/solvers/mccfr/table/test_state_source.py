@@ -1,0 +1,192 @@
+"""OpenSpiel's states as a source of positions, here and in worker processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pyspiel
+import pytest
+
+from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.stepping.state_source import StateSource, key_of
+from spiel_cr.games.stepping.workers import Workers
+from tests.support import made_games
+
+LEDUC = "leduc_poker"
+
+
+def play(source, count, seed, *, branch=False):
+    """Positions of some histories by uniform play; `branch`: once all actions."""
+    random = np.random.default_rng(seed)
+    found = [source.start(count, random)]
+    while (live := np.flatnonzero(found[-1].player != TERMINAL)).size:
+        here = found[-1]
+        if branch and len(found) == 2:
+            parent = np.repeat(live, here.num_actions[live])
+            first = np.cumsum(here.num_actions[live]) - here.num_actions[live]
+            action = np.arange(len(parent)) - np.repeat(first, here.num_actions[live])
+        else:
+            parent = random.permutation(live)
+            action = (random.random(len(parent)) * here.num_actions[parent]).astype(int)
+        found.append(source.step(here, parent, action, random))
+    return found
+
+
+@pytest.mark.parametrize("name", [LEDUC, "phantom_ttt", "goofspiel(num_cards=3)"])
+def test_positions_are_those_of_the_game(name):
+    """Keys tell apart what information states do, and nothing else."""
+    source = StateSource(name)
+    strings, total = {}, 0
+    for positions in play(source, 60, 1):
+        total += len(positions.player)
+        for place, decision in enumerate(positions.states):
+            player = positions.player[place]
+            if decision is None:
+                assert player == TERMINAL and positions.num_actions[place] == 0
+                continue
+            state = decision.state
+            assert state.current_player() == player and positions.utility[place] == 0
+            legal = state.legal_actions()
+            assert len(legal) == positions.num_actions[place] <= source.max_actions
+            key = tuple(positions.key[place].tolist())
+            assert key == tuple(key_of(state).tolist())
+            text = (player, state.information_state_string(player))
+            assert strings.setdefault(key, text) == text
+    assert len(set(strings.values())) == len(strings) > 20 and total > 200
+
+
+def test_returns_and_chance():
+    """Utilities are those of the deals; chance is drawn from its odds."""
+    game = pyspiel.load_game("kuhn_poker")
+    source = StateSource(game)
+    random = np.random.default_rng(3)
+    begin = source.start(3000, random)
+    cards = [tuple(d.state.history()) for d in begin.states]
+    # Six deals, each with a standard deviation of 20; five of them at most twice in a
+    # million draws of such a test.
+    counts = [cards.count(deal) for deal in sorted(set(cards))]
+    assert len(counts) == 6 and np.abs(np.array(counts) - 500).max() < 100
+    every = np.arange(3000)
+    after = source.step(begin, every, np.zeros(3000, int), random)
+    over = source.step(after, every, np.zeros(3000, int), random)
+    assert (over.player == TERMINAL).all()
+    higher = np.array([first > second for first, second in cards])
+    np.testing.assert_array_equal(over.utility, np.where(higher, 1.0, -1.0))
+    # Positions stay what they were.
+    assert [len(d.state.history()) for d in begin.states[:5]] == [2] * 5
+
+
+@pytest.mark.parametrize(
+    ("count", "branch"),
+    [(1, True), pytest.param(3, True, marks=pytest.mark.slow)],
+)
+def test_workers_give_the_same(count, branch):
+    expected = play(StateSource(LEDUC), 50, 7, branch=branch)
+    with Workers(LEDUC, count) as workers:
+        assert workers.held_bytes > 0
+        found = play(workers, 50, 7, branch=branch)
+    assert len(found) == len(expected) and len(found[-1].player)
+    for mine, theirs in zip(found, expected, strict=True):
+        for name in ("player", "key", "num_actions", "utility"):
+            np.testing.assert_array_equal(getattr(mine, name), getattr(theirs, name))
+
+
+@pytest.mark.slow
+def test_workers_drop_what_nobody_has():
+    """Else a long run would fill the memory."""
+    with Workers(LEDUC, 1) as workers:
+        random = np.random.default_rng(0)
+        pid = workers._workers[0].process.pid
+        sizes = []
+        for _ in range(40):
+            begin = workers.start(3000, random)
+            every = np.arange(3000)
+            workers.step(begin, every, np.zeros(3000, int), random)
+            with open(f"/proc/{pid}/statm") as file:
+                sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
+        # 3000 states of Leduc poker take more than a megabyte.
+        assert sizes[-1] - sizes[9] < 5e6
+
+
+@pytest.mark.slow
+def test_a_game_written_in_python_is_found_by_workers():
+    name = "python_ii_goofspiel(num_cards=3)"
+    with Workers(name, 2) as workers:
+        found = play(workers, 20, 0)
+    expected = play(StateSource(name), 20, 0)
+    np.testing.assert_array_equal(found[-1].utility, expected[-1].utility)
+
+
+@pytest.mark.slow
+def test_what_happens_to_workers_is_told():
+    random = np.random.default_rng(0)
+    with Workers("kuhn_poker", 2) as workers:
+        begin = workers.start(10, random)
+        os.kill(workers._workers[1].process.pid, signal.SIGKILL)
+        with pytest.raises(WorkerFailedError, match="worker 1 of 2 ended with code -9"):
+            workers.step(begin, np.arange(10), np.zeros(10, int), random)
+    with Workers("kuhn_poker", 1) as workers:
+        begin = workers.start(10, random)
+        with pytest.raises(WorkerFailedError, match="IndexError"):
+            workers.step(begin, np.arange(10), np.full(10, 9), random)
+
+
+_PARENT = """
+import sys, time
+import numpy as np
+from spiel_cr.uncompiled.stepping.workers import Workers
+if __name__ == "__main__":
+    workers = Workers("kuhn_poker", 2)
+    print(*(worker.process.pid for worker in workers._workers), flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.slow
+def test_killed_parents_leave_no_workers(tmp_path):
+    script = tmp_path / "parent.py"
+    script.write_text(_PARENT)
+    parent = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE)
+    try:
+        own = [int(word) for word in parent.stdout.readline().split()]
+    finally:
+        parent.kill()
+        parent.communicate()
+    deadline = time.monotonic() + 30
+    while left := [number for number in own if os.path.exists(f"/proc/{number}")]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.05)
+    assert len(own) == 2
+
+
+def test_refused():
+    with pytest.raises(ValueError, match="workers=0 must"):
+        Workers("kuhn_poker", 0)
+    with pytest.raises(ValueError, match="information_state_string"):
+        StateSource("backgammon")
+    made = made_games.random_game(1)
+    with pytest.raises(ValueError, match="cannot make random_1.* from its string"):
+        Workers(made, 1)
+
+
+@pytest.mark.parametrize(
+    ("broken", "named"),
+    [
+        (made_games.Node(CHANCE, (0, 1), ("", ""), chance=(0.5, 0.4)), "sum to 0.9"),
+        (made_games.Node(0, (), ("a", "b")), "player 0 has no legal action"),
+        (made_games.Node(TERMINAL, utility=float("nan")), "returns are nan"),
+        (made_games.Node(2, (0,), ("a", "b")), "current_player gives 2"),
+    ],
+)
+def test_broken_games_are_refused_where_they_break(broken, named):
+    """The error names the history."""
+    first = made_games.Node(0, (0,), ("a", "b"))
+    game = made_games.MadeGame(lambda path: broken if path else first, "broken")
+    source, random = StateSource(game), np.random.default_rng(0)
+    begin, none = source.start(2, random), np.zeros(2, int)
+    with pytest.raises(InvalidGameError, match=f"after 0:0 .*{named}"):
+        source.step(begin, np.arange(2), none, random)

@@ -1,0 +1,212 @@
+"""The layout of histories for sampling, against the compiled game and OpenSpiel."""
+
+import functools
+
+import jax
+import numpy as np
+import pytest
+
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.mccfr import sample_tree
+from tests.support import games, reference, sampling_reference
+from tests.support.made_games import random_game
+
+PLAYERS = (0, 1)
+CHANCE, NOBODY = 2, 3
+GOOFSPIEL = games.goofspiel(3, "descending")
+# Cards at the start, no chance at all, chance in the middle, uneven numbers of actions.
+GAMES = ("kuhn", "goofspiel4", "leduc7", "random")
+
+
+@functools.cache
+def compiled(name: str) -> CompiledGame:
+    if name == "random":
+        game = random_game(3, turns="by history", max_actions=4, depth=5)
+        return compile_game(game)
+    if name == "goofspiel3":
+        return compile_game(GOOFSPIEL)
+    return games.compiled(name)
+
+
+def states(tree: CompiledGame, numbers):
+    """OpenSpiel's state at each history."""
+    for number in numbers:
+        state = tree.game.new_initial_state()
+        for action in tree.histories.actions_to(int(number)):
+            state.apply_action(action)
+        yield number, state
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_levels_are_the_games_histories(name):
+    tree = compiled(name)
+    histories, starts = tree.histories, tree.histories.level_start
+    samples, plan = sample_tree.build(tree)
+    assert len(samples.levels) == len(plan) == len(starts) - 1
+    rng = np.random.default_rng(1)
+    for depth, level in enumerate(samples.levels):
+        begin, end = starts[depth], starts[depth + 1]
+        assert [len(part) for part in level[:5]] == [end - begin + 1] * 5
+        assert level.target is None
+        # The last row is for trajectories that are over.
+        last = [part[-1] for part in level[:5]]
+        after = 0 if depth + 2 == len(starts) else starts[depth + 2] - end
+        assert last == [after, 0, 0, NOBODY, 0.0]
+        some = rng.choice(np.arange(begin, end), min(60, end - begin), replace=False)
+        for number, state in states(tree, some):
+            i = number - begin
+            if state.is_terminal():
+                assert level.player[i] == NOBODY and level.num_actions[i] == 0
+                assert level.utility[i] == state.returns()[0]
+                continue
+            actions = state.legal_actions()
+            assert level.utility[i] == 0 and level.num_actions[i] == len(actions)
+            if state.is_chance_node():
+                assert level.player[i] == CHANCE
+            else:
+                assert level.player[i] == state.current_player()
+            first = end + level.first_child[i]
+            children = np.arange(first, first + len(actions))
+            assert (histories.parent[children] == number).all()
+            assert list(histories.action[children]) == actions
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_rows_of_tables(name):
+    """Histories share entries exactly where they share an infoset."""
+    tree = compiled(name)
+    samples, _ = sample_tree.build(tree)
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    entries = len(samples.row_of)
+    outcomes = 0
+    owners: dict[int, object] = {}
+    for depth, level in enumerate(samples.levels):
+        begin = tree.histories.level_start[depth]
+        for i in range(len(level.row) - 1):
+            number, count = begin + i, level.num_actions[i]
+            row, player = level.row[i], level.player[i]
+            if player == NOBODY:
+                continue
+            owner: object = (player, number)
+            if player != CHANCE:
+                infoset = tree.histories.infoset[number]
+                decisions = tree.infosets[player].decisions
+                assert row == player * sizes[0] + decisions.first_sequence[infoset]
+                owner = (player, infoset)
+            else:
+                outcomes += count
+                begin_chance = row - sum(sizes)
+                chances = samples.chance[begin_chance : begin_chance + count]
+                assert chances.sum() == pytest.approx(1, abs=1e-15)
+                state = next(states(tree, [number]))[1]
+                expected = [p for _, p in state.chance_outcomes()]
+                np.testing.assert_allclose(chances, expected, rtol=0, atol=1e-12)
+            assert owners.setdefault(row, owner) == owner
+            assert (samples.row_of[row : row + count] == row).all()
+    assert entries == sum(sizes) + outcomes == sum(sizes) + len(samples.chance)
+    # Rows do not overlap: every entry but the empty sequences belongs to an owner.
+    starts = {samples.row_of[e] for e in range(entries)}
+    assert starts == {0, *owners}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_maps_to_the_solvers_positions(name):
+    tree = compiled(name)
+    samples, _ = sample_tree.build(tree)
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    for p in PLAYERS:
+        positions, entries = samples.positions[p], samples.entries[p]
+        assert len(set(positions)) == len(positions) == sizes[p]
+        back = entries[positions]
+        np.testing.assert_array_equal(back, np.arange(sizes[p]) + p * sizes[0])
+        padding = np.delete(entries, positions)
+        assert (padding == len(samples.row_of)).all()
+
+
+@pytest.mark.parametrize("name", ["kuhn", "goofspiel3", "leduc7"])
+def test_balanced_exploration(name):
+    """In proportion to own sequences below; hence by that product to each sequence."""
+    tree = compiled(name)
+    samples, _ = sample_tree.build(tree)
+    other = reference.Tree(tree.game)
+    for p, infosets in enumerate(tree.infosets):
+        first = infosets.decisions.first_sequence + p * len(samples.positions[0])
+        for i, key in enumerate(infosets.keys):
+            actions = other.actions((p, key))
+            sizes = [
+                sampling_reference.subtree_size(other, p, (p, key), a) for a in actions
+            ]
+            found = samples.balanced[first[i] : first[i] + len(actions)]
+            assert found.sum() == pytest.approx(1, abs=1e-12)
+            np.testing.assert_allclose(found, np.array(sizes) / sum(sizes), rtol=1e-12)
+    # In Kuhn poker only passing leads on, to one infoset of two actions.
+    if name == "kuhn":
+        passing = {round(float(x), 12) for x in samples.balanced[1:13]}
+        assert passing == {0.75, 0.25, 0.5}
+
+
+@pytest.mark.parametrize("name", GAMES)
+def test_plan_tells_what_is_at_each_depth(name):
+    tree = compiled(name)
+    samples, plan = sample_tree.build(tree)
+    alive = True
+    for shape, level in zip(plan, samples.levels, strict=True):
+        counts = level.num_actions[:-1]
+        assert shape.width == counts.max()
+        assert shape.players == set(level.player[:-1])
+        everywhere = bool((counts == counts.max()).all() and counts.max() > 0)
+        assert shape.full == (alive and everywhere)
+        alive = alive and bool((counts > 0).all())
+    assert hash(plan) == hash(sample_tree.build(tree)[1])
+
+
+def test_leads_to():
+    tree = compiled("kuhn")
+    other = reference.Tree(tree.game)
+    paths = {tuple(tree.histories.actions_to(h)): h for h in range(58)}
+    for nodes in ([0], [20], [9, 30, 57]):
+        target = np.zeros(58, bool)
+        target[[paths[other.nodes[i].path] for i in nodes]] = True
+        before = target.copy()
+        found = sample_tree.leads_to(tree, target)
+        led = sampling_reference.leads(other, frozenset(nodes))
+        expected = np.zeros(58, bool)
+        expected[[paths[other.nodes[i].path] for i in led]] = True
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(target, before)
+    assert sample_tree.leads_to(tree, np.arange(58) == 0).all()
+
+
+def test_masks_by_level():
+    tree = compiled("kuhn")
+    mask = np.random.default_rng(2).uniform(size=58) < 0.1
+    samples, plan = sample_tree.build(tree, target=mask)
+    led = sample_tree.leads_to(tree, mask)
+    starts = tree.histories.level_start
+    for depth, level in enumerate(samples.levels):
+        here = slice(starts[depth], starts[depth + 1])
+        size = starts[depth + 1] - starts[depth]
+        np.testing.assert_array_equal(level.target[:size], led[here])
+        assert not level.target[size:].any()
+        # One more entry for each action of a trajectory that is over.
+        assert len(level.target) - size > max(shape.width for shape in plan)
+
+
+def test_wrong_masks_are_refused():
+    tree = compiled("kuhn")
+    for shape in ((57,), (59,), (58, 1), ()):
+        with pytest.raises(ValueError, match="target has shape.*58 histories"):
+            sample_tree.build(tree, target=np.ones(shape, bool))
+
+
+def test_empty_targets_are_refused():
+    tree = compiled("kuhn")
+    with pytest.raises(ValueError, match="target names no history; leave it out"):
+        sample_tree.build(tree, target=np.zeros(58, bool))
+
+
+def test_arrays_are_on_the_host():
+    """Nothing is put on a device before a solver knows its precision."""
+    samples, _ = sample_tree.build(compiled("kuhn"))
+    assert all(isinstance(leaf, np.ndarray) for leaf in jax.tree.leaves(samples))

@@ -1,0 +1,653 @@
+"""Sampled trajectories: unbiased by exact enumeration, and one by one by a recursion.
+
+Of batches, and of walks of one trajectory at a time.
+
+All in double precision. Sums have at most some thousand terms of size 100 or less, so
+1e-10 is far above rounding; a wrong probability anywhere shows as 1e-3 or more.
+"""
+
+import dataclasses
+import functools
+import itertools
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.mccfr import (
+    baselines,
+    branching_walk,
+    descent,
+    flat_tree,
+    sample_tree,
+    trajectories,
+    walk,
+)
+from tests.support import games, reference, sampling_reference
+
+TOLERANCE = 1e-10
+PLAYERS = (0, 1)
+STRINGS = {"kuhn": "kuhn_poker", "goofspiel3": games.goofspiel(3, "descending")}
+LEARNED = ("average", "history", "expected")
+BASELINES = ("none", *LEARNED)
+TOGETHER = ("outcome", "balanced")
+SCHEMES = {
+    "outcome": {"scheme": "outcome", "epsilon": 0.3},
+    "balanced": {"scheme": "outcome", "epsilon": 0.8, "explore": "balanced"},
+    "external": {"scheme": "external"},
+    "average": {"scheme": "average", "epsilon": 0.1, "threshold": 1.5, "bonus": 0.5},
+}
+DELTA = 0.7
+# Trajectories that are sampled at a time, so that every call has the same shapes.
+CHUNK = 256
+
+
+class Setup(NamedTuple):
+    """A game with random strategies, and where things are in both ways to hold it.
+
+    Attributes:
+      compiled: the game.
+      tree: the same for the reference.
+      policy: random strategies.
+      past: random sums of past strategies.
+      guesses: random baselines by history of `tree`.
+      shared: the same, equal at all histories of an infoset.
+      number: history of `compiled` of each history of `tree`.
+    """
+
+    compiled: CompiledGame
+    tree: reference.Tree
+    policy: reference.Policy
+    past: reference.Policy
+    guesses: list[float]
+    shared: list[float]
+    number: list[int]
+
+
+@functools.cache
+def setup(name: str) -> Setup:
+    """On goofspiel every third infoset has an action that is never played."""
+    rng = np.random.default_rng(20)
+    compiled = compile_game(STRINGS[name])
+    tree = reference.Tree(compiled.game)
+    policy, past, by_action = {}, {}, {}
+    for i, key in enumerate(tree.infosets):
+        actions = tree.actions(key)
+        weights = rng.uniform(0.1, 1, len(actions))
+        if name == "goofspiel3" and i % 3 == 0:
+            weights[rng.integers(len(actions))] = 0
+        policy[key] = dict(zip(actions, weights / weights.sum(), strict=True))
+        past[key] = dict(zip(actions, rng.uniform(0, 1, len(actions)), strict=True))
+        by_action[key] = dict(zip(actions, rng.uniform(-2, 2, 9), strict=False))
+    guesses = list(rng.uniform(-2, 2, len(tree.nodes)))
+    shared = list(guesses)
+    for node in tree.nodes:
+        for action, child in node.children.items():
+            if node.key is not None:
+                shared[child] = by_action[node.key][action]
+    paths = {
+        tuple(compiled.histories.actions_to(h)): h
+        for h in range(len(compiled.histories))
+    }
+    number = [paths[node.path] for node in tree.nodes]
+    return Setup(compiled, tree, policy, past, guesses, shared, number)
+
+
+@functools.cache
+def target(name: str) -> frozenset[int]:
+    """Two histories in the middle and a terminal one."""
+    tree = setup(name).tree
+    deep = [i for i, node in enumerate(tree.nodes) if len(node.path) == 3]
+    over = [i for i, node in enumerate(tree.nodes) if not node.children]
+    return frozenset((deep[1], deep[-2], over[len(over) // 2]))
+
+
+def config_of(scheme: str, **options) -> algorithm.MCCFRConfig:
+    base = algorithm.SAMPLED_PRESETS["os-mccfr"]
+    return dataclasses.replace(base, **(SCHEMES[scheme] | options))
+
+
+@functools.cache
+def rules_of(
+    name: str,
+    scheme: str,
+    player: int,
+    targeted: bool = False,
+) -> sampling_reference.Rules:
+    game, config = setup(name), config_of(scheme)
+    return sampling_reference.Rules(
+        *(game.tree, game.policy, player, config.scheme, config.epsilon),
+        balanced=config.explore == "balanced",
+        cumulative=game.past,
+        threshold=config.threshold,
+        bonus=config.bonus,
+        target=target(name) if targeted else frozenset(),
+        delta=DELTA if targeted else 0.0,
+    )
+
+
+class Walks(NamedTuple):
+    """All trajectories: float [L, D], bool [L], float [L], and what they visit."""
+
+    draws: np.ndarray
+    targeted: np.ndarray
+    shares: np.ndarray
+    followed: list[frozenset[int]]
+
+
+@functools.cache
+def walks_of(rules: sampling_reference.Rules) -> Walks:
+    kinds = [(True, rules.delta), (False, 1 - rules.delta)]
+    rows = [
+        (walk, kind, walk.share * share)
+        for kind, share in kinds
+        if share
+        for walk in sampling_reference.walks(rules, kind)
+    ]
+    walks, kinds_of, shares = zip(*rows, strict=True)
+    assert sum(shares) == pytest.approx(1, abs=1e-12)
+    assert len({(walk.followed, kind) for walk, kind, _ in rows}) > 1
+    return Walks(
+        np.array([walk.draws for walk in walks]),
+        np.array(kinds_of),
+        np.array(shares),
+        [walk.followed for walk in walks],
+    )
+
+
+def marked(game: Setup, nodes: frozenset[int]) -> np.ndarray | None:
+    """bool [N] for `sample_tree.build`; None for no history."""
+    mask = np.zeros(len(game.compiled.histories), bool)
+    mask[[game.number[i] for i in nodes]] = True
+    return mask if nodes else None
+
+
+class Sampler:
+    """`trajectories.sample` with a reference's strategies and baselines.
+
+    Nothing is jitted: operations are compiled once for all schemes.
+    """
+
+    def __init__(self, name, rules, config):
+        self.game, self.rules, self.config = setup(name), rules, config
+        mask = marked(self.game, rules.target)
+        self.host, self.plan = sample_tree.build(self.game.compiled, target=mask)
+        self.width = max(shape.width for shape in self.plan)
+        self.entries = len(self.host.row_of)
+        start = self.game.compiled.histories.level_start
+        depth = np.searchsorted(start, self.game.number, side="right") - 1
+        self.places = [
+            (int(d), int(h - start[d]))
+            for h, d in zip(self.game.number, depth, strict=True)
+        ]
+        self.arrays = jax.device_put(self.host)
+        # The empty sequence is always played.
+        strategy = self.by_entry(rules.strategy).at[0].set(1)
+        self.batch = descent.Batch(
+            strategy=strategy,
+            explore=self.arrays.balanced if config.explore == "balanced" else None,
+            stride=1,
+            targeted=None,
+            player=rules.player,
+            config=config,
+        )
+        self.start = self.baseline()
+
+    def row(self, index: int) -> int:
+        depth, place = self.places[index]
+        return int(self.host.levels[depth].row[place])
+
+    def child(self, index: int) -> tuple[int, int]:
+        """Level above, and index in the level of a history."""
+        depth, place = self.places[index]
+        return depth - 1, place
+
+    def by_entry(self, numbers) -> jax.Array:
+        """float [T + A] of numbers by history and action."""
+        table = np.zeros(self.entries + self.width)
+        for index in range(len(self.game.tree.nodes)):
+            for a, number in enumerate(numbers(index).values()):
+                table[self.row(index) + a] = number
+        return jnp.asarray(table)
+
+    def baseline(self):
+        kind = self.config.baseline
+        if kind == "average":
+            nodes, guesses = self.game.tree.nodes, self.game.shared
+            return self.by_entry(
+                lambda i: {a: guesses[c] for a, c in nodes[i].children.items()}
+            )
+        tables = baselines.init(kind, self.host, self.plan, np.dtype(float))
+        if tables is not None:
+            for index in range(1, len(self.game.tree.nodes)):
+                above, place = self.child(index)
+                tables[above][place] = self.game.guesses[index]
+        return jax.device_put(tables)
+
+    @property
+    def guesses(self) -> list[float] | None:
+        """The reference's copy of the baselines."""
+        kinds = {"none": None, "average": self.game.shared}
+        return kinds.get(self.config.baseline, self.game.guesses)
+
+    def each(self, walks: Walks) -> trajectories.Sample:
+        """Every trajectory in a batch of its own; numpy, walks first."""
+
+        def one(draws, targeted):
+            aimed = targeted[None] if self.rules.delta else None
+            return self.together(draws[:, None], aimed, jnp.ones(1))
+
+        parts = []
+        for begin in range(0, len(walks.draws), CHUNK):
+            here = slice(begin, begin + CHUNK)
+            draws, targeted = walks.draws[here], walks.targeted[here]
+            missing = CHUNK - len(draws)
+            draws = np.pad(draws, ((0, missing), (0, 0)))
+            aimed = np.pad(targeted, (0, missing))
+            sample = jax.vmap(one)(jnp.asarray(draws), jnp.asarray(aimed))
+            kept = CHUNK - missing
+            parts.append([np.asarray(x)[:kept] for x in jax.tree.leaves(sample)])
+            structure = jax.tree.structure(sample)
+        joined = [np.concatenate(leaves) for leaves in zip(*parts, strict=True)]
+        return jax.tree.unflatten(structure, joined)
+
+    def together(self, draws, targeted, shares) -> trajectories.Sample:
+        batch = self.batch._replace(targeted=targeted)
+        return trajectories.sample(
+            *(self.arrays, self.plan, batch, self.start, draws, shares)
+        )
+
+    def values(self, by_action: dict[tuple, float]) -> np.ndarray:
+        """float [T + A] of the reference's values."""
+        table = np.zeros(self.entries + self.width)
+        for (key, action), value in by_action.items():
+            index = self.game.tree.infosets[key][0]
+            at = list(self.game.tree.nodes[index].children).index(action)
+            table[self.row(index) + at] = value
+        return table
+
+
+def close(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=TOLERANCE)
+
+
+def check_unbiased(sampler, walks, sample):
+    rules = sampler.rules
+    expected = sampler.values(sampling_reference.counterfactual(rules))
+    close(walks.shares @ sample.values, expected)
+    value = reference.value_at(rules.tree, rules.policy)
+    close(walks.shares @ sample.roots[:, 0], value)
+
+
+def check_each(sampler, walks, sample):
+    """Trajectory by trajectory, every so many of them."""
+    for i in range(0, len(walks.shares), 1 + len(walks.shares) // 40):
+        expected = sampling_reference.estimate(
+            sampler.rules, walks.followed[i], sampler.guesses
+        )
+        close(sample.values[i], sampler.values(expected.values))
+        close(sample.roots[i], expected.at[0])
+
+
+# What is always tried; the rest is slow: with and without targets, both ways to
+# explore, and baselines by entry ("average") and by history (the others).
+QUICK = {
+    "kuhn": {
+        ("outcome", "none", False),
+        ("outcome", "average", True),
+        ("balanced", "expected", True),
+    },
+    "goofspiel3": {("outcome", "average", True)},
+}
+
+
+def rows():
+    for row in itertools.product(STRINGS, TOGETHER, BASELINES, (False, True)):
+        quick = row[1:] in QUICK[row[0]]
+        yield pytest.param(*row, marks=() if quick else pytest.mark.slow)
+
+
+@pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), list(rows()))
+def test_unbiased(name, scheme, baseline, targeted):
+    """Every way that a trajectory can take, times its probability; both players."""
+    for player in PLAYERS:
+        rules = rules_of(name, scheme, player, targeted)
+        averaging = "sampled" if targeted else "exact"
+        config = config_of(
+            scheme, baseline=baseline, delta=DELTA, averaging=averaging, batch=1
+        )
+        with jax.enable_x64(True):
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        check_unbiased(sampler, walks, sample)
+        check_each(sampler, walks, sample)
+        assert np.ptp(sample.roots) > 0.1
+        if targeted:
+            check_visits(sampler, walks, sample.visits)
+
+
+def check_visits(sampler, walks, visits):
+    """Each history of an infoset that can be visited adds the own reach, on average.
+
+    As in OpenSpiel's outcome sampling; the others' zeros make it less than the number
+    of histories.
+    """
+    tree, rules = sampler.game.tree, sampler.rules
+    expected = np.zeros(sampler.entries + sampler.width)
+    for key, histories in tree.infosets.items():
+        if key[0] == rules.player:
+            own = tree.own_reach(histories[0], rules.player, rules.policy)
+            can = [
+                sampling_reference.visit_probability(rules, i) > 0 for i in histories
+            ]
+            expected[sampler.row(histories[0])] = own * sum(can)
+    close(walks.shares @ visits, expected[: visits.shape[1]])
+
+
+@pytest.mark.parametrize("targeted", [False, True])
+@pytest.mark.parametrize("name", STRINGS)
+def test_outcome_sampling_is_the_textbooks(name, targeted):
+    """Lanctot et al. 2009: one utility over one probability."""
+    for player in PLAYERS:
+        rules = rules_of(name, "outcome", player, targeted)
+        config = config_of("outcome", delta=DELTA, batch=1)
+        with jax.enable_x64(True):
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        for followed, values in zip(walks.followed, sample.values, strict=True):
+            expected = sampling_reference.textbook_outcome(rules, followed)
+            close(values, sampler.values(expected))
+
+
+@pytest.mark.slow
+def test_a_batch_is_the_sum_of_its_trajectories():
+    rng = np.random.default_rng(3)
+    size, scheme = 7, "outcome"
+    rules = rules_of("kuhn", scheme, 1, targeted=True)
+    draws = rng.uniform(size=(sampling_reference.depths(rules.tree), size))
+    aimed = rng.uniform(size=size) < 0.5
+    shares = rng.uniform(size=size)
+    config = config_of(scheme, baseline="history", decay=0.3, delta=DELTA, batch=size)
+    with jax.enable_x64(True):
+        sampler = Sampler("kuhn", rules, config)
+        sample = sampler.together(
+            jnp.asarray(draws), jnp.asarray(aimed), jnp.asarray(shares)
+        )
+    found = sampling_reference.simulate(rules, draws, aimed)
+    estimates = [sampling_reference.estimate(rules, f, sampler.guesses) for f in found]
+    expected = sum(
+        share * sampler.values(e.values)
+        for share, e in zip(shares, estimates, strict=True)
+    )
+    close(sample.values, expected)
+    close(sample.roots, [e.at[0] for e in estimates])
+    # As if the mean came as often as the history was visited.
+    repeated = 0
+    for i in range(1, len(rules.tree.nodes)):
+        seen = [e.at[i] for e in estimates if i in e.at]
+        old = sampler.guesses[i]
+        mean = np.mean(seen) if seen else old
+        above, place = sampler.child(i)
+        new = old + (1 - 0.7 ** len(seen)) * (mean - old)
+        close(sample.baseline[above][place], new)
+        repeated += len(seen) > 1
+    assert repeated
+
+
+def learned(sampler, followed) -> list[float]:
+    """The baselines at all histories after one trajectory."""
+    rules, kind, decay = sampler.rules, sampler.config.baseline, sampler.config.decay
+    nodes, old = rules.tree.nodes, sampler.guesses
+    new, at = list(old), sampling_reference.estimate(rules, followed, old).at
+    if kind == "history":
+        for i in followed - {0}:
+            new[i] += decay * (at[i] - old[i])
+    elif kind == "average":
+        owner = {c: (i, a) for i, n in enumerate(nodes) for a, c in n.children.items()}
+        alike: dict[tuple, list[int]] = {}
+        for child, (above, action) in owner.items():
+            alike.setdefault((nodes[above].key or above, action), []).append(child)
+        for children in alike.values():
+            seen = [at[c] for c in children if c in followed]
+            for c in children if seen else ():
+                share = 1 - (1 - decay) ** len(seen)
+                new[c] += share * (np.mean(seen) - old[c])
+    else:
+        for i in sorted(followed - {0}, key=lambda i: -len(nodes[i].path)):
+            below = nodes[i].children
+            weights = rules.strategy(i) if below else {}
+            new[i] = sum(weights[a] * new[c] for a, c in below.items())
+            new[i] += nodes[i].utility
+    return new
+
+
+@pytest.mark.parametrize(
+    ("name", "scheme", "kind"),
+    [
+        *[("kuhn", "outcome", kind) for kind in LEARNED],
+        *[("goofspiel3", "outcome", kind) for kind in LEARNED],
+    ],
+)
+def test_baselines_learn(name, scheme, kind):
+    for player in PLAYERS:
+        rules = rules_of(name, scheme, player)
+        config = config_of(scheme, baseline=kind, decay=0.3, batch=1)
+        with jax.enable_x64(True):
+            sampler, walks = Sampler(name, rules, config), walks_of(rules)
+            sample = sampler.each(walks)
+        nodes = rules.tree.nodes
+        for number in range(0, len(walks.shares), 3):
+            expected = learned(sampler, walks.followed[number])
+            for index, node in enumerate(nodes):
+                for a, child in enumerate(node.children.values()):
+                    if kind == "average":
+                        found = sample.baseline[number, sampler.row(index) + a]
+                    else:
+                        above, place = sampler.child(child)
+                        found = sample.baseline[above][number, place]
+                    assert found == pytest.approx(expected[child], abs=TOLERANCE), (
+                        f"walk {number}: after {node.path}, action {a}"
+                    )
+
+
+class Walker:
+    """Walks of one trajectory at a time, with a reference's strategies and baselines.
+
+    Attributes:
+      maps: the same for batches, which knows where things are.
+      given: what a walk reads, but for draws.
+    """
+
+    def __init__(self, name, rules, config):
+        self.maps, self.config = Sampler(name, rules, config), config
+        tree = self.maps.game.compiled
+        self.flat = flat_tree.build(tree, self.maps.host, 0)
+        strategy = np.array(self.maps.batch.strategy)[: self.maps.entries]
+        self.given = walk.Given(
+            tree=jax.device_put(self.flat),
+            strategy=jnp.asarray(strategy),
+            draws=None,
+            targeted=None,
+            share=jnp.ones(()),
+            player=jnp.int32(rules.player),
+            past=self.past(rules, strategy) if config.scheme == "average" else None,
+        )
+
+    def past(self, rules, strategy) -> walk.Past:
+        """Sums that are settled as far as chance has it."""
+        maps, flat, rng = self.maps, self.flat, np.random.default_rng(8)
+        nodes = maps.game.tree.nodes
+        past = np.array(
+            maps.by_entry(
+                lambda i: (
+                    rules.cumulative[nodes[i].key]
+                    if nodes[i].player == rules.player
+                    else {}
+                )
+            )
+        )[: maps.entries]
+        first = maps.game.compiled.infosets[0].decisions.num_sequences
+        start = past[rules.player * first] = 1.7
+        sums, taken = past.copy(), np.zeros(len(flat.first))
+        if self.config.averaging == "exact":
+            for point in np.flatnonzero(flat.code % 4 == rules.player):
+                missing = rng.uniform(0, 0.2)
+                taken[point] = past[flat.parent[point]] - missing
+                begin = flat.first[point]
+                rows = slice(begin, begin + flat.code[point] // 4)
+                sums[rows] -= missing * strategy[rows]
+        low = [rng.uniform(-0.1, 0.1, len(high)) for high in (sums, taken)]
+        return walk.Past(
+            *(walk.Sums(jnp.asarray(sums - low[0]), jnp.asarray(low[0])),),
+            *(walk.Sums(jnp.asarray(taken - low[1]), jnp.asarray(low[1])),),
+            *(jnp.asarray(start), jnp.ones(())),
+        )
+
+    @property
+    def scratch(self) -> walk.Scratch:
+        points = len(self.flat.first)
+        return walk.Scratch(
+            pending=jnp.zeros(self.maps.entries),
+            owned=jnp.zeros(points) if self.config.averaging == "sampled" else None,
+            listed=jnp.zeros(points, bool),
+            points=jnp.zeros(points, jnp.int32),
+            length=jnp.int32(0),
+        )
+
+    def learned(self) -> walk.Learned:
+        """The reference's baselines by entry or history."""
+        start = self.maps.start
+        if isinstance(start, tuple):
+            guesses = np.zeros(len(self.flat.point))
+            guesses[self.maps.game.number] = self.maps.game.guesses
+            start = jnp.asarray(guesses)
+        return walk.Learned(None if start is None else start[: len(start)], None)
+
+    def several(self, draws, arrivals=None, scratch=None, share=1.0):
+        """One trajectory that follows several actions."""
+        if arrivals is None:
+            arrivals = jnp.zeros(len(self.maps.plan), jnp.int32)
+        given = self.given._replace(draws=draws[:-1], share=jnp.asarray(share))
+        return branching_walk.sample(
+            *(given, arrivals, scratch or self.scratch, self.config)
+        )
+
+    def each(self, function, *arguments):
+        """A function of each of some trajectories, one after another; numpy."""
+        run = jax.jit(lambda *a: jax.lax.map(lambda row: function(*row), a))
+        return jax.tree.map(np.asarray, run(*map(jnp.asarray, arguments)))
+
+    def by_row(self, owned: np.ndarray) -> np.ndarray:
+        """float [L, T], by first entries, of numbers by point."""
+        rows = np.zeros((len(owned), self.maps.entries))
+        infosets = self.flat.code[:-1] % 4 < 2
+        rows[:, self.flat.first[:-1][infosets]] = owned[:, :-1][:, infosets]
+        return rows
+
+
+SEVERAL = [("external", "exact"), ("external", "sampled")]
+SEVERAL += [("average", "exact"), ("average", "sampled")]
+
+
+@pytest.mark.parametrize(("scheme", "averaging"), SEVERAL)
+@pytest.mark.parametrize("name", STRINGS)
+def test_walks_that_follow_several_actions_are_unbiased(name, scheme, averaging):
+    """As batches are; and each gives the textbook's estimates."""
+    for player in PLAYERS:
+        rules = rules_of(name, scheme, player)
+        config = config_of(scheme, averaging=averaging, batch=1)
+        with jax.enable_x64(True):
+            walker, walks = Walker(name, rules, config), walks_of(rules)
+            _, scratch = walker.each(walker.several, walks.draws)
+        values = walker.maps.values(sampling_reference.counterfactual(rules))
+        close(walks.shares @ scratch.pending, values[: walker.maps.entries])
+        assert np.ptp(scratch.pending, axis=0).max() > 0.1
+        for i in range(0, len(walks.shares), 1 + len(walks.shares) // 40):
+            found = sampling_reference.estimate(rules, walks.followed[i], None)
+            expected = walker.maps.values(found.values)
+            close(scratch.pending[i], expected[: walker.maps.entries])
+        if averaging == "sampled":
+            check_visits(walker.maps, walks, walker.by_row(scratch.owned))
+
+
+@pytest.mark.parametrize("scheme", ["external", "average"])
+def test_walks_of_a_batch_add_up(scheme):
+    """Their visits are kept apart by their places among those of all."""
+    rng, size = np.random.default_rng(3), 7
+    rules = rules_of("kuhn", scheme, 1)
+    draws = rng.uniform(size=(sampling_reference.depths(rules.tree), size))
+    shares = rng.uniform(size=size)
+    with jax.enable_x64(True):
+        walker = Walker("kuhn", rules, config_of(scheme, batch=size))
+        several, after = jax.jit(walker.several), (None, None)
+        for column, share in zip(draws.T, shares, strict=True):
+            after = several(jnp.asarray(column), *after, share)
+    found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
+    expected = sum(
+        share * walker.maps.values(sampling_reference.estimate(rules, f, None).values)
+        for share, f in zip(shares, found, strict=True)
+    )
+    close(np.asarray(after[1].pending), expected[: walker.maps.entries])
+
+
+WALKS = [("kuhn", "outcome", "none", False), ("kuhn", "balanced", "expected", True)]
+WALKS += [("goofspiel3", "outcome", "average", True)]
+WALKS += [("goofspiel3", "balanced", "history", False)]
+
+
+@pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), WALKS)
+def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targeted):
+    """What they leave are regrets: values less what the strategy expects."""
+    for player in PLAYERS:
+        rules = rules_of(name, scheme, player, targeted)
+        config = config_of(scheme, baseline=baseline, delta=DELTA, batch=1)
+        with jax.enable_x64(True):
+            walker, walks = Walker(name, rules, config), walks_of(rules)
+
+            def one(draws, aimed, walker=walker):
+                given = walker.given._replace(draws=draws[:-1])
+                if walker.flat.target is not None:
+                    given = given._replace(targeted=aimed)
+                found = walk.outcome(
+                    *(given, walker.learned(), walker.scratch, walker.config)
+                )
+                return found[1].pending, found[2]
+
+            pending, roots = walker.each(one, walks.draws, walks.targeted)
+        expected = sampling_reference.counterfactual(rules)
+        close(walks.shares @ pending, regrets(walker, expected))
+        close(walks.shares @ roots, reference.value_at(rules.tree, rules.policy))
+        for i in range(0, len(walks.shares), 1 + len(walks.shares) // 40):
+            found = sampling_reference.estimate(
+                *(rules, walks.followed[i], walker.maps.guesses)
+            )
+            close(pending[i], regrets(walker, found.values))
+            close(roots[i], found.at[0])
+
+
+def regrets(walker, values):
+    """float [T], values of actions less what the strategy makes of them."""
+    maps, strategy = walker.maps, np.asarray(walker.given.strategy)
+    table, flat = maps.values(values)[: maps.entries].copy(), walker.flat
+    for point in np.flatnonzero(flat.code % 4 == maps.rules.player):
+        begin = flat.first[point]
+        rows = slice(begin, begin + flat.code[point] // 4)
+        table[rows] -= strategy[rows] @ table[rows]
+    return table
+
+
+def test_draws_of_visits_stay_fine_in_single_precision():
+    """A rare action comes as often as it should, at every place of a large batch."""
+    size, rare = 1 << 16, 1e-3
+    draw = np.random.default_rng(5).uniform(size=size).astype(np.float32)
+    places = np.arange(size, dtype=np.int32) + (1 << 20)
+    with jax.enable_x64(False):
+        shifted = np.asarray(branching_walk._shifted(draw, places))
+    assert ((shifted >= 0) & (shifted < 1)).all()
+    # Standard error of the share: sqrt(rare / size) is 1.2e-4; four of them.
+    assert (shifted < rare).mean() == pytest.approx(rare, abs=5e-4)

@@ -1,0 +1,242 @@
+"""Updates of visited infosets against updates of all: the same numbers, no passes."""
+
+import functools
+import re
+import signal
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.mccfr import choice, flat_tree, mccfr, sample_tree, visited, walk
+from tests.support import games
+
+PLAYERS = (0, 1)
+# With one trajectory both walk the same trajectories.
+ROWS = [("matrix_rps", "vr-mccfr+(baseline=history)")]
+SLOW_ROWS = [
+    ("kuhn", "os-mccfr(batch=1)"),
+    ("kuhn", "os-mccfr(batch=1,averaging=sampled)"),
+    ("kuhn", "os-mccfr(batch=1,alternating=false,explore=balanced)"),
+    ("kuhn", "vr-mccfr"),
+    ("kuhn", "vr-mccfr+(baseline=history)"),
+    ("kuhn", "evr-mccfr(batch=1,exploration=0.1)"),
+    ("leduc", "evr-mccfr(batch=1)"),
+    ("goofspiel4", "vr-mccfr"),
+    ("goofspiel4", "os-mccfr(batch=1,beta=-inf,gamma=2)"),
+    ("hex", "os-mccfr(batch=1)"),
+]
+slow = pytest.mark.slow
+
+
+def solver_of(name, variant, visits=None, **options):
+    """A solver; `visits` says which of the two ways, whatever the size."""
+    config = algorithm.parse_any(variant)
+    options = {"dtype": np.float64, "seed": 3, **options}
+    with pytest.MonkeyPatch.context() as patch:
+        if visits is not None:
+            patch.setattr(choice, "visits_only", lambda *_, **__: visits)
+        return mccfr.make_solver(games.compiled(name), config=config, **options)
+
+
+def assert_alike(one, other):
+    """Sums in another order: equal up to rounding."""
+    for p in PLAYERS:
+        for read in ("average_behaviour", "current_behaviour"):
+            mine, others = getattr(one, read)(p), getattr(other, read)(p)
+            np.testing.assert_allclose(mine, others, rtol=0, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("name", "variant"), ROWS + [pytest.param(*row, marks=slow) for row in SLOW_ROWS]
+)
+def test_updates_of_visited_infosets_are_those_of_all(name, variant):
+    sparse = solver_of(name, variant, True)
+    dense = solver_of(name, variant, False)
+    assert isinstance(sparse.state, visited.VisitedState)
+    for count in (1, 40, 200):
+        sparse.run(count)
+        dense.run(count)
+        assert_alike(sparse, dense)
+    start = solver_of(name, variant, True).current_behaviour(0)
+    assert np.abs(sparse.current_behaviour(0) - start).max() > 0.1
+
+
+@slow
+def test_a_target_that_moves_is_followed_alike():
+    """Targeted, weighted, moved: as with updates of all infosets."""
+    tree = games.compiled("kuhn")
+    mask = (tree.histories.player == 0) & (tree.histories.infoset == 1)
+    layout = sample_tree.build(tree, target=mask)
+    solvers = [
+        solver_of("kuhn", "os-mccfr(batch=1,delta=0.7)", visits, layout=layout)
+        for visits in (True, False)
+    ]
+    for solver in solvers:
+        solver.run(50)
+        mccfr.aim(solver, tree, np.roll(mask, 1), iteration_weight=2.5)
+        mccfr.reseed(solver, 9)
+        solver.run(50)
+    assert_alike(*solvers)
+
+
+@pytest.mark.parametrize(
+    "variant",
+    [
+        "vr-mccfr",
+        *(
+            pytest.param(f"{name}(averaging={averaging})", marks=slow)
+            for name, averaging in [("es-mccfr", "sampled"), ("as-mccfr", "exact")]
+        ),
+    ],
+)
+def test_nothing_large_is_copied(variant):
+    """XLA keeps the tables in place: else each iteration would cost the whole game."""
+    solver = solver_of("kuhn", variant, True)
+    depths = len(games.compiled("kuhn").histories.by_depth)
+    run = functools.partial(
+        mccfr._run_visiting.lower, plan=depths, config=solver.config
+    )
+    with jax.enable_x64(True):
+        text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
+    entries = len(solver.state.regrets)
+    assert f"f64[{entries}]" in text
+    assert not re.findall(rf"\[{entries}\]\S* copy\(", text)
+
+
+def test_a_state_that_was_handed_out_stays():
+    """Though the program writes into what it is given."""
+    solver = solver_of("matrix_rps", "vr-mccfr", True)
+    solver.run(3)
+    held = solver.state
+    before = jax.tree.map(np.array, held)
+    solver.run(5)
+    jax.tree.map(np.testing.assert_array_equal, before, jax.tree.map(np.array, held))
+    later = solver.average_behaviour(0)
+    solver.state = held
+    assert solver.iterations == 3
+    solver.run(5)
+    np.testing.assert_array_equal(solver.average_behaviour(0), later)
+
+
+@pytest.mark.parametrize("high, low", [(2**25, 0), (2**24, 2**24 - 2), (2**40, 0)])
+def test_sums_do_not_stop_in_single_precision(high, low):
+    """2^25 + 1 + 1 + ... in float32, where 2^25 + 1 is 2^25; nor later."""
+    single = jax.numpy.float32
+    sums = walk.Sums(single(high), single(low))
+    for _ in range(100):
+        sums = visited.increased(sums, single(1))
+    assert float(sums.high) + float(sums.low) == high + low + 100
+
+
+def test_an_interrupt_leaves_a_state(monkeypatch):
+    """It comes when the old state is consumed and the new one is not yet there."""
+    solver = solver_of("kuhn", "os-mccfr(batch=1)", True)
+    solver.run(3)
+    program = solver._program
+
+    def interrupted(*args, **options):
+        after = program(*args, **options)
+        signal.raise_signal(signal.SIGINT)
+        return after
+
+    solver._program = interrupted
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            solver.run(1)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    solver._program = program
+    assert solver.iterations == 4
+    solver.run(2)
+    other = solver_of("kuhn", "os-mccfr(batch=1)", True)
+    other.run(6)
+    for one, same in zip(
+        *map(jax.tree.leaves, (solver.state, other.state)), strict=True
+    ):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_iterations_are_counted_to_an_end():
+    solver = solver_of("kuhn", "os-mccfr(batch=1)", True)
+    most = np.int32(2**31 - 3)
+    solver.state = solver.state._replace(iteration=jax.numpy.asarray(most))
+    with pytest.raises(ValueError, match="iterations=3 after 2147483645: .* larger ba"):
+        solver.run(3)
+    assert solver.run_until(time.perf_counter() + 60) == 2
+    assert solver.run_until(time.perf_counter() + 60) == 0
+    assert solver.iterations == 2**31 - 1
+
+
+def test_an_incremental_tree_grows_by_one_infoset_a_trajectory():
+    """And stops when everything is in; what is not in is not updated."""
+    compiled = games.compiled("kuhn")
+    solver = solver_of("kuhn", "os-mccfr(batch=1,incremental=true)")
+    layout, _ = sample_tree.build(compiled)
+    arrays, before = flat_tree.build(compiled, layout, 0), 0
+    sizes = [infosets.decisions.num_sequences for infosets in compiled.infosets]
+    for _ in range(12):
+        solver.run(1)
+        known = np.asarray(solver.state.learned.known)
+        # One trajectory for each player.
+        assert before <= known.sum() <= before + 2
+        before = known.sum()
+        outside = np.flatnonzero(~known & (arrays.code % 4 < 2))
+        assert len(outside) == 12 - before
+        current = np.concatenate([solver.current_behaviour(p) for p in PLAYERS])
+        rows = arrays.first[outside][:, None] + np.arange(2)
+        assert len(current) == sum(sizes) and (current[rows] == 0.5).all()
+    solver.run(300)
+    known = np.asarray(solver.state.learned.known)
+    np.testing.assert_array_equal(known, arrays.code % 4 < 2)
+
+
+@slow
+@pytest.mark.parametrize("name", ["vr-mccfr", "es-mccfr"])
+def test_checkpoints(tmp_path, name):
+    """The same bits as in one go."""
+    path = tmp_path / "checkpoint"
+    tree, variant = games.compiled("kuhn"), f"{name}(batch=1)"
+    expected = spiel_cr.solve(tree, variant, 60, seed=4)
+    for iterations in (30, 60):
+        result = spiel_cr.solve(tree, variant, iterations, checkpoint=path, seed=4)
+    for p in PLAYERS:
+        np.testing.assert_array_equal(result.average[p], expected.average[p])
+
+
+@pytest.mark.parametrize(
+    ("variant", "reason"),
+    [
+        ("as-mccfr(predictive=true)", "scheme=average does not go with predictive"),
+        ("es-mccfr(baseline=history)", "scheme=external .* with a baseline"),
+        ("es-mccfr(incremental=true)", "incremental=true .* with scheme=external"),
+        ("es-mccfr(alpha=1.5)", "scheme=external .* with alpha"),
+        ("os-mccfr(beta=0,incremental=true)", "incremental=true .* with beta"),
+        ("os-mccfr(gamma=6,incremental=true)", "incremental=true .* gamma above 5"),
+    ],
+)
+def test_what_does_not_go_together_is_refused(variant, reason):
+    with pytest.raises(ValueError, match=rf"{reason}.*; leave one of them out"):
+        solver_of("kuhn", variant)
+
+
+def test_the_solver_chooses_by_size():
+    def visits(variant, entries, **options):
+        return choice.visits_only(algorithm.parse_any(variant), entries, **options)
+
+    assert visits("os-mccfr(batch=1)", 10)
+    assert not visits("os-mccfr(batch=64)", 1000)
+    assert visits("os-mccfr(batch=64)", 10_000)
+    assert not visits("os-mccfr(batch=64)", 10_000, buckets=True)
+    assert not visits("os-mccfr(batch=1,predictive=true)", 10**6)
+    assert visits("os-mccfr(batch=64,incremental=true)", 10)
+    assert visits("es-mccfr(batch=64)", 10)
+    assert visits("as-mccfr", 10)
+    with pytest.raises(ValueError, match="scheme=external does not go with a target"):
+        visits("es-mccfr", 10, targets=True)
+    solver = solver_of("matrix_rps", "vr-mccfr")
+    assert isinstance(solver.state, visited.VisitedState)

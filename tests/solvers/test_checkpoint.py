@@ -1,0 +1,302 @@
+"""Interrupted solves go on, bit for bit; other runs' and damaged files are refused."""
+
+import errno
+import os
+import pathlib
+import subprocess
+import sys
+import time
+
+import jax
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common import atomic, storage
+from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
+from spiel_cr.policies.result import HeldByTree
+from spiel_cr.solvers import checkpoint
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.runs import TabularRun
+from tests.support import games
+from tests.support.solving import solve_with
+
+ROOT = pathlib.Path(__file__).parents[2]
+PLAYERS = (0, 1)
+
+_SOLVE = """
+import sys, spiel_cr
+spiel_cr.solve("leduc_poker", "pcfr+", 200_000,
+               checkpoint=spiel_cr.Checkpoint(sys.argv[1], 0.2))
+"""
+
+
+def assert_same(result, expected):
+    assert result.iterations == expected.iterations
+    for player in PLAYERS:
+        np.testing.assert_array_equal(result.average[player], expected.average[player])
+        np.testing.assert_array_equal(result.current[player], expected.current[player])
+
+
+def test_killed_and_resumed(tmp_path):
+    path = tmp_path / "checkpoint"
+    process = subprocess.Popen([sys.executable, "-c", _SOLVE, path], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    _, metadata = storage.load(path)
+    done = metadata["iterations"]
+    assert 0 < done < 200_000
+    assert metadata["versions"] == storage.versions()
+    compiled = games.compiled("leduc", observations=False)
+    resumed = spiel_cr.solve(compiled, "pcfr+", done + 1000, checkpoint=path)
+    assert_same(resumed, spiel_cr.solve(compiled, "pcfr+", done + 1000))
+    assert resumed.seconds > metadata["seconds"] > 0
+    assert storage.load(path)[1]["iterations"] == done + 1000
+
+
+@pytest.mark.parametrize(
+    "algorithm,dtype", [("cfr", "float32"), ("dcfr", "float64"), ("pcfr+", "float64")]
+)
+def test_in_three_parts(tmp_path, algorithm, dtype):
+    path, compiled = tmp_path / "new" / "checkpoint", games.compiled("kuhn")
+    for iterations in (1, 30, 100, 100):
+        result = spiel_cr.solve(
+            compiled, algorithm, iterations, dtype=dtype, checkpoint=path
+        )
+        assert result.iterations == iterations
+    assert_same(result, spiel_cr.solve(compiled, algorithm, 100, dtype=dtype))
+
+
+def test_same_stop_with_until(tmp_path):
+    """Also of a run that is asked for again when it is done."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+    expected = spiel_cr.solve(compiled, "pcfr+", spiel_cr.Goal(until=0.01))
+    spiel_cr.solve(compiled, "pcfr+", 17, checkpoint=path)
+    for _ in range(2):
+        resumed = spiel_cr.solve(
+            compiled, "pcfr+", spiel_cr.Goal(until=0.01), checkpoint=path
+        )
+        assert_same(resumed, expected)
+
+
+def test_the_curve_goes_on(tmp_path):
+    """Points from before the interruption are kept; only their seconds differ."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+    whole = spiel_cr.solve(compiled, "cfr+", spiel_cr.Goal(60, eval_every=20))
+    spiel_cr.solve(compiled, "cfr+", spiel_cr.Goal(40, eval_every=20), checkpoint=path)
+    resumed = spiel_cr.solve(
+        compiled, "cfr+", spiel_cr.Goal(60, eval_every=20), checkpoint=path
+    )
+    points = [[(p.iterations, p.nash_conv) for p in r.curve] for r in (whole, resumed)]
+    assert points[0] == points[1] and len(points[0]) == 3
+
+
+def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
+    """The state at the interrupt is written."""
+    compiled, path = games.compiled("kuhn"), tmp_path / "checkpoint"
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Solver, "nash_conv", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            spiel_cr.solve(compiled, goal=spiel_cr.Goal(eval_every=40), checkpoint=path)
+    assert storage.load(path)[1]["iterations"] == 40
+    resumed = spiel_cr.solve(compiled, goal=90, checkpoint=path)
+    assert_same(resumed, spiel_cr.solve(compiled, goal=90))
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A checkpoint of cfr+ on Kuhn poker with 20 iterations, as bytes."""
+    path = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
+    spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20, checkpoint=path)
+    return path.read_bytes()
+
+
+@pytest.fixture
+def written(tmp_path, content):
+    """The same as a file."""
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "name,arguments,what",
+    [
+        ("leduc7", {}, "game"),
+        ("kuhn", {"algorithm": "cfr"}, "config"),
+        ("kuhn", {"algorithm": "dcfr(alpha=1.25)"}, "config"),
+        ("kuhn", {"dtype": "float32"}, "dtype"),
+        ("kuhn", {"iterations": 19}, "20 iterations already"),
+    ],
+)
+def test_other_runs_refused(written, name, arguments, what):
+    content = written.read_bytes()
+    with pytest.raises(ValueError, match=f"checkpoint.*{what}"):
+        solve_with(games.compiled(name), checkpoint_path=written, **arguments)
+    assert written.read_bytes() == content
+
+
+def test_policy_file_refused(tmp_path):
+    path, compiled = tmp_path / "policy", games.compiled("kuhn")
+    spiel_cr.solve(compiled, goal=5).save(path)
+    with pytest.raises(ValueError, match="kind 'policy'"):
+        spiel_cr.solve(compiled, checkpoint=path)
+
+
+def test_checkpoint_is_no_policy(written):
+    with pytest.raises(ValueError, match="holds a checkpoint"):
+        spiel_cr.load_policy(written)
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, 0.5, 0.9, -1])
+def test_truncated_refused(written, keep):
+    content = written.read_bytes()
+    length = int(keep * len(content)) if isinstance(keep, float) else keep
+    written.write_bytes(content[:length])
+    with pytest.raises(ValueError, match="damaged"):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
+
+
+@pytest.mark.parametrize("missing", ["first", "last", "all"])
+def test_missing_arrays_refused(written, missing):
+    arrays, metadata = storage.load(written)
+    names = {"first": ["leaf0"], "last": [f"leaf{len(arrays) - 1}"], "all": [*arrays]}
+    left = {name: a for name, a in arrays.items() if name not in names[missing]}
+    storage.save(written, left, metadata)
+    with pytest.raises(ValueError):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
+
+
+def test_flipped_byte_refused(written):
+    content = bytearray(written.read_bytes())
+    arrays, _ = storage.load(written)
+    largest = max(arrays.values(), key=lambda array: array.nbytes)
+    content[content.find(largest.tobytes()) + 7] ^= 0x40
+    written.write_bytes(content)
+    with pytest.raises(ValueError, match="damaged"):
+        spiel_cr.solve(games.compiled("kuhn"), "cfr+", checkpoint=written)
+
+
+_POINT = [20, 0.5, 0.01]
+
+
+@pytest.fixture(scope="module")
+def solver():
+    return cfr.make_solver(games.compiled("kuhn").form, config=parse_algorithm("cfr+"))
+
+
+def keeper_of(solver, path):
+    """What reads and writes a checkpoint of a solver of Kuhn poker."""
+    run = TabularRun(solver, HeldByTree(games.compiled("kuhn")))
+    return checkpoint.Keeper(path, {"kind": "checkpoint", **run.identity()}, run, 60)
+
+
+@pytest.mark.parametrize(
+    "name,value",
+    [
+        *(("iterations", value) for value in (-1, True, 20.0, "20", None, 19, 10**30)),
+        *(("seconds", value) for value in (-1, "1", None, float("nan"), [])),
+        *(("curve", value) for value in (None, {}, [7], [_POINT[:2]], ["abc"])),
+        *(("curve", [[*_POINT[:i], "x", *_POINT[i + 1 :]]]) for i in range(3)),
+        *(("iterations", ...), ("seconds", ...), ("curve", ...)),
+    ],
+)
+def test_damaged_metadata_refused(written, solver, name, value):
+    """With a checksum that is right; what was there before stays."""
+    arrays, metadata = storage.load(written)
+    metadata.pop(name)
+    storage.save(written, arrays, metadata | ({name: value} if value != ... else {}))
+    keeper = keeper_of(solver, written)
+    with pytest.raises(DamagedFileError, match=f"{written} is a damaged.*{name}"):
+        keeper.resume()
+    assert keeper.curve == []
+
+
+def test_a_file_that_is_no_checkpoint_is_named(tmp_path, solver):
+    path = tmp_path / "text.npz"
+    path.write_text("some text\n")
+    keeper = keeper_of(solver, path)
+    with pytest.raises(DamagedFileError, match=f"^checkpoint {path} is not a file"):
+        keeper.resume()
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "what"),
+    [
+        ("regrets", np.nan, "not finite"),
+        ("average", np.inf, "not finite"),
+        ("average", -0.5, "negative average"),
+        ("strategy", -0.5, "probabilities"),
+        ("reach", 2.0, "probabilities"),
+        ("iteration", -1, "iteration=-1"),
+    ],
+)
+def test_states_that_no_solve_leaves_are_refused(solver, field, value, what):
+    """By the solver itself, whatever wrote them; it goes on with its own."""
+    state = jax.tree.map(np.array, solver.state)
+    at_player = field in state.players[1]._fields
+    changed = jax.tree.leaves(getattr(state.players[1] if at_player else state, field))
+    changed[-1].reshape(-1)[-1:] = value
+    before = jax.tree.leaves(solver.state)
+    with pytest.raises(ValueError, match=f"the state.*{what}"):
+        solver.restore(jax.tree.leaves(state), seconds=1.0)
+    for leaf, old in zip(jax.tree.leaves(solver.state), before, strict=True):
+        assert leaf is old
+
+
+def test_in_use_refused(written):
+    """Before anything else is looked at."""
+    with (
+        atomic.lock(written),
+        pytest.raises(FileInUseError, match="checkpoint_path=.*in use by another run"),
+    ):
+        spiel_cr.solve("no_such_game", checkpoint=written)
+
+
+def test_unwritable_refused(tmp_path):
+    """Before anything else is looked at."""
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="checkpoint_path=.*is a FIFO"):
+        spiel_cr.solve("no_such_game", checkpoint=tmp_path / "pipe")
+
+
+def test_a_full_disk_costs_no_result(written, content, monkeypatch):
+    compiled = games.compiled("kuhn")
+    expected = spiel_cr.solve(compiled, "cfr+", 30)
+
+    def full(*arguments, **keywords):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.np, "savez", full)
+    with pytest.warns(UnsavedWarning, match=f"No space left on device: '{written}'"):
+        result = spiel_cr.solve(compiled, "cfr+", 30, checkpoint=written)
+    assert_same(result, expected)
+    assert written.read_bytes() == content
+
+
+@pytest.mark.parametrize("every", [0, -1, float("nan")])
+def test_bad_checkpoint_every_refused(tmp_path, every):
+    with pytest.raises(ValueError, match="checkpoint_every"):
+        spiel_cr.solve(
+            games.compiled("kuhn"),
+            checkpoint=spiel_cr.Checkpoint(tmp_path / "checkpoint", every),
+        )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_callers_precision_is_unchanged(written):
+    before = jax.config.jax_enable_x64
+    spiel_cr.solve(games.compiled("kuhn"), "cfr+", 30, checkpoint=written)
+    assert jax.config.jax_enable_x64 == before

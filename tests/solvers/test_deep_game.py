@@ -1,0 +1,174 @@
+"""`solve` with networks: files, limits, refusals, kinds of games."""
+
+import sys
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.solvers import algorithms, laying_out
+from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.network_policy import load_deep_policy
+from tests.support import games, made_games
+from tests.support.solving import solve_with
+
+# Little work, and few programs.
+SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
+
+
+def test_resumed_to_the_same_bits(tmp_path):
+    kuhn = games.compiled("kuhn")
+    whole = spiel_cr.solve(kuhn, SMALL, spiel_cr.Goal(4, eval_every=2), seed=3)
+    path = tmp_path / "state.npz"
+    spiel_cr.solve(kuhn, SMALL, spiel_cr.Goal(2, eval_every=2), checkpoint=path, seed=3)
+    resumed = spiel_cr.solve(
+        kuhn, SMALL, spiel_cr.Goal(4, eval_every=2), checkpoint=path, seed=3
+    )
+    assert whole.tree is kuhn
+    for player in range(2):
+        np.testing.assert_array_equal(whole.average[player], resumed.average[player])
+    curves = [[(p.iterations, p.nash_conv) for p in r.curve] for r in (whole, resumed)]
+    assert curves[0] == curves[1] and [n for n, _ in curves[0]] == [2, 4]
+    assert curves[0][1][1] == whole.nash_conv()
+    assert (whole.iterations, whole.trajectories) == (4, 2 * 4 * 16)
+    # It is the solver's, and no other's.
+    other = spiel_cr.solve(kuhn, SMALL, 4, seed=4)
+    assert any((whole.average[p] != other.average[p]).any() for p in range(2))
+    with pytest.raises(ValueError, match="more than iterations=3"):
+        spiel_cr.solve(kuhn, SMALL, 3, checkpoint=path, seed=3)
+    with pytest.raises(ValueError, match="is a checkpoint with seed 3"):
+        spiel_cr.solve(kuhn, SMALL, 5, checkpoint=path, seed=5)
+    with pytest.raises(ValueError, match="is a checkpoint with config"):
+        spiel_cr.solve(kuhn, f"{SMALL[:-1]},bank=2)", 5, checkpoint=path, seed=3)
+
+
+def test_a_game_that_is_not_compiled(tmp_path):
+    paths = tmp_path / "state.npz", tmp_path / "policy.npz"
+    found = spiel_cr.solve(
+        "kuhn_poker",
+        SMALL,
+        2,
+        layout=spiel_cr.Layout("stepped"),
+        checkpoint=paths[0],
+        seed=1,
+    )
+    assert found.tree is None and found.average is None and found.form is None
+    with pytest.raises(ValueError, match="sampled without laying it out"):
+        found.nash_conv()
+    assert (found.iterations, found.trajectories) == (2, 64)
+    found.save(paths[1])
+    state = found.game.new_initial_state()
+    for action in (0, 1):
+        state.apply_action(action)
+    expected = found.average_policy().action_probabilities(state)
+    assert load_deep_policy(paths[1]).action_probabilities(state) == expected
+    # The checkpoint of one kind does not go on as the other.
+    with pytest.raises(ValueError, match="was begun without compiling the game"):
+        solve_with(
+            "kuhn_poker", SMALL, 3, form="compiled", checkpoint_path=paths[0], seed=1
+        )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("stop", [{"seconds": 1e-9}, {"until": 100.0}])
+def test_it_stops(stop):
+    found = solve_with(games.compiled("kuhn"), SMALL, **stop)
+    assert found.iterations == (1 if "seconds" in stop else 10)
+
+
+def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
+    path, kuhn = tmp_path / "state.npz", games.compiled("kuhn")
+    spiel_cr.solve(kuhn, SMALL, 1, checkpoint=path)
+    before = path.read_bytes()
+
+    def fail(self, count):
+        raise RuntimeError("half of it")
+
+    monkeypatch.setattr(DeepSolver, "run", fail)
+    with pytest.raises(RuntimeError, match="half"):
+        spiel_cr.solve(kuhn, SMALL, 2, checkpoint=path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"dtype": np.float32}, "trains networks, which have no such option"),
+        ({"imperfect_recall": True}, "imperfect_recall=True: algorithm="),
+        ({"form": "signals"}, "form='signals': algorithm="),
+        ({"iterations": 0}, "iterations=0 must be a whole number"),
+        ({"until": -1.0}, "until=-1.0 must be"),
+        ({"seed": -1}, "seed=-1"),
+        ({"algorithm": "sd-cfr(speed=1)"}, "unknown parameter 'speed'"),
+    ],
+)
+def test_refusals_before_any_work(options, words):
+    with pytest.raises(ValueError, match=words):
+        solve_with("no_game", **{"algorithm": "sd-cfr", **options})
+
+
+def test_refusals_before_a_game_is_compiled(monkeypatch):
+    def fail(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(laying_out, "as_compiled", fail)
+    with pytest.raises(ValueError, match="offers no observation_tensor"):
+        config = f"{SMALL[:-1]},features=observation)"
+        spiel_cr.solve(made_games.random_game(1), config, 1)
+    # An import of None fails.
+    monkeypatch.setitem(sys.modules, "optax", None)
+    with pytest.raises(ImportError, match="networks need optax"):
+        spiel_cr.solve("kuhn_poker", SMALL, 1)
+
+
+def test_refusals_of_what_needs_the_compiled_game():
+    never = {"form": "stepped"}
+    with pytest.raises(ValueError, match="memory=exact needs the compiled game"):
+        solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
+    for name, value in (("until", 0.1), ("eval_every", 2)):
+        with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):
+            solve_with("kuhn_poker", SMALL, 1, **{name: value}, **never)
+    with pytest.raises(ValueError, match="in the form of signals .* there are none"):
+        spiel_cr.solve(signal_game("python_leduc_poker"), SMALL, 1)
+
+
+def test_families_are_told_apart():
+    def family(text):
+        return algorithms.find(text).family.name
+
+    assert family("sd-cfr") == family(" dream(hidden=2)") == "deep"
+    assert family("mmd") == family(algorithms.find("ppo").config) == "self-play"
+    assert [family(text) for text in ("cfr", "lp", "es-mccfr")] == [
+        "cfr",
+        "lp",
+        "mccfr",
+    ]
+
+
+@pytest.mark.slow
+def test_self_play_is_solved_and_kept_like_the_others(tmp_path):
+    algorithm, kuhn = "ppo(hidden=4,episodes=64,epochs=1)", games.compiled("kuhn")
+    whole = spiel_cr.solve(kuhn, algorithm, spiel_cr.Goal(4, eval_every=4), seed=3)
+    state, policy = tmp_path / "state.npz", tmp_path / "policy.npz"
+    spiel_cr.solve(kuhn, algorithm, 2, checkpoint=state, seed=3)
+    resumed = spiel_cr.solve(kuhn, algorithm, 4, checkpoint=state, seed=3)
+    for player in range(2):
+        np.testing.assert_array_equal(whole.average[player], resumed.average[player])
+        np.testing.assert_array_equal(whole.average[player], whole.current[player])
+    assert whole.curve[0].nash_conv == whole.nash_conv()
+    assert (whole.iterations, whole.trajectories) == (4, 4 * 64)
+    found = spiel_cr.solve(
+        "kuhn_poker", algorithm, 2, layout=spiel_cr.Layout("stepped"), seed=1
+    )
+    assert found.tree is None and found.trajectories == 2 * 64
+    found.save(policy)
+    at = found.game.new_initial_state()
+    for action in (0, 1):
+        at.apply_action(action)
+    expected = found.average_policy().action_probabilities(at)
+    assert load_deep_policy(policy).action_probabilities(at) == expected
+    with pytest.raises(ValueError, match="network=table"):
+        spiel_cr.solve(
+            "kuhn_poker", "mmd(network=table)", 1, layout=spiel_cr.Layout("stepped")
+        )

@@ -1,0 +1,87 @@
+"""What a solve takes is told to within a quarter before it is done."""
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.judging import python_judge
+from spiel_cr.solvers import footprint
+from spiel_cr.solvers.cfr.cfr_config import parse_any
+from tests.support import games
+
+# Games, algorithms and dtypes; from 0.5 to 3 GB.
+ROWS = [
+    ("liars_dice", "cfr+", "float64"),
+    ("liars_dice", "evr-mccfr", "float32"),
+    ("liars_dice", "evr-mccfr(batch=131072)", "float32"),
+    ("liars_dice", "es-mccfr", "float32"),
+    ("python_scotland_yard", "lp", "float64"),
+    ("universal_poker", "cfr+", "float64"),
+    ("python_ii_goofspiel(num_cards=6)", "cfr+", "float64"),
+    ("python_ii_goofspiel(num_cards=6)", "evr-mccfr", "float32"),
+    ("python_latent_tic_tac_toe(conflict=keep)", "cfr+", "float32"),
+    ("python_latent_tic_tac_toe(conflict=keep)", "evr-mccfr", "float32"),
+    ("python_princess_and_monster(horizon=9)", "cfr+", "float64"),
+]
+_COMMAND = "from spiel_cr.eval.cli.main import main; main()"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("string,algorithm,dtype", ROWS)
+def test_estimates_are_near_the_peak(string, algorithm, dtype):
+    words = ["solve", "--game", string, "--algorithm", algorithm, "--dtype", dtype]
+    words += ["--iterations", "3", "--memory-limit", "none", "--json"]
+    command = [sys.executable, "-c", _COMMAND, *words]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)
+    report = json.loads(done.stdout.splitlines()[-1])
+    tree = spiel_cr.compile_game(string)
+    config = algorithm if algorithm == "lp" else parse_any(algorithm)
+    estimate = footprint.peak_bytes(tree, config, np.dtype(dtype))
+    if report["judge"] == "openspiel":
+        estimate += python_judge.openspiel_bytes(tree)
+    assert estimate == pytest.approx(report["peak_memory_bytes"], rel=0.25)
+
+
+def test_estimates_grow_with_what_they_count():
+    """A batch, a baseline, a wider type, a larger game: none of them is free."""
+
+    def peak(name, algorithm, dtype):
+        config = parse_any(algorithm)
+        return footprint.peak_bytes(games.compiled(name), config, np.dtype(dtype))
+
+    ascending = [
+        peak("kuhn", "cfr+", "float64"),
+        peak("leduc", "cfr+", "float32"),
+        peak("leduc", "cfr+", "float64"),
+        peak("leduc", "os-mccfr", "float32"),
+        peak("leduc", "os-mccfr(batch=65536)", "float32"),
+        peak("leduc", "os-mccfr(batch=65536,baseline=history)", "float32"),
+        peak("leduc", "os-mccfr(batch=65536,baseline=history)", "float64"),
+        peak("leduc", "os-mccfr(batch=1048576)", "float32"),
+    ]
+    assert ascending == sorted(set(ascending))
+
+
+def solve(tree, dtype, limit):
+    layout = spiel_cr.Layout(memory_limit=limit)
+    return spiel_cr.solve(tree, "cfr+", layout=layout, dtype=dtype)
+
+
+def resolve(tree, dtype, limit):
+    return spiel_cr.resolve(tree, "cfr+", dtype=dtype, memory_limit=limit)
+
+
+@pytest.mark.parametrize("run", [solve, resolve])
+def test_who_takes_float32_is_not_told_to(run):
+    """However its name is written; others are."""
+    tree = games.compiled("kuhn")
+    for dtype in ("float32", np.float32, np.dtype("float32"), "float64", np.float64):
+        with pytest.raises(GameTooLargeError, match="memory_limit is") as refused:
+            run(tree, dtype, "1MB")
+        told = "take dtype float32" in str(refused.value)
+        assert told == (np.dtype(dtype) == np.float64)

@@ -1,0 +1,183 @@
+"""Solving in the form of signals: the same code, the same strategies, its own files."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.abstraction.gameshrink.merging import merged
+from spiel_cr.common import storage
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.signals import signal_game
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.policies import signal_files as files
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.solvers import laying_out, making
+from spiel_cr.solvers.solve import task_of
+from tests.support import games
+from tests.support.kuhn_signals import kuhn
+from tests.support.solving import solve_with
+
+SUITS = "python_leduc_poker(num_ranks=2,max_raises=1)"
+TINY = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
+
+
+@pytest.mark.parametrize("algorithm", ["cfr+", "lp"])
+def test_it_gives_what_the_compiled_game_gives(algorithm):
+    signals = spiel_cr.solve(kuhn(), algorithm, 100)
+    compiled = spiel_cr.solve("kuhn_poker", algorithm, 100)
+    assert signals.signals is kuhn() and signals.tree is None
+    assert compiled.tree is not None and compiled.signals is None
+    # The same sums in another order.
+    assert signals.value_bounds() == pytest.approx(compiled.value_bounds(), abs=1e-9)
+
+
+def test_until_and_curves():
+    result = spiel_cr.solve(kuhn(), "pcfr+", spiel_cr.Goal(until=1e-3), dtype="float32")
+    assert result.curve[-1].nash_conv == pytest.approx(result.nash_conv(), abs=1e-6)
+    assert result.curve[-1].iterations == result.iterations
+    assert result.nash_conv() <= 1e-3
+
+
+def choice(game, form="auto", algorithm="cfr+", **options):
+    checkpoint = options.pop("checkpoint_path", None)
+    layout = spiel_cr.Layout(form, **options)
+    task = task_of(algorithm, layout=layout, checkpoint=checkpoint)
+    if isinstance(game, str):
+        game = open_game(game)
+    return laying_out.choose(game, task.need(), layout)
+
+
+def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
+    large = choice("python_rhode_island_holdem")
+    assert large.form == "signals" and "histories" in large.why
+    assert choice(TINY).form == "compiled" and "histories" in choice(TINY).why
+    assert choice(TINY, memory_limit=400_100_000).form == "signals"
+    # These need histories, or what they need is not declared.
+    for options in (
+        {"algorithm": "os-mccfr"},
+        {"algorithm": "lp"},
+        {"imperfect_recall": True},
+        {"vectorised": False},
+        {"buckets": ({}, None)},
+    ):
+        found = choice("python_rhode_island_holdem", **options)
+        assert found.form == "compiled" and not found.why
+    assert choice("liars_dice").form == "compiled"
+    assert choice(games.compiled("kuhn")).form == "compiled"
+    assert choice(kuhn()).form == "signals"
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"algorithm": "os-mccfr"}, "algorithm='os-mccfr' samples histories"),
+        ({"imperfect_recall": True}, "imperfect_recall=True needs the compiled game"),
+        ({"buckets": (None, {"0": 1})}, r"buckets\[1\] by string needs"),
+        ({"form": "compiled"}, "was given as a signal game"),
+        ({"form": "tabular"}, "form='tabular'"),
+        ({"buckets": ([0, 1], None)}, r"integers \[6\], one for each infoset"),
+        ({"buckets": (range(6), range(6), None)}, "3 entries"),
+    ],
+)
+def test_what_signals_cannot_do_is_refused(options, named):
+    with pytest.raises(ValueError, match=named):
+        solve_with(kuhn(), **options)
+
+
+def test_too_large_games_that_declare_signals_are_told_so():
+    large = "python_rhode_island_holdem"
+    for run in (solve_with, spiel_cr.resolve):
+        with pytest.raises(GameTooLargeError, match="form='signals', --form signals"):
+            run(large, iterations=1, form="compiled", memory_limit="500MB")
+    with pytest.raises(GameTooLargeError) as refused:
+        spiel_cr.solve(
+            "phantom_ttt", goal=1, layout=spiel_cr.Layout(memory_limit="500MB")
+        )
+    assert "signals" not in str(refused.value)
+
+
+def test_games_without_signals_are_refused_in_that_form():
+    with pytest.raises(ValueError, match="nobody has declared its signals"):
+        spiel_cr.solve("python_rock_paper_scissors", layout=spiel_cr.Layout("signals"))
+
+
+def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
+    # Built before: building is refused by what other tests left in the process, too.
+    game = signal_game(TINY)
+    monkeypatch.setattr(making, "form_of", None)
+    with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
+        spiel_cr.solve(game, layout=spiel_cr.Layout(memory_limit="370MB"))
+
+
+def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
+    """Of two ranks either may be called the higher before a card is shown."""
+    path, game = tmp_path / "policy.npz", signal_game(SUITS)
+    behaviours = [uniform_behaviour(own) for own in form_of(game).decisions]
+    files.save_policy(path, SignalPolicy(game, behaviours), {})
+    assert merged(game).num_signals(0) != game.num_signals(0)
+    found = spiel_cr.load_policy(path, SUITS)
+    assert found.signals.num_signals(0) == game.num_signals(0)
+    # As it was solved by a user who changed the stakes.
+    stakes = game.terms._replace(stake=2 * game.terms.stake)
+    changed = dataclasses.replace(game, terms=stakes)
+    files.save_policy(path, SignalPolicy(changed, behaviours), {})
+    with pytest.raises(
+        ValueError, match="for another signal form of python_leduc_poker"
+    ):
+        spiel_cr.load_policy(path, SUITS)
+    assert spiel_cr.load_policy(path, changed).signals is changed
+
+
+def test_buckets_by_number():
+    """A player of kuhn poker who does not look at its card, in either form."""
+    tree = games.compiled("kuhn")
+    blind = {key: key[1:] for key in tree.infosets[0].keys}
+    expected = spiel_cr.solve(
+        tree, "cfr+", 50, layout=spiel_cr.Layout(buckets=(blind, None))
+    )
+    found = spiel_cr.solve(
+        kuhn(), "cfr+", 50, layout=spiel_cr.Layout(buckets=([0] * 3 + [1] * 3, None))
+    )
+    bounds = pytest.approx(expected.value_bounds(), abs=1e-9)
+    assert found.value_bounds() == bounds
+    assert found.nash_conv() > 0.1
+
+
+def test_a_resumed_run_gives_the_same_bits(tmp_path):
+    path = tmp_path / "checkpoint.npz"
+    options = {"form": "signals", "dtype": "float32", "until": 1e-9}
+    whole = solve_with(TINY, "dcfr", 40, **options)
+    solve_with(TINY, "dcfr", 17, checkpoint_path=path, **options)
+    # Without a word about the form it goes on in that of the file.
+    del options["form"]
+    assert choice(TINY, checkpoint_path=path).form == "signals"
+    again = solve_with(TINY, "dcfr", 40, checkpoint_path=path, **options)
+    for name in ("average", "current"):
+        for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
+            assert (one == other).all()
+    with pytest.raises(ValueError, match="form 'signals', and this run has 'compiled'"):
+        spiel_cr.solve(
+            TINY, "dcfr", 40, layout=spiel_cr.Layout("compiled"), checkpoint=path
+        )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_policies_of_results_are_loaded(tmp_path, dtype):
+    path = tmp_path / "policy.npz"
+    result = spiel_cr.solve(
+        TINY, "cfr+", 20, layout=spiel_cr.Layout("signals"), dtype=dtype
+    )
+    result.save(path)
+    metadata = storage.load_metadata(path)
+    assert metadata["kind"] == "signal policy" and metadata["iterations"] == 20
+    assert metadata["nash_conv"] == result.nash_conv()
+    for game in (None, TINY, spiel_cr.load_game(TINY), result.signals):
+        policy = spiel_cr.load_policy(path, game)
+        for mine, own in zip(policy.behaviour, result.average, strict=True):
+            assert mine.dtype == dtype and np.allclose(mine, own, atol=1e-7)
+    with pytest.raises(ValueError, match="not for kuhn_poker"):
+        spiel_cr.load_policy(path, "kuhn_poker")

@@ -1,0 +1,353 @@
+"""Games that are sampled without compiling: arguments, checkpoints, limits, files."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+import spiel_cr
+from spiel_cr.common import storage
+from spiel_cr.common.errors import (
+    DamagedFileError,
+    GameTooLargeError,
+    ImperfectRecallError,
+)
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.solvers import making, policy_files
+from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.mccfr.table import sampling
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
+from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver, batch_bytes
+from tests.support import games
+from tests.support.solving import solve_with
+
+ROOT = pathlib.Path(__file__).parents[2]
+SMALL = "os-mccfr(batch=32)"
+LIMIT = "3GB"
+
+
+def sample(game="kuhn_poker", algorithm=SMALL, iterations=20, **options):
+    options = {"form": "stepped", "memory_limit": LIMIT, **options}
+    return solve_with(game, algorithm, iterations, **options)
+
+
+def assert_same(result, expected):
+    assert result.iterations == expected.iterations
+    assert result.table[-2:] == expected.table[-2:]
+    assert 0 < result.table.known < result.table.met
+    mine, theirs = (arrays_of(r.average_policy().strategy) for r in (result, expected))
+    for name, array in mine.items():
+        np.testing.assert_array_equal(array, theirs[name])
+
+
+def openspiel_and_ours(policy, tree):
+    """NashConv of a policy by OpenSpiel's tool, and by our own best response."""
+    behaviour = behaviour_from_policy(tree, policy)
+    ours = nash_conv(tree.form, reach_of(tree.form, behaviour))
+    return exploitability.nash_conv(tree.game, policy), ours
+
+
+@pytest.mark.parametrize(
+    "name", ["kuhn", pytest.param("leduc", marks=pytest.mark.slow)]
+)
+def test_openspiel_judges_the_policy_and_the_file(tmp_path, name):
+    """Exactly as ours, also where infosets were never met."""
+    tree = games.compiled(name, observations=False)
+    result = sample(str(tree.game), iterations=3)
+    result.save(tmp_path / "policy")
+    read = spiel_cr.load_policy(tmp_path / "policy")
+    assert isinstance(read, TablePolicy)
+    for policy in (result.average_policy(), read):
+        openspiel, ours = openspiel_and_ours(policy, tree)
+        assert openspiel == pytest.approx(ours, abs=1e-12)
+        assert openspiel > 0.1
+        if name == "leduc":
+            assert 0 < policy.unmet < policy.asked
+    assert result.trajectories == 2 * 3 * 32 and result.table.infosets > 10
+
+
+def test_rules_on_arrays_are_used_and_can_be_turned_off():
+    name = "phantom_ttt"
+    by = {use: sample(name, iterations=4, vectorised=use) for use in (True, False)}
+    assert [by[use].table.keys for use in (True, False)] == ["rules", "strings"]
+    state = by[True].game.new_initial_state()
+    for result in by.values():
+        assert result.table.infosets > 100
+        # The root's row is one that both have met.
+        policy = result.average_policy()
+        assert sum(policy.action_probabilities(state).values()) == 1
+        assert policy.unmet == 0 < policy.asked
+
+
+def test_games_that_forget_need_sampled_averages(monkeypatch):
+    """Players of dark hex see how many moves there were, and forget it."""
+    with monkeypatch.context() as patch:
+        # Refused before the work.
+        patch.setattr(UncompiledSolver, "run", None)
+        with pytest.raises(ImperfectRecallError, match="give .* averaging=sampled"):
+            sample("dark_hex(board_size=3)", "os-mccfr(batch=256)")
+    result = sample("dark_hex(board_size=3)", "os-mccfr(batch=256,averaging=sampled)")
+    assert result.table.infosets > 1000 and result.table.keys == "rules"
+
+
+def test_policies_answer_for_the_player_who_acts():
+    policy = sample().average_policy()
+    state = policy.game.new_initial_state()
+    with pytest.raises(ValueError, match="player -1 acts; ask for the player who acts"):
+        policy.action_probabilities(state)
+    for card in (0, 1):
+        state.apply_action(card)
+    with pytest.raises(ValueError, match="player_id=1: .*player 0 acts"):
+        policy.action_probabilities(state, 1)
+    assert policy.action_probabilities(state) == policy.action_probabilities(state, 0)
+
+
+def test_in_three_parts(tmp_path):
+    path = tmp_path / "new" / "checkpoint"
+    for iterations in (1, 7, 20, 20):
+        result = sample(iterations=iterations, checkpoint_path=path)
+        assert result.iterations == iterations
+    assert_same(result, sample())
+    assert result.seconds > 0
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory):
+    """A checkpoint of 5 iterations on Kuhn poker, as bytes."""
+    path = tmp_path_factory.mktemp("checkpoint") / "checkpoint"
+    sample(iterations=5, checkpoint_path=path)
+    return path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"game": "leduc_poker"}, "game"),
+        ({"algorithm": "os-mccfr(batch=33)"}, "config"),
+        ({"seed": 1}, "seed"),
+        ({"memory_limit": "2.9GB"}, "memory_limit"),
+        ({"iterations": 4}, "5 iterations already"),
+    ],
+)
+def test_other_runs_are_refused(tmp_path, content, options, named):
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=f"checkpoint.*{named}"):
+        sample(**options, checkpoint_path=path)
+    assert path.read_bytes() == content
+
+
+def test_a_run_goes_on_with_the_limit_that_it_began_with(tmp_path, content):
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
+    result = sample(memory_limit=None, checkpoint_path=path)
+    assert_same(result, sample())
+    batch = batch_bytes(parse_any(SMALL), 2, result.game.max_game_length())
+    room = storage.load_metadata(path)["table_limit"]
+    assert result.table.limit == room - batch
+
+
+def test_files_of_other_kinds_are_refused(tmp_path, content):
+    path, policy = tmp_path / "checkpoint", tmp_path / "policy"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match="holds a checkpoint"):
+        spiel_cr.load_policy(path)
+    sample().save(policy)
+    with pytest.raises(ValueError, match="checkpoint with kind 'table policy'"):
+        sample(checkpoint_path=policy)
+    with pytest.raises(
+        ValueError, match="holds a policy for kuhn_poker.*not for leduc"
+    ):
+        spiel_cr.load_policy(policy, "leduc_poker")
+
+
+@pytest.mark.parametrize("name", ["random", "counts", "key", "regret"])
+def test_checkpoints_without_an_array_are_damaged(tmp_path, content, name):
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
+    arrays, metadata = storage.load(path)
+    del arrays[name]
+    storage.save(path, arrays, metadata)
+    with pytest.raises(DamagedFileError, match="damaged checkpoint"):
+        sample(checkpoint_path=path)
+
+
+@pytest.mark.parametrize(
+    ("name", "spoil"),
+    [
+        ("probability", lambda array: array * 2),
+        ("probability", lambda array: np.full_like(array, np.nan)),
+        ("probability", lambda array: array[1:]),
+        ("probability", lambda array: array.astype(np.float64)),
+        ("key", lambda array: array[1:]),
+        ("key", lambda array: array[[1, *range(1, len(array))]]),
+        ("count", lambda array: array * 0),
+        ("visits", None),
+    ],
+)
+def test_policies_that_are_none_are_damaged(tmp_path, name, spoil):
+    path = tmp_path / "policy"
+    sample(iterations=1).save(path)
+    policy_files.check_policy_file(path)
+    arrays, metadata = storage.load(path)
+    if spoil is None:
+        del arrays[name]
+    else:
+        arrays[name] = spoil(arrays[name])
+    storage.save(path, arrays, metadata)
+    with pytest.raises(DamagedFileError, match="damaged policy file"):
+        spiel_cr.load_policy(path)
+    with pytest.raises(DamagedFileError):
+        policy_files.check_policy_file(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        ({"algorithm": "cfr+"}, "algorithm='cfr\\+' looks at the whole game"),
+        ({"algorithm": "as-mccfr"}, "algorithm='as-mccfr'.*scheme=average"),
+        ({"algorithm": "evr-mccfr"}, "algorithm='evr-mccfr'"),
+        ({"iterations": 0}, "iterations=0"),
+        ({"seconds": -1}, "seconds=-1"),
+        ({"seed": -1}, "seed=-1"),
+        ({"workers": 0}, "workers=0"),
+        ({"checkpoint_every": 0}, "checkpoint_every=0"),
+        ({"memory_limit": "none"}, "memory_limit='none'.*4GB"),
+        ({"memory_limit": "10MB"}, "memory_limit.*raise the limit"),
+        ({"game": "backgammon"}, "information_state_string"),
+        ({"game": "phantom_ttt", "workers": 2}, "workers=2.*leave workers out"),
+    ],
+)
+def test_refused_before_the_work(monkeypatch, options, named):
+    monkeypatch.setattr(UncompiledSolver, "run", None)
+    with pytest.raises(ValueError, match=named):
+        sample(**options)
+
+
+def test_a_table_that_holds_no_trajectory_is_refused():
+    with pytest.raises(GameTooLargeError, match="memory"):
+        sample("phantom_ttt", "os-mccfr(batch=1048576)", memory_limit="500MB")
+
+
+@pytest.mark.slow
+def test_results_are_the_same_for_any_number_of_workers():
+    expected = sample("leduc_poker", iterations=10)
+    for workers in (2, 3):
+        found = sample("leduc_poker", iterations=10, workers=workers)
+        assert_same(found, expected)
+
+
+_SAMPLE = """
+import sys, spiel_cr
+spiel_cr.solve("phantom_ttt", "vr-mccfr(batch=256)", 100_000, seed=5,
+    layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    checkpoint=spiel_cr.Checkpoint(sys.argv[1], 0.2))
+"""
+
+
+@pytest.mark.slow
+def test_killed_and_resumed(tmp_path):
+    """To the same bits as one that was never interrupted."""
+    path = tmp_path / "checkpoint"
+    process = subprocess.Popen([sys.executable, "-c", _SAMPLE, path], cwd=ROOT)
+    try:
+        deadline = time.monotonic() + 60
+        while not path.exists():
+            assert process.poll() is None and time.monotonic() < deadline
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    done = storage.load_metadata(path)["iterations"]
+    assert 0 < done < 100_000
+    algorithm = "vr-mccfr(batch=256)"
+    resumed, expected = (
+        sample("phantom_ttt", algorithm, done + 20, seed=5, checkpoint_path=place)
+        for place in (path, None)
+    )
+    assert_same(resumed, expected)
+    assert storage.load_metadata(path)["iterations"] == done + 20
+
+
+_PEAK = """
+import sys, spiel_cr
+from spiel_cr.common import memory
+algorithm = "vr-mccfr(batch=2048,incremental=false)"
+result = spiel_cr.solve(sys.argv[1], algorithm, spiel_cr.Goal(seconds=15),
+    layout=spiel_cr.Layout("stepped", memory_limit="550MB"))
+result.save(sys.argv[2])
+print(int(result.table.full), result.table.bytes, memory.peak_bytes())
+"""
+
+
+@pytest.mark.slow
+def test_the_peak_stays_under_the_limit(tmp_path):
+    """Of a run whose table is full, and which has written its policy."""
+    game = "goofspiel(num_cards=13,imp_info=True,points_order=descending)"
+    words = [sys.executable, "-c", _PEAK, game, tmp_path / "policy.npz"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=True)
+    full, table, peak = map(int, done.stdout.split())
+    assert full and 8e7 < table < peak < 5.5e8
+    assert done.stderr.count("the table is full") == 1
+
+
+def send_interrupt():
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def fail():
+    raise RuntimeError("a worker died")
+
+
+@pytest.mark.parametrize(
+    ("happens", "raised", "left"),
+    [(send_interrupt, KeyboardInterrupt, 6), (fail, RuntimeError, 5)],
+)
+def test_half_an_iteration_is_never_written(
+    tmp_path, monkeypatch, caplog, happens, raised, left
+):
+    """Ctrl-C waits for the end of the sixth; an error there leaves the file alone."""
+    path, climb, climbs = tmp_path / "c.npz", sampling.Trajectories.climb, []
+    sample(iterations=5, checkpoint_path=path)
+
+    def disturbed(batch):
+        climbs.append(1)
+        if len(climbs) == 1:
+            happens()
+        return climb(batch)
+
+    monkeypatch.setattr(sampling.Trajectories, "climb", disturbed)
+    # Who runs the tests may have it ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(raised):
+            sample(checkpoint_path=path)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert storage.load(path)[1]["iterations"] == left
+    assert ("stays as it was" in caplog.text) == (left == 5)
+    assert_same(sample(checkpoint_path=path), sample())
+
+
+def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
+    """External sampling follows as much as the limit says, not as is free."""
+    results = []
+    for held in (100_000_000, 440_000_000):
+        monkeypatch.setattr(making.memory, "held_bytes", lambda held=held: held)
+        results.append(
+            sample(
+                *(games.goofspiel(5, "descending"), "es-mccfr(batch=64)", 2),
+                memory_limit="500MB",
+                vectorised=False,
+            )
+        )
+    assert results[0].table.limit > results[1].table.limit
+    assert caplog.text.count("below that one action") == 2
+    assert_same(*results)

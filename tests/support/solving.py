@@ -1,0 +1,27 @@
+"""`solve` with all its settings by name, for tests that list them as data."""
+
+import spiel_cr
+
+GOAL = ("iterations", "seconds", "until", "eval_every")
+LAYOUT = (
+    *("form", "vectorised", "workers", "memory_limit", "cache"),
+    *("buckets", "imperfect_recall"),
+)
+
+
+def solve_with(game, algorithm="cfr+", iterations=None, **options):
+    """The result of `solve`; options are fields of its settings, or arguments."""
+
+    def take(names):
+        return {name: options.pop(name) for name in names if name in options}
+
+    if iterations is not None:
+        options["iterations"] = iterations
+    goal, layout = spiel_cr.Goal(**take(GOAL)), spiel_cr.Layout(**take(LAYOUT))
+    path, every = (options.pop(f"checkpoint_{n}", None) for n in ("path", "every"))
+    if path is not None:
+        every = 60.0 if every is None else every
+        options["checkpoint"] = spiel_cr.Checkpoint(path, every)
+    elif every is not None:
+        spiel_cr.Checkpoint("unused", every)
+    return spiel_cr.solve(game, algorithm, goal, layout=layout, **options)

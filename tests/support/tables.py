@@ -1,0 +1,40 @@
+"""Tables of the page, laid for a test and cleared away after it."""
+
+import contextlib
+import threading
+
+from spiel_cr.eval.table import server, table
+from spiel_cr.eval.table.series import Series
+
+
+@contextlib.contextmanager
+def laying(seconds):
+    """Gives a function that lays tables; they are cleared away at the end.
+
+    Args:
+      seconds: in which a thread of a table must end.
+    """
+    laid = []
+
+    def lay(game, bots, seed, **options):
+        series = Series(game, bots, seed=seed, memory_limit="1GB")
+        made = table.Table(series, **options)
+        serving = server.Server(made)
+        threads = [
+            threading.Thread(target=made.run),
+            threading.Thread(target=serving.serve_forever, args=(0.01,)),
+        ]
+        for thread in threads:
+            thread.start()
+        laid.append((made, serving, threads))
+        return serving, series
+
+    yield lay
+    for made, serving, threads in laid:
+        made.leave()
+        serving.shutdown()
+        serving.server_close()
+        for thread in threads:
+            thread.join(seconds)
+            assert not thread.is_alive()
+        assert made.error is None
