@@ -324,7 +324,8 @@ def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
 
 def one_thread() -> None:
     """Takes one thread per operation; before JAX makes its threads."""
-    os.environ["XLA_FLAGS"] = "--xla_cpu_multi_thread_eigen=false"
+    given = os.environ.get("XLA_FLAGS", "")
+    os.environ["XLA_FLAGS"] = f"{given} --xla_cpu_multi_thread_eigen=false"
     os.environ["OMP_NUM_THREADS"] = "1"
 
 

@@ -133,6 +133,16 @@ def absl_log(caplog, monkeypatch):
 
 
 @pytest.fixture(autouse=True)
+def _environment():
+    """Processes that later tests start see what this one found, not what it set."""
+    before = dict(os.environ)
+    yield
+    if dict(os.environ) != before:
+        os.environ.clear()
+        os.environ.update(before)
+
+
+@pytest.fixture(autouse=True)
 def _peak(record_property):
     """The most memory that the process has held so far, for the record."""
     yield
