@@ -45,9 +45,9 @@ class Losses(NamedTuple):
       value: squared error of the value, see `Scale`.
     """
 
-    total: jax.Array
-    policy: jax.Array
-    value: jax.Array
+    total: float | jax.Array
+    policy: float | jax.Array
+    value: float | jax.Array
 
 
 class Scale(NamedTuple):
@@ -134,10 +134,10 @@ def fit(
 
     def objective(parameters: Any, rows: jax.Array) -> tuple[jax.Array, Losses]:
         losses = loss(parameters, Samples(*(array[rows] for array in samples)), l2)
-        return losses.total, losses
+        return jnp.asarray(losses.total), losses
 
     end, losses = fits.descend(objective, fits.adam(learning_rate), start, batches)
-    return end, Losses(*(part.mean() for part in losses))
+    return end, Losses(*(jnp.mean(jnp.asarray(part)) for part in losses))
 
 
 class NetworkPriorAndValue:
