@@ -27,12 +27,11 @@ from benchmarks.frame import (
     plan,
     product,
 )
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SteppingAdapter
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.root_responses.players import SeenPlayer
@@ -205,7 +204,7 @@ def measure_speed(game: str, scheme: str) -> Row:
     """
     one_thread()
     text = f"sd-cfr(sampling={scheme},traversals=4,hidden=128,layers=2,steps=5)"
-    source, knowledge = stepped(string_of(game))
+    source, knowledge = stepped(game_of(game))
     solver = DeepSolver(source, text, seed=0, knowledge=knowledge)
     solver.run(1)
     sampling, count = Sampling(external=scheme == "external"), 4
@@ -240,7 +239,7 @@ def measure_responses(
       matches: to measure a response by.
     """
     one_thread()
-    source, knowledge = stepped(string_of(game))
+    source, knowledge = stepped(game_of(game))
     begun = time.process_time()
     strategy, done = _train(source, knowledge, algorithm, seed, nodes)
     learned = time.process_time() - begun
@@ -249,7 +248,7 @@ def measure_responses(
     for player in range(2):
         responder = TableResponder(setting, player, seed=seed + 1)
         responder.learn(seconds, clock=time.process_time)
-        judged = measured(load_game(string_of(game)), responder, matches, seed + 1)
+        judged = measured(game_of(game), responder, matches, seed + 1)
         found.append(judged)
         simulations += judged.simulations
     return {

@@ -18,7 +18,6 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.game_checks import player_return
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.judging.responses import episodes, learning
 from spiel_cr.judging.responses import response_network as network
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
@@ -47,7 +46,7 @@ class LearnedOnStates(NamedTuple):
 
 
 def learn_on_states(
-    game: str | pyspiel.Game,
+    game: pyspiel.Game,
     player: int,
     opponents: Sequence[StateStage],
     config: LearningConfig | None = None,
@@ -59,7 +58,7 @@ def learn_on_states(
     """Learns to respond to each opponent in turn, from the weaker to the stronger.
 
     Args:
-      game: OpenSpiel game string or game, with information state tensors.
+      game: a sequential game with information state tensors.
       player: the responder.
       opponents: the curriculum, at least one; the last one is the one that counts.
       config: of search and learning. `search.batch` is not used.
@@ -71,13 +70,11 @@ def learn_on_states(
 
     Raises:
       ImportError: optax is missing.
-      pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: a bad argument, a game without tensors, or a checkpoint of another
         run.
       DamagedFileError: the checkpoint was changed since it was written.
       FileInUseError: another run has the checkpoint.
     """
-    game = load_game(game)
     learner = _StateLearner(game, player, opponents, config, seed)
     done = learner.learn(checkpoint_path, progress)
     return LearnedOnStates(

@@ -436,9 +436,8 @@ def test_stratified_draws_leave_less_to_chance(kuhn):
 def test_games_that_are_not_compiled_are_played_by_tensors():
     """By rules on arrays and by states alike: both see the same."""
     for use_rules in (True, False):
-        source, knowledge = stepped(
-            "liars_dice(numdice=1,dice_sides=3)", use_rules=use_rules
-        )
+        game = load_game("liars_dice(numdice=1,dice_sides=3)")
+        source, knowledge = stepped(game, use_rules=use_rules)
         solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
         rows = play(source, solver, 50, np.random.default_rng(1)).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
