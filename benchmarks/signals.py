@@ -23,8 +23,8 @@ from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies.best_responses import nash_conv
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 
 class Goal(NamedTuple):
@@ -228,7 +228,7 @@ def run_signals(game: str, seconds: float, compared: int) -> Row:
     start = time.perf_counter()
     signals = signal_game(game)
     form = form_of(signals)
-    solver = cfr.make_solver(form, config=parse_algorithm("cfr+"))
+    solver = cfr.make_solver(form, config=find("cfr+", families=(CFR,)).config)
     setup, same = time.perf_counter() - start, None
     if compared:
         solver.run(compared)

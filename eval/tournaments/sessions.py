@@ -78,30 +78,24 @@ class SessionConfig:
         check_iterations(self.rounds, name="rounds")
 
 
-def parse_session(text: str) -> SessionConfig:
+def read_session(text: str) -> SessionConfig:
     """A session from "stack=80,rounds=10".
 
     Raises:
       ValueError: another form, or a bad value.
     """
+    example = "write, for instance, stack=80,rounds=10"
     try:
         found = parse(f"session({text})", "session")._replace(text=text)
     except ValueError:
         found = None
     if found is None or "(" in text:
-        raise ValueError(
-            f"session={text!r} cannot be read; write, for instance, stack=80,rounds=10"
-        )
+        raise ValueError(f"session={text!r} cannot be read; {example}")
     given = found.convert(table_of(SessionConfig))
     if missing := [name for name in ("stack", "rounds") if name not in given]:
-        raise ValueError(
-            f"session={text!r}: {' and '.join(missing)} must be given; write, for "
-            f"instance, stack=80,rounds=10"
-        )
-    try:
-        return SessionConfig(**given)
-    except ValueError as error:
-        raise ValueError(f"session={text!r}: {error}") from error
+        missed = " and ".join(missing)
+        raise ValueError(f"session={text!r}: {missed} must be given; {example}")
+    return SessionConfig(**given)
 
 
 class Sessions(NamedTuple):

@@ -26,7 +26,7 @@ from spiel_cr.players.partial_bots import (
 )
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep.network_policy import (
     DeepPolicy,
     check_file,
@@ -127,8 +127,7 @@ def plays(policy: Callable[[Game, int], Policy], *, whole: bool) -> NamedBot:
 def solved(given: dict[str, Any]) -> NamedBot:
     """Plays what `solve` finds; given its algorithm as `solver`, and its budget."""
     algorithm = given.pop("solver", "cfr+")
-    if algorithm != "lp":
-        parse_any(algorithm, "solver")
+    find(algorithm, "solver", (CFR, MCCFR, LP))
     goal = Goal(**given)
     task_of(algorithm, goal)
 

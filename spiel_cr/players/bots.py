@@ -30,7 +30,7 @@ from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import footprint
-from spiel_cr.solvers.cfr.cfr_config import parse_sampled
+from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.laying_out import SIGNALS, prefer
 from spiel_cr.solvers.mccfr import choice, mccfr, sample_tree
@@ -156,7 +156,9 @@ class OOSConfig:
     forget_matches: bool = False
 
     def __post_init__(self) -> None:
-        choice.visits_only(parse_sampled(self.solver), 0, targets=True)
+        choice.visits_only(
+            find(self.solver, "solver", (MCCFR,)).config, 0, targets=True
+        )
         check_choice(self.target, "target", ("infoset", "subgame"))
         check_number(self.iteration_weight, "iteration_weight", "(0, inf)")
         if not isinstance(self.forget_matches, bool):
@@ -198,7 +200,7 @@ class OOSBot(PolicyPlayer):
           ValueError: a bad seat or seed, or as of `compile_whole`.
         """
         config = config or OOSConfig()
-        solver = parse_sampled(config.solver)
+        solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
         self._tree = compile_whole(game, memory_limit)
         self._finder = InfosetFinder(self._tree, player)

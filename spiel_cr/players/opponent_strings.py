@@ -19,10 +19,10 @@ from spiel_cr.players.bot_strings import (
 )
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import CHUMPS, BotPolicy, chump
-from spiel_cr.solvers.cfr.cfr_config import ALGORITHMS
+from spiel_cr.solvers.algorithms import CFR, LP, MCCFR
 from spiel_cr.solvers.policy_files import is_of_signals
 
-_ALGORITHMS = (*ALGORITHMS, "lp")
+_ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 
 def load_opponent(

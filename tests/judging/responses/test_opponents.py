@@ -10,7 +10,7 @@ from spiel_cr import compile_game, solve
 from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.resolving.continual import resolve
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import find
 from tests.support import games
 from tests.support.learner import Learner
 from tests.support.states import after
@@ -130,12 +130,12 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
             return "the policy"
 
     def solve(game, name, goal, *, seed):
-        asked.append((str(game.game), parse_any(name), goal.iterations, seed))
+        asked.append((str(game.game), find(name).config, goal.iterations, seed))
         return Solution()
 
     monkeypatch.setattr("spiel_cr.players.bot_strings.solve", solve)
     assert opponent_strings.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
-    assert asked == [("kuhn_poker()", parse_any(algorithm), 4, 5)]
+    assert asked == [("kuhn_poker()", find(algorithm).config, 4, 5)]
 
 
 def test_a_file(tmp_path):

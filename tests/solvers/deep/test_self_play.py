@@ -16,13 +16,13 @@ from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
-    parse_self_play,
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import Rows, Settings
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
@@ -484,12 +484,12 @@ def test_schedules():
 )
 def test_bad_settings_are_named(text, names):
     with pytest.raises(ValueError, match=names):
-        parse_self_play(text)
+        find(text)
 
 
 def test_presets_are_read():
     assert set(SELF_PLAY_PRESETS) == {"mmd", "ppo"}
-    config = parse_self_play("ppo(clip=inf,hidden=7,magnet=moving)")
+    config = find("ppo(clip=inf,hidden=7,magnet=moving)").config
     assert (config.clip, config.hidden, config.magnet) == (math.inf, 7, "moving")
     assert config.epochs == SELF_PLAY_PRESETS["ppo"].epochs
 
