@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import spiel_cr
 from benchmarks.document import Column, Panels, count, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table, plan
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening.estimate import estimate_histories
 
@@ -98,7 +98,7 @@ def measure_growth(deck: str, dtype: str) -> Row:
         "nash_conv": result.nash_conv(),
         "peak_bytes": peak_bytes(),
     }
-    estimate = estimate_histories(spiel_cr.load_game(game), rollouts=20)
+    estimate = estimate_histories(game_of(game), rollouts=20)
     if estimate < _MOST_COMPILED:
         began = time.perf_counter()
         tree = spiel_cr.compile_game(game)
