@@ -204,7 +204,9 @@ def update_regrets(
         for level in zip(actions, means, strict=True)
     ]
     if shared is not None:
-        return shared_regrets.update(rule, tree, shared, player.regrets, gains, iteration)
+        return shared_regrets.update(
+            rule, tree, shared, player.regrets, gains, iteration
+        )
     levels = [
         regret_matching.update_blocks(
             rule, old, kept, new, level.uniform, level.tolerance, iteration
