@@ -18,7 +18,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 import spiel_cr
 from benchmarks.document import Column, over_seeds
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import response_seats
 from spiel_cr.judging.response_config import ResponseConfig
@@ -157,7 +157,7 @@ def measure_states(
 
 def measure_large(game: str, max_histories: int, simulations: int, matches: int) -> Row:
     """Matches against uniform play in both seats, with beliefs of particles."""
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     settings = ResponseConfig(
         search=SearchConfig(simulations),
         matches=matches,

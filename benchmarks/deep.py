@@ -27,27 +27,24 @@ from benchmarks.frame import (
     plan,
     product,
 )
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SteppingAdapter
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.root_responses.players import SeenPlayer
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.root_responses.table_responder import TableResponder
 from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.averages import ExactAverage
-from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.deep.self_play.self_play_config import (
-    SELF_PLAY_PRESETS,
-    parse_self_play,
-)
+from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.deep.traversal import Sampling, Strategy, Task, traverse
@@ -83,7 +80,7 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row
 
     Args:
       game: OpenSpiel string or short name.
-      algorithm: for `parse_deep`, or "openspiel" for its own Deep CFR in JAX.
+      algorithm: for `algorithms.find`, or "openspiel" for its own Deep CFR in JAX.
       seed: of everything random.
       what: of the solver's counts: "nodes" or "episodes"; or "seconds", for which
         programs are compiled before, and the average is fitted once, within them.
@@ -178,7 +175,7 @@ def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> R
       decisions: of it, and of its schedule.
     """
     one_thread()
-    config = dataclasses.replace(parse_self_play(algorithm), schedule=decisions)
+    config = dataclasses.replace(find(algorithm).config, schedule=decisions)
     solver = SelfPlay(compile_game(string_of(game)), config, seed=seed)
     curve = []
     for point in range(1, _POINTS + 1):
@@ -205,7 +202,7 @@ def measure_speed(game: str, scheme: str) -> Row:
     """
     one_thread()
     text = f"sd-cfr(sampling={scheme},traversals=4,hidden=128,layers=2,steps=5)"
-    source, knowledge = stepped(string_of(game))
+    source, knowledge = stepped(game_of(game))
     solver = DeepSolver(source, text, seed=0, knowledge=knowledge)
     solver.run(1)
     sampling, count = Sampling(external=scheme == "external"), 4
@@ -240,7 +237,7 @@ def measure_responses(
       matches: to measure a response by.
     """
     one_thread()
-    source, knowledge = stepped(string_of(game))
+    source, knowledge = stepped(game_of(game))
     begun = time.process_time()
     strategy, done = _train(source, knowledge, algorithm, seed, nodes)
     learned = time.process_time() - begun
@@ -249,7 +246,7 @@ def measure_responses(
     for player in range(2):
         responder = TableResponder(setting, player, seed=seed + 1)
         responder.learn(seconds, clock=time.process_time)
-        judged = measured(load_game(string_of(game)), responder, matches, seed + 1)
+        judged = measured(game_of(game), responder, matches, seed + 1)
         found.append(judged)
         simulations += judged.simulations
     return {
@@ -271,7 +268,7 @@ def _train(
         return lambda player, seen: seen.legal / seen.legal.sum(axis=1)[:, None], 0
     if algorithm.partition("(")[0] in SELF_PLAY_PRESETS:
         # Its schedules are by decisions, so ends of matches cut them a little short.
-        config = dataclasses.replace(parse_self_play(algorithm), schedule=nodes)
+        config = dataclasses.replace(find(algorithm).config, schedule=nodes)
         player = SelfPlay(source, config, seed=seed, knowledge=knowledge)
         while player.nodes < nodes:
             player.run(1)
@@ -297,7 +294,7 @@ def _train(
 
 def with_exact(algorithm: str) -> str:
     """An algorithm that keeps the exact average besides its own."""
-    kinds = dict.fromkeys((*parse_deep(algorithm).averages, "exact"))
+    kinds = dict.fromkeys((*find(algorithm).config.averages, "exact"))
     name, _, settings = algorithm.partition("(")
     given = [setting for setting in settings.removesuffix(")").split(",") if setting]
     given = [setting for setting in given if not setting.startswith("averaging=")]

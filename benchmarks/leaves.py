@@ -14,12 +14,13 @@ from benchmarks.document import PEAK, Column, over, pivot
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, say
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.leaf_values import PolicyValue
 from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 from spiel_cr.resolving.leaves.training import train_values
-from spiel_cr.resolving.leaves.training.training_config import parse_training
+from spiel_cr.resolving.leaves.training.training_config import PRESETS
 
 
 class Cut(NamedTuple):
@@ -116,7 +117,7 @@ def measure_training(
         cut.depth,
         out,
         depth_unit=cut.unit,
-        config=dataclasses.replace(parse_training(cut.settings), seed=seed),
+        config=dataclasses.replace(read_settings(cut.settings, PRESETS), seed=seed),
         minutes=minutes,
         checkpoint=out.with_suffix(".checkpoint.npz"),
         curve=out.with_suffix(".jsonl"),

@@ -17,14 +17,14 @@ import pyspiel
 import spiel_cr
 from benchmarks.document import Column, Panels, count, ratio, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table, plan
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies.best_responses import nash_conv
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 
 class Goal(NamedTuple):
@@ -120,7 +120,7 @@ def measure_growth(deck: str, dtype: str) -> Row:
         "nash_conv": result.nash_conv(),
         "peak_bytes": peak_bytes(),
     }
-    estimate = estimate_histories(spiel_cr.load_game(game), rollouts=20)
+    estimate = estimate_histories(game_of(game), rollouts=20)
     if estimate < _MOST_COMPILED:
         began = time.perf_counter()
         tree = spiel_cr.compile_game(game)
@@ -228,7 +228,7 @@ def run_signals(game: str, seconds: float, compared: int) -> Row:
     start = time.perf_counter()
     signals = signal_game(game)
     form = form_of(signals)
-    solver = cfr.make_solver(form, config=parse_algorithm("cfr+"))
+    solver = cfr.make_solver(form, config=find("cfr+", families=(CFR,)).config)
     setup, same = time.perf_counter() - start, None
     if compared:
         solver.run(compared)

@@ -16,7 +16,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 import spiel_cr
 from benchmarks.document import Column, count, interval
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from benchmarks.race import run_for
 from spiel_cr.common import memory
 from spiel_cr.common.statistics import mean_and_half_width
@@ -81,7 +81,7 @@ def measure(
       seed: of all that is drawn.
       policies: folder of policies.
     """
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     if algorithm == PEER:
         row, policy = _openspiel(game, seconds, memory.parse_size(memory_limit), seed)
         row["against"] = {}
@@ -172,7 +172,7 @@ def measure_responses(
       belief_matches: that judge it.
       seed: of all that is drawn.
     """
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     policy: Any = spiel_cr.load_policy(path, loaded)
     setting = Setting(policy.source, TablePlayer(policy.strategy))
     row: Row = {"root": [], "beliefs": []}

@@ -10,7 +10,6 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
-from spiel_cr.games.opening.loading import load_game
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
@@ -31,7 +30,7 @@ def check_own(text: str) -> None:
 
 
 def load_own(
-    text: str, game: pyspiel.Game | str, player: int, seed: int
+    text: str, game: pyspiel.Game, player: int, seed: int
 ) -> pyspiel.Bot | Policy:
     """A bot or policy that a user wrote.
 
@@ -40,7 +39,7 @@ def load_own(
         OpenSpiel policy, a class of these, or a function. Functions and classes are
         called `name(game, player, seed, **parameters)`, without those of the three that
         they have not. Values are numbers, true or false where they look like that.
-      game: the OpenSpiel game; given as a sequential one.
+      game: a sequential game.
       player: the seat, 0 or 1.
       seed: of all that it draws.
 
@@ -55,7 +54,7 @@ def load_own(
     maker = _find(found)
     made: Any = maker
     if not isinstance(maker, Policy):
-        known = {"game": load_game(game), "player": player, "seed": seed}
+        known = {"game": game, "player": player, "seed": seed}
         wanted = _parameters(maker)
         if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             known = {name: value for name, value in known.items() if name in wanted}

@@ -16,7 +16,7 @@ from spiel_cr.eval.studies import (
 )
 from spiel_cr.eval.studies.study import Line, Study
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import find
 
 
 def run(capsys, *words):
@@ -67,7 +67,7 @@ def pretend(monkeypatch, nash_conv):
                 if (value := getattr(goal, name)) is not None
             },
         )
-        config = parse_any(algorithm)  # the study writes it well
+        config = find(algorithm).config  # the study writes it well
         value = nash_conv(config)
         seconds = options.get("seconds", 1.0)
         curve = [CurvePoint(k, k * seconds / 16, value * 16 / k) for k in range(1, 17)]

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 
-from spiel_cr.common import parameters
 from spiel_cr.common.checks import (
     Wanted,
     check_choice,
@@ -50,7 +49,7 @@ class DeepConfig:
     Regret matching on the network's advantages is the player's next strategy.
 
     Attributes:
-      name: of the preset.
+      name: for people; the preset or the string it was made from.
       sampling: "external": all actions of the updating player, one of everybody
         else's; "outcome": one action everywhere.
       epsilon: of outcome sampling, the share of uniform exploration by the updating
@@ -100,7 +99,7 @@ class DeepConfig:
       critic_capacity: transitions that the critic learns from, the newest.
     """
 
-    name: str
+    name: str = dataclasses.field(compare=False)
     sampling: str = "external"
     epsilon: float = 0.5
     draws: str = "stratified"
@@ -217,27 +216,3 @@ PRESETS: dict[str, DeepConfig] = {
         ),
     )
 }
-
-# What may be written in brackets. A preset says what the others are.
-_TABLE = parameters.table_of(DeepConfig, leave_out=("name",))
-
-
-def parse_deep(algorithm: str | DeepConfig, name: str = "algorithm") -> DeepConfig:
-    """Reads a string like "sd-cfr" or "dream(hidden=128,epsilon=0.6)".
-
-    Args:
-      algorithm: a preset's name, with any of the parameters of `DeepConfig`; a
-        configuration is taken as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: an unknown preset or parameter, or a bad value.
-    """
-    if isinstance(algorithm, DeepConfig):
-        return algorithm
-    parsed = parameters.parse(algorithm, name)
-    if parsed.name not in PRESETS:
-        raise ValueError(
-            f"{name}={algorithm!r} is not known; choose one of {', '.join(PRESETS)}"
-        )
-    return dataclasses.replace(PRESETS[parsed.name], **parsed.convert(_TABLE))

@@ -9,7 +9,6 @@ from spiel_cr.common.checks import (
     check_number,
     check_settings,
 )
-from spiel_cr.common.parameters import parse, table_of
 
 # How infosets weigh in regularisers, see `regularisers.make_weights`.
 WEIGHTS = ("one", "height", "balanced")
@@ -102,31 +101,3 @@ PRESETS: dict[str, FirstOrderConfig] = {
         PDHGConfig("pdhg"),
     )
 }
-
-
-def is_first_order(algorithm: object) -> bool:
-    """Whether an algorithm is of this family, whatever its parameters."""
-    if isinstance(algorithm, str):
-        return algorithm.partition("(")[0].strip() in PRESETS
-    return isinstance(algorithm, FirstOrderConfig)
-
-
-def parse_first_order(
-    algorithm: str | FirstOrderConfig, name: str = "algorithm"
-) -> FirstOrderConfig:
-    """Reads a string like "egt(weights=height)".
-
-    Args:
-      algorithm: a preset's name, with any of its settings in brackets; settings are
-        returned as they are.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, FirstOrderConfig):
-        return algorithm
-    parameters = parse(algorithm, name)
-    preset = parameters.preset(PRESETS, "first-order method")
-    values = parameters.convert(table_of(type(preset), leave_out=("name",)))
-    return dataclasses.replace(preset, name=algorithm, **values)

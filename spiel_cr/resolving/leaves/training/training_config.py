@@ -3,8 +3,7 @@
 import dataclasses
 
 from spiel_cr.common.checks import Wanted, check_seed, check_settings
-from spiel_cr.common.parameters import parse, table_of
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import CFR, find
 
 # What settings must be.
 _WANTED: Wanted = {
@@ -83,7 +82,7 @@ class TrainingConfig:
         """Raises ValueError for a bad setting."""
         check_settings(self, _WANTED)
         for name in ("label_algorithm", "met_algorithm"):
-            parse_algorithm(getattr(self, name))
+            find(getattr(self, name), families=(CFR,))
         check_seed(self.seed)
 
 
@@ -124,22 +123,3 @@ PRESETS: dict[str, TrainingConfig] = {
         batch=12,
     ),
 }
-_TABLE = table_of(TrainingConfig)
-
-
-def parse_training(text: str | TrainingConfig, name: str = "config") -> TrainingConfig:
-    """Reads a string like "general" or "leduc(hidden=64,steps=1000)".
-
-    Args:
-      text: the name of one of `PRESETS`, with any attributes of `TrainingConfig` in
-        brackets; a TrainingConfig is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown preset or attribute, or a value out of range.
-    """
-    if isinstance(text, TrainingConfig):
-        return text
-    parameters = parse(text, name)
-    preset = parameters.preset(PRESETS, "preset")
-    return dataclasses.replace(preset, **parameters.convert(_TABLE))

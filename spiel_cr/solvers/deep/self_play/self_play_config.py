@@ -4,7 +4,6 @@ import dataclasses
 import math
 
 from spiel_cr.common.checks import Wanted, check_number, check_settings
-from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.solvers.deep.deep_config import DRAWS, FEATURES, NETWORK
 
 # What settings must be.
@@ -156,26 +155,3 @@ SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
         ),
     )
 }
-# What may be written in brackets.
-_TABLE = table_of(SelfPlayConfig, leave_out=("name",))
-
-
-def parse_self_play(
-    algorithm: str | SelfPlayConfig, name: str = "algorithm"
-) -> SelfPlayConfig:
-    """Reads a string such as "mmd(hidden=64,temperature=0.2)".
-
-    Args:
-      algorithm: a preset's name, with any of the parameters of `SelfPlayConfig` in
-        brackets; a configuration is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, SelfPlayConfig):
-        return algorithm
-    parameters = parse(algorithm, name)
-    preset = parameters.preset(SELF_PLAY_PRESETS, "self-play")
-    values = parameters.convert(_TABLE)
-    return dataclasses.replace(preset, **values, name=algorithm)

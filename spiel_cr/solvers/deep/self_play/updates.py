@@ -11,6 +11,7 @@ import numpy as np
 from spiel_cr.common import networks
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.deep.averages import ExactAverage, NetworkAverage
@@ -19,8 +20,8 @@ from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SELF_PLAY_PRESETS,
     SelfPlayConfig,
-    parse_self_play,
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import (
     Losses,
@@ -100,7 +101,7 @@ class SelfPlay(Training):
             the game does not provide the tensors that networks read.
           ImportError: optax is missing.
         """
-        self.config = config = parse_self_play(algorithm)
+        self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed, knowledge)
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
