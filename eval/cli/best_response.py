@@ -174,7 +174,8 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
     if report["method"] == "exact":
-        where = "signal form" if report["form"] == "signals" else "compiled game"
+        forms = {"signals": "signal form", "worlds": "form of worlds"}
+        where = forms.get(report["form"], "compiled game")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:
         how = "exact value" if seat.is_exact else "mean of matches"

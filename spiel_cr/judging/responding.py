@@ -24,13 +24,15 @@ from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import Known
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.state_responses import on_states
-from spiel_cr.judging.tree_responses import on_signals, on_tree, opponent_behaviour
+from spiel_cr.judging.tree_responses import on_form, on_tree, opponent_behaviour
+from spiel_cr.judging.world_judging import in_worlds, worlds_of
 from spiel_cr.players import opponent_strings
 from spiel_cr.policies import conversions
 from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.policy_files import load_policy
 
-Form = Literal["compiled", "signals", "states"]
+Form = Literal["compiled", "signals", "worlds", "states"]
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -101,6 +103,10 @@ def respond(
         if path:
             seats = _on_signals(given, game, path, config, players)
             return Responses("signals", config.method, seats)
+        found = _in_worlds(given, game)
+        if found is not None:
+            seats = on_form(found, players, config)
+            return Responses("worlds", config.method, seats, found)
     tree = None
     try:
         tree = as_compiled(
@@ -163,7 +169,20 @@ def _on_signals(
     what = f"a best response on {policy.game} in the form of signals"
     remedy = "choose ismcts, lbr or learned"
     memory.check_need(what, need, given.memory_limit, remedy)
-    return on_signals(policy, players, config)
+    return on_form(policy, players, config)
+
+
+def _in_worlds(given: Given, game: pyspiel.Game) -> WorldPolicy | None:
+    """The policy by the worlds of a hidden-board game, where these fit."""
+    try:
+        if worlds_of(game, given.memory_limit) is None:
+            return None
+    except GameTooLargeError:
+        return None
+    opponent = opponent_strings.load_opponent(
+        given.policy, game, seed=given.seed, memory_limit=given.memory_limit
+    )
+    return in_worlds(game, opponent, given.memory_limit)
 
 
 def _on_states(

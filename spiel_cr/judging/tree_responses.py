@@ -8,7 +8,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.announcing import announce
-from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import Behaviours, ResponseConfig
@@ -29,6 +29,7 @@ from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import WorldPolicy, normalised
 
 
 def opponent_behaviour(tree: CompiledGame, text: str, *, seed: int = 0) -> Behaviours:
@@ -105,10 +106,10 @@ def on_tree(
     return judged(seat, Known(tree, behaviour), found)
 
 
-def on_signals(
-    policy: SignalPolicy, players: Sequence[int], config: ResponseConfig
+def on_form(
+    policy: SignalPolicy | WorldPolicy, players: Sequence[int], config: ResponseConfig
 ) -> list[Seat]:
-    """Best responses to a policy of a signal game, by its signal form.
+    """Best responses to a policy in the form of signals or of worlds.
 
     Nothing is compiled. Values are exact for the whole game, also where the policy's
     signals are merged ones: merging is equitable, and
@@ -123,8 +124,7 @@ def on_signals(
     Returns:
       For each of the players a seat.
     """
-    form = form_of(policy.signals)
-    first, second = map(normalised, form.decisions, policy.behaviour)
+    form, (first, second) = form_and_behaviour(policy)
     reach = reach_of(form, (first, second))
     worth = best_responses.expected_value(form, reach)
     seats = []
@@ -138,7 +138,7 @@ def on_signals(
         value = sign * best_responses.expected_value(form, reach_of(form, both))
         returns = np.zeros(0)
         if config.always_play:
-            response = SignalPolicy(policy.signals, both)
+            response = with_behaviour(policy, both)
             bot = bots.PolicyBot(player, response, seed=config.seed)
             rival = bots.PolicyBot(1 - player, policy, seed=config.seed)
             returns, _ = play_responses(policy.game, player, bot, rival, config)
@@ -147,11 +147,25 @@ def on_signals(
     return seats
 
 
-def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
-    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
-    total = np.bincount(owner, played, minlength=len(decisions))
-    return np.append(1.0, played / total[owner])
+def form_and_behaviour(
+    policy: SignalPolicy | WorldPolicy,
+) -> tuple[SequenceForm, Behaviours]:
+    """The sequence form of a policy's game, and its probabilities there, float64."""
+    if isinstance(policy, WorldPolicy):
+        form = policy.worlds.form
+    else:
+        form = form_of(policy.signals)
+    first, second = map(normalised, form.decisions, policy.behaviour)
+    return form, (first, second)
+
+
+def with_behaviour(
+    policy: SignalPolicy | WorldPolicy, behaviour: Behaviours
+) -> SignalPolicy | WorldPolicy:
+    """Another policy of the same game and form."""
+    if isinstance(policy, WorldPolicy):
+        return WorldPolicy(policy.worlds, behaviour)
+    return SignalPolicy(policy.signals, behaviour)
 
 
 def both_on_tree(

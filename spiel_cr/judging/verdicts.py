@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import time
 
 import numpy as np
 import pyspiel
@@ -14,14 +15,15 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.state_responses import on_states
-from spiel_cr.judging.tree_responses import normalised, on_tree
+from spiel_cr.judging.tree_responses import form_and_behaviour, on_tree
+from spiel_cr.judging.world_judging import of_policy, worlds_of
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
@@ -34,6 +36,7 @@ from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import WorldPolicy
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -82,13 +85,14 @@ def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) ->
         return policy.nash_conv()
     # A string's policy may have a form of its own.
     known = game
-    if not isinstance(policy, SignalPolicy):
-        known = tree_of(game, memory_limit)
+    if not isinstance(policy, SignalPolicy | WorldPolicy):
+        worlds = worlds_of(game, memory_limit)
+        known = tree_of(game, memory_limit) if worlds is None else worlds.game
         policy = policy_of(policy, known, 0, seed=0, memory_limit=memory_limit)
-    if isinstance(policy, SignalPolicy):
-        form = form_of(policy.signals)
-        first, second = map(normalised, form.decisions, policy.behaviour)
-        behaviour = first, second
+        if worlds is not None:
+            policy = of_policy(worlds, policy)
+    if isinstance(policy, SignalPolicy | WorldPolicy):
+        form, behaviour = form_and_behaviour(policy)
     else:
         assert isinstance(known, CompiledGame)
         form = known.form
@@ -127,15 +131,20 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    plain, tree = open_game(game).game, None
+    plain, tree, worlds = open_game(game).game, None, None
     try:
-        tree = tree_of(game, memory_limit)
+        if config is None or config.method == "exact":
+            worlds = worlds_of(game, memory_limit)
+        if worlds is None:
+            tree = tree_of(game, memory_limit)
     except GameTooLargeError:
         config = config or ResponseConfig()
     known = plain if tree is None else tree
     opponent = policy_of(
         *(policy_or_bot, known, 1 - player), seed=seed, memory_limit=memory_limit
     )
+    if worlds is not None:
+        return _in_worlds(of_policy(worlds, opponent), player)
     if tree is None:
         assert config is not None
         return _of_seat(on_states(plain, player, opponent, config))
@@ -150,6 +159,17 @@ def best_response(
     value = best_responses.best_response_value(tree.form, player, reach)
     table = conversions.tabular_policy(tree, both)
     return BestResponse(player, float(value), 0.0, True, table, None)
+
+
+def _in_worlds(policy: WorldPolicy, player: int) -> BestResponse:
+    """An exact best response to a policy of a game of hidden boards."""
+    form, behaviour = form_and_behaviour(policy)
+    reach = reach_of(form, behaviour)[1 - player]
+    best = best_responses.best_response(form, player, reach)
+    value = best_responses.best_response_value(form, player, reach)
+    both = (best, behaviour[1]) if player == 0 else (behaviour[0], best)
+    response = WorldPolicy(policy.worlds, both)
+    return BestResponse(player, float(value), 0.0, True, response, None)
 
 
 def _check_order(game: object, judged: object, call: str) -> None:
@@ -234,6 +254,9 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
+    worlds = worlds_of(game, memory_limit)
+    if worlds is not None:
+        return _evaluated_in_worlds(worlds, bot, seed, memory_limit)
     tree = tree_of(prepare(game, [bot], memory_limit), memory_limit)
     first, second = (
         traversing.traverse(
@@ -244,3 +267,25 @@ def evaluate(
         for seat in range(2)
     )
     return traversing.evaluate(tree, (first, second))
+
+
+def _evaluated_in_worlds(
+    worlds: WorldGame, bot: GivenPlayer, seed: int, memory_limit: Limit
+) -> traversing.Evaluation:
+    """A player of a large hidden-board game; a bot by what it answers."""
+    begun = time.perf_counter()
+    policy = policy_of(bot, worlds.game, 0, seed=seed, memory_limit=memory_limit)
+    asked = of_policy(worlds, policy)
+    seconds = time.perf_counter() - begun
+    infosets = sum(len(side.decisions) for side in worlds.sides)
+    return traversing.Evaluation(
+        nash_conv=nash_conv(worlds.game, asked),
+        infosets=infosets,
+        infosets_defined=infosets,
+        moves=infosets,
+        late_moves=0,
+        max_ms=0.0,
+        programs_compiled=0,
+        seconds=seconds,
+        judge="spiel_cr",
+    )

@@ -20,6 +20,12 @@ from spiel_cr.policies.result import Behaviours, text_of
 # What files say that they hold, and what checkpoints say of the form.
 KIND, FORM = "world policy", "worlds"
 _DTYPES = ("float32", "float64")
+# At so many histories of each piece a policy is asked twice.
+_TWICE = 64
+
+
+class MoreKnowledgeError(ValueError):
+    """A policy depends on more than what its player did and was told."""
 
 
 class WorldPolicy(openspiel_policy.Policy):
@@ -108,9 +114,8 @@ def behaviour_from_policy(
 ) -> Behaviours:
     """Asks a policy at every infoset, many at once where it can.
 
-    It is asked after a history in which the other player's attempts never failed. So a
-    policy that depends on more than what its player did and was told, such as the
-    number of turns in the strings of `dark_hex`, is taken as it plays there.
+    It is asked after a history in which the other player's attempts never failed, and
+    at some infosets after one more in which they did.
 
     Args:
       worlds: the game.
@@ -122,6 +127,7 @@ def behaviour_from_policy(
       For each player float64 [S], action probabilities by logical sequence.
 
     Raises:
+      MoreKnowledgeError: it depends on more than what its player did and was told.
       ValueError: its answers are no probabilities of the legal actions.
     """
     if isinstance(policy, WorldPolicy) and policy.worlds is worlds:
@@ -131,31 +137,72 @@ def behaviour_from_policy(
         )
         return first, second
     total = sum(len(side.decisions) for side in worlds.sides)
-    result = []
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:
-        for player, side in enumerate(worlds.sides):
-            behaviour = np.ones(side.decisions.num_sequences)
-            first = worlds.first_sequences[player]
-            for part, actions in worlds.histories(player):
-                begin = int(first[part.start])
-                end = int(first[part.stop - 1] + side.decisions.num_actions[part.stop - 1])
-                owner = np.repeat(
-                    np.arange(part.stop - part.start), side.decisions.num_actions[part]
-                )
-                asked = _ask(worlds, policy, player, actions)
-                behaviour[begin:end] = asked[owner, side.actions[begin - 1 : end - 1]]
-                bar.update(len(actions))
-            played = normalised(side.decisions, np.maximum(behaviour, 0))
-            if not np.allclose(played, behaviour, rtol=0, atol=SUM_TOLERANCE):
-                silent = np.bincount(side.decisions.owner[1:], behaviour[1:]) == 0
-                odd = np.abs(played - behaviour)[1:] > SUM_TOLERANCE
-                if not silent[side.decisions.owner[1:][odd]].all():
-                    raise ValueError(
-                        f"{type(policy).__name__}: at some infoset of player {player} "
-                        f"its probabilities are negative or do not sum to 1"
-                    )
-            result.append(played)
-    return result[0], result[1]
+        first, second = (_asked(worlds, policy, player, bar) for player in range(2))
+    return first, second
+
+
+def _asked(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, bar: tqdm
+) -> np.ndarray:
+    """float64 [S], what a policy plays at a player's infosets, checked."""
+    decisions = worlds.sides[player].decisions
+    behaviour = np.ones(decisions.num_sequences)
+    sequence = 1
+    for part, actions in worlds.histories(player):
+        counts = decisions.num_actions[part]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        end = sequence + len(owner)
+        attempts = worlds.sides[player].actions[sequence - 1 : end - 1]
+        behaviour[sequence:end] = _ask(worlds, policy, player, actions)[owner, attempts]
+        sequence = end
+        bar.update(len(counts))
+        _check_knowledge(worlds, policy, player, actions)
+    played = normalised(decisions, np.maximum(behaviour, 0))
+    # Where it has no answer, it plays uniformly.
+    silent = np.bincount(decisions.owner[1:], behaviour[1:] != 0) == 0
+    # Written so that NaN fails.
+    fine = np.abs(played - behaviour)[1:] <= SUM_TOLERANCE
+    if not (fine | silent[decisions.owner[1:]]).all():
+        raise ValueError(
+            f"{type(policy).__name__}: at some infoset of player {player} its "
+            f"probabilities are negative or do not sum to 1"
+        )
+    return played
+
+
+def _check_knowledge(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, actions: np.ndarray
+) -> None:
+    """Asks a policy twice, at histories that its player cannot tell apart.
+
+    Args:
+      worlds: the game.
+      policy: that is asked.
+      player: whose infosets they are.
+      actions: int16 [n, L], histories, of which a few are taken.
+
+    Raises:
+      MoreKnowledgeError: it answers differently.
+    """
+    some = actions[:: max(1, len(actions) // _TWICE)]
+    longer = [
+        worlds.with_failures([action for action in row if action >= 0], player)
+        for row in some.tolist()
+    ]
+    padded = np.full((len(longer), 1 + max(map(len, longer))), -1, np.int16)
+    for row, history in zip(padded, longer, strict=True):
+        row[: len(history)] = history
+    first, second = (_ask(worlds, policy, player, asked) for asked in (some, padded))
+    if not np.allclose(first, second, rtol=0, atol=SUM_TOLERANCE):
+        odd = int(np.abs(first - second).max(axis=1).argmax())
+        raise MoreKnowledgeError(
+            f"{type(policy).__name__} of {worlds.game} plays otherwise after the "
+            f"actions {longer[odd]} than without the other player's failures, which "
+            f"nobody told it of (the strings of dark_hex have the number of turns): so "
+            f"it is no strategy of the game that reveals nothing; measure it by "
+            f"responses that are searched"
+        )
 
 
 def _ask(

@@ -7,6 +7,8 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as signal_footprint
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds import footprint as world_footprint
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.solvers.cfr import cfr_footprint as footprint
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.first_order import first_order_footprint as first_order
@@ -55,6 +57,25 @@ def more_on_signals(
     sequences = sum(signal_footprint.size_of(signals, p).sequences for p in range(2))
     program = signal_footprint.program_bytes(signals)
     return first_order.bytes_beside_cfr(algorithm, program, sequences, dtype)
+
+
+def check_worlds(
+    worlds: WorldGame,
+    algorithm: CFRConfig | FirstOrderConfig,
+    dtype: np.typing.DTypeLike,
+    limit: memory.Limit,
+) -> None:
+    """`check` of a game of hidden boards, before its form is laid out."""
+    size = np.dtype(dtype).itemsize
+    pairs = sum(worlds.pairs)
+    sequences = sum(side.decisions.num_sequences for side in worlds.sides)
+    need = world_footprint.peak_bytes(pairs, sequences, size)
+    if isinstance(algorithm, FirstOrderConfig):
+        program = world_footprint.PROGRAM
+        need += first_order.bytes_beside_cfr(algorithm, program, sequences, dtype)
+    remedy = "take dtype float32" if size == 8 else "choose a smaller board"
+    what = f"{algorithm.name} on {worlds.game}"
+    memory.check_need(what, need, limit, remedy)
 
 
 def program_bytes(form: SequenceForm) -> float:

@@ -18,8 +18,10 @@ from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.workers import Workers
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.result import HeldByTree
 from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.policies.world_policy import HeldByWorlds
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, PUBLIC, SELF_PLAY, Task
 from spiel_cr.solvers.cfr import cfr
@@ -40,7 +42,7 @@ from spiel_cr.solvers.laying_out import STEPPED, Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
-from spiel_cr.solvers.runs import AnyRun, NetworkRun, TableRun, TabularRun
+from spiel_cr.solvers.runs import AnyRun, HeldLaidOut, NetworkRun, TableRun, TabularRun
 
 # Of so many depths the states of a batch are held.
 _DEPTHS = 2
@@ -70,7 +72,7 @@ def make_run(laid: Laid, task: Task) -> AnyRun:
     return _tabular_run(hold(laid, task), task)
 
 
-def hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
+def hold(laid: Laid, task: Task) -> HeldLaidOut:
     """A laid-out game as results hold it, after a check of the memory.
 
     Args:
@@ -86,8 +88,12 @@ def hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
     if isinstance(laid.game, CompiledGame):
         footprint.check(laid.game, config, task.dtype, limit)
         return HeldByTree(laid.game)
-    assert isinstance(laid.game, SignalGame)
     program = isinstance(config, str)
+    if isinstance(laid.game, WorldGame):
+        if not program:
+            footprint.check_worlds(laid.game, config, kind, limit)
+        return HeldByWorlds(laid.game, kind)
+    assert isinstance(laid.game, SignalGame)
     if not program:
         more = footprint.more_on_signals(laid.game, config, kind)
         signal_footprint.check(laid.game, kind, limit, more=more)
@@ -101,8 +107,8 @@ def hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
     return held
 
 
-def _tabular_run(held: HeldByTree | HeldBySignals, task: Task) -> TabularRun:
-    """Of a compiled or a signal game."""
+def _tabular_run(held: HeldLaidOut, task: Task) -> TabularRun:
+    """Of a game that was laid out."""
     config, family = task.algorithm.config, task.algorithm.family
     options: dict[str, Any] = {"config": config}
     if task.dtype is not None:
@@ -134,11 +140,13 @@ def _tabular_run(held: HeldByTree | HeldBySignals, task: Task) -> TabularRun:
     return TabularRun(solver, held, batch=batch, seed=seed)
 
 
-def _labels(held: HeldByTree | HeldBySignals, task: Task) -> Labels:
+def _labels(held: HeldLaidOut, task: Task) -> Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.layout.buckets, task.layout.imperfect_recall
     if isinstance(held, HeldByTree):
         return labels_of(held.tree, buckets, imperfect_recall=forget)
+    if isinstance(held, HeldByWorlds):
+        return None, None  # `Task.need` refuses them
     labels = []
     for player, given in enumerate(of_both(buckets)):
         if given is not None:

@@ -10,23 +10,23 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, interrupts, storage
 from spiel_cr.games.stepping import key_making
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies import signal_files
 from spiel_cr.policies.result import Behaviours, HeldByTree, TableFacts
 from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.policies.world_policy import HeldByWorlds
 from spiel_cr.solvers.cfr.abstraction import digest
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.laying_out import SIGNALS
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import TABLE
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver
 
+# A game in any of the forms that are laid out.
+HeldLaidOut: TypeAlias = HeldByTree | HeldBySignals | HeldByWorlds
 AfterChunk: TypeAlias = Callable[[int], bool]
 
 
@@ -39,7 +39,7 @@ def settings_text(config: Any) -> str:
 
 
 class TabularRun:
-    """A solver of a compiled or a signal game as `run.Run`.
+    """A solver of a game that was laid out as `run.Run`.
 
     Attributes:
       solver: that is driven.
@@ -51,7 +51,7 @@ class TabularRun:
     def __init__(
         self,
         solver: Solver,
-        held: HeldByTree | HeldBySignals,
+        held: HeldLaidOut,
         *,
         batch: int = 0,
         seed: int | None = None,
@@ -110,10 +110,7 @@ class TabularRun:
 
     def identity(self) -> dict[str, Any]:
         """What a checkpoint must have in common with the run."""
-        if isinstance(self.held, HeldByTree):
-            form, seal = None, fingerprint(self.held.tree)
-        else:
-            form, seal = SIGNALS, signal_files.fingerprint(self.held.signals)
+        form, seal = self.held.identity()
         return {
             "game": str(self.held.game),
             "form": form,
@@ -126,9 +123,8 @@ class TabularRun:
 
     def outcome(self) -> dict[str, Any]:
         """Fields of the result."""
-        solver, kind = self.solver, np.dtype(np.float64)
-        if isinstance(self.held, HeldBySignals):
-            kind = self.held.dtype
+        solver = self.solver
+        kind = getattr(self.held, "dtype", np.float64)
 
         def both(read: Callable[[int], np.ndarray]) -> Behaviours:
             return (

@@ -7,11 +7,11 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 
-# At the peak of a process that walks a game and lays it out, for each pair of a terminal
-# world and a sequence, and for each sequence; fitted to peaks of processes on CPUs.
+# At the peak of a process that walks a game and lays it out, for each pair of a
+# terminal world and a sequence, and for each sequence; fitted to peaks on CPUs.
 _PAIR, _SEQUENCE = 30, 60
 # Of a solver beside that: its program, and vectors over sequences of each dtype's size.
-_PROGRAM, _VECTORS = 0.6e9, 8
+PROGRAM, _VECTORS = 0.6e9, 8
 
 
 def form_bytes(pairs: int, sequences: int) -> float:
@@ -29,7 +29,7 @@ def peak_bytes(pairs: int, sequences: int, itemsize: int) -> float:
     """
     # The form's arrays are most of what is left when it is made.
     kept = memory.BASE_BYTES + 12 * pairs + 40 * sequences
-    solving = kept + _PROGRAM + _VECTORS * itemsize * sequences
+    solving = kept + PROGRAM + _VECTORS * itemsize * sequences
     return max(form_bytes(pairs, sequences), solving)
 
 

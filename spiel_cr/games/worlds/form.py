@@ -87,17 +87,15 @@ def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
             total = total + vector.at[row].get(mode="promise_in_bounds")
         return total
 
+    def step(i: jax.Array, total: jax.Array) -> jax.Array:
+        return add(total, lax.dynamic_slice_in_dim(places, i * _ROWS, _ROWS))
+
     steps, rest = divmod(len(places), _ROWS)
     total = jnp.zeros(places.shape[1], vector.dtype)
     if steps == 1:
         total = add(total, places[:_ROWS])
     elif steps:
-        total = lax.fori_loop(
-            0,
-            steps,
-            lambda i, sums: add(sums, lax.dynamic_slice_in_dim(places, i * _ROWS, _ROWS)),
-            total,
-        )
+        total = lax.fori_loop(0, steps, step, total)
     return add(total, places[steps * _ROWS :]) if rest else total
 
 
@@ -117,10 +115,11 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
     for player, side in enumerate(sides):
         most = np.abs(utility) * counts[1 - player]
         below = _summed(side.incidence, most)
-        placed.append(layout.place(side.decisions, below, layout.level_counts(side.decisions)))
+        own = side.decisions
+        placed.append(layout.place(own, below, layout.level_counts(own)))
     arrays = []
     for player, side in enumerate(sides):
-        own, levels = placed[player]
+        positions_of, levels = placed[player]
         starts, sequences = grouped[1 - player]
         positions = placed[1 - player][0].sequences[sequences]
         reach, order = _grouped(starts, positions, 0, None)
@@ -134,7 +133,7 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
             worlds.starts, number[worlds.worlds], _GROUP_OVERHEAD, len(utility)
         )
         product = WorldProduct(reach, typed(payoff), rows)
-        arrays.append(_treeplex(own, levels, product, having))
+        arrays.append(_treeplex(positions_of, levels, product, having))
     return layout.SequenceForm(
         (sides[0].decisions, sides[1].decisions),
         functools.partial(_list, sides, utility),
@@ -195,14 +194,10 @@ def _treeplex(
     complete, begin = [], 1
     for level in levels:
         end = begin + level.num_sequences
-        thin = [_thin(*block) for block in zip(level.uniform, level.tolerance)]
-        complete.append(
-            level._replace(
-                source=(treeplex.Slices(typed(source[begin:end])),),
-                uniform=tuple(uniform for uniform, _ in thin),
-                tolerance=tuple(tolerance for _, tolerance in thin),
-            )
-        )
+        blocks = zip(level.uniform, level.tolerance, strict=True)
+        uniform, tolerance = zip(*(_thin(*block) for block in blocks), strict=True)
+        found = (treeplex.Slices(typed(source[begin:end])),)
+        complete.append(treeplex.Level(level.parent, found, uniform, tolerance))
         begin = end
     return treeplex.Treeplex(
         tuple(complete), (product,), typed(source[:1]), typed(np.zeros(1))
@@ -213,7 +208,7 @@ def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Arra
     """A block's uniform strategy and tolerance, kept once where nothing is padded."""
     if np.isinf(tolerance).any():
         return uniform, tolerance
-    return uniform[:, :1], np.ascontiguousarray(tolerance[:1])
+    return uniform[:, :1], tolerance[:1]
 
 
 def _summed(incidence: Incidence, worth: np.ndarray) -> np.ndarray:

@@ -13,9 +13,9 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.worlds import form, footprint
+from spiel_cr.games.worlds import footprint, form
 from spiel_cr.games.worlds.hidden import HiddenBoard, Worlds, hidden_board, walk_worlds
 from spiel_cr.games.worlds.sides import Side, walk_side
 
@@ -57,7 +57,7 @@ class WorldGame:
     def fingerprint(self) -> str:
         """A hash that tells games apart by all that strategies depend on."""
         digest = hashlib.sha256()
-        for part in (self.worlds.player, self.worlds.child, self.worlds.told):
+        for part in (self.worlds.player, self.worlds.child, self.worlds.answer):
             digest.update(f"{part.dtype.str}{part.shape}".encode())
             digest.update(np.ascontiguousarray(part).data)
         digest.update(self.worlds.utility.data)
@@ -117,7 +117,7 @@ class WorldGame:
             if place == len(actions) or actions[place] != action:
                 break
             sequence[player] = int(self.first_sequences[player][infoset]) + place
-            answer[player] = int(self.worlds.told[action, world])
+            answer[player] = int(self.worlds.answer[action, world])
             after = int(self.worlds.child[action, world])
             world = world if after < 0 else after
         raise ValueError(
@@ -147,7 +147,28 @@ class WorldGame:
                 above = side.decisions.parent[infosets]
                 own.append(np.where(infosets < 0, 0, side.actions[above - 1]))
                 infosets = np.where(infosets < 0, -1, owner[above])
-            yield part, self._merged(player, levels[part], own, side.world[part], worlds)
+            yield (
+                part,
+                self._merged(player, levels[part], own, side.world[part], worlds),
+            )
+
+    def with_failures(self, history: Sequence[int], player: int) -> list[int]:
+        """A history in which the other player first tries all that fails.
+
+        Args:
+          history: one in which it never fails.
+          player: whose knowledge stays as it is.
+        """
+        world, result, tried = 0, list[int](), set[int]()
+        for action in history:
+            if self.worlds.player[world] != player:
+                fails = np.flatnonzero(self.worlds.child[:, world] < 0).tolist()
+                more = [attempt for attempt in fails if attempt not in tried]
+                result += more
+                tried |= {*more, action}
+            result.append(action)
+            world = max(world, int(self.worlds.child[action, world]))
+        return result
 
     def _merged(
         self,
@@ -192,6 +213,22 @@ class WorldGame:
             world = np.where(success, after, world)
             won += success
             tried += going & mine
+
+
+# The last game that `shared_worlds` was asked for, by its name.
+_SHARED: dict[str, WorldGame] = {}
+
+
+def shared_worlds(opened: Opened, memory_limit: memory.Limit = None) -> WorldGame:
+    """`world_game`, kept for the next time that the same game is asked for.
+
+    Both seats of a match, and all policies that are judged in turn, share it.
+    """
+    name = str(opened.game)
+    if name not in _SHARED:
+        _SHARED.clear()
+        _SHARED[name] = world_game(opened, memory_limit=memory_limit)
+    return _SHARED[name]
 
 
 def world_game(

@@ -62,7 +62,7 @@ class Worlds(NamedTuple):
       action: int16 [W], the last success; -1 at the first one.
       child: int32 [A, W], the world after each attempt; -1 where it fails, and where
         the game is over.
-      told: int8 [A, W], what its player is told.
+      answer: int8 [A, W], what its player learns from it.
     """
 
     player: np.ndarray
@@ -70,7 +70,7 @@ class Worlds(NamedTuple):
     parent: np.ndarray
     action: np.ndarray
     child: np.ndarray
-    told: np.ndarray
+    answer: np.ndarray
 
     def __len__(self) -> int:
         return len(self.player)
@@ -78,7 +78,7 @@ class Worlds(NamedTuple):
     @property
     def num_answers(self) -> int:
         """How many different things a player may be told."""
-        return 1 + int(self.told.max(initial=0))
+        return 1 + int(self.answer.max(initial=0))
 
 
 def walk_worlds(
@@ -109,16 +109,17 @@ def walk_worlds(
             )
         over = player == TERMINAL
         utility = np.zeros(len(states))
-        utility[over] = rules.returns(states[over])
-        succeeds, told = _attempts(game, rules, states[~over])
+        if over.any():
+            utility[over] = rules.returns(states[over])
+        succeeds, learnt = _attempts(game, rules, states[~over])
         shape = succeeds.shape[1], len(states)
-        answers, child = np.zeros(shape, np.int8), np.full(shape, -1, np.int32)
-        answers[:, ~over] = told.T
+        answer, child = np.zeros(shape, np.int8), np.full(shape, -1, np.int32)
+        answer[:, ~over] = learnt.T
         number, action = np.nonzero(succeeds)
         number = np.flatnonzero(~over)[number]
         after = begin + len(states)
         child[action, number] = after + np.arange(len(number))
-        level = Worlds(player, utility, parents, actions, child, answers)
+        level = Worlds(player, utility, parents, actions, child, answer)
         levels.append(level)
         size = (after + len(number)) * (_WORLD + _ENTRY * len(child))
         if after + len(number) >= 2**31 or size > room:
@@ -129,14 +130,16 @@ def walk_worlds(
                 f"a smaller board, or an algorithm that samples"
             )
         parents, actions = begin + number, action
-        states, begin = rules.child(states[number], action), after
+        states, begin = states[number], after
+        if len(states):
+            states = rules.child(states, action)
     return Worlds(
         np.concatenate([level.player for level in levels]),
         np.concatenate([level.utility for level in levels]),
         np.concatenate([level.parent for level in levels]).astype(np.int32),
         np.concatenate([level.action for level in levels]).astype(np.int16),
         np.concatenate([level.child for level in levels], axis=1),
-        np.concatenate([level.told for level in levels], axis=1),
+        np.concatenate([level.answer for level in levels], axis=1),
     )
 
 
@@ -144,23 +147,25 @@ def _attempts(
     game: pyspiel.Game, rules: HiddenBoard, states: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """What `attempts` gives, checked."""
-    given = rules.attempts(states)
-    assert given is not None
-    succeeds, told = map(np.asarray, given)
     most = min(MOST_ATTEMPTS, game.num_distinct_actions())
     shape = len(states), game.num_distinct_actions()
+    if not len(states):
+        return np.zeros(shape, bool), np.zeros(shape, np.int8)
+    given = rules.attempts(states)
+    assert given is not None
+    succeeds, learnt = map(np.asarray, given)
     if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
         raise InvalidGameError(
             f"{game}: attempts of the vectorised game gives {succeeds.dtype} "
             f"{list(succeeds.shape)}; it must give bool {list(shape)}, with at most "
             f"{MOST_ATTEMPTS} attempts"
         )
-    if told.shape != shape or told.dtype.kind not in "iub" or (told < 0).any():
+    if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
         raise InvalidGameError(
-            f"{game}: attempts of the vectorised game says that players are told "
-            f"{told.dtype} {list(told.shape)}; it must give integers {list(shape)}, at "
-            f"least 0"
+            f"{game}: attempts of the vectorised game says that players learn "
+            f"{learnt.dtype} {list(learnt.shape)}; it must give integers "
+            f"{list(shape)}, at least 0"
         )
-    if (told > np.iinfo(np.int8).max).any():
-        raise InvalidGameError(f"{game}: players are told more than 127 things")
-    return succeeds, told
+    if (learnt > np.iinfo(np.int8).max).any():
+        raise InvalidGameError(f"{game}: players learn more than 127 things")
+    return succeeds, learnt

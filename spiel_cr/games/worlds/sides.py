@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.worlds.hidden import Worlds
@@ -146,6 +147,12 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
         take(0, len(level.actions))
         counts.append(level.num_actions)
         actions.append(level.actions)
+        if not level.num_actions.all():
+            raise InvalidGameError(
+                f"player {player} has made every attempt and is to act; a game of "
+                f"hidden boards must be over there, or somebody else must act; correct "
+                f"`attempts` of its vectorised game"
+            )
         some = np.empty(len(tried), np.int32)
         some[known] = here
         where.append(some)
@@ -161,8 +168,8 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
                 take(len(done[0]), 0)
         met = np.flatnonzero(level.marks)
         number = np.cumsum(level.marks, dtype=np.int32) - np.int32(1)
-        known = np.concatenate([np.zeros(0, np.int32), *(number[k] for k, _ in following)])
-        here = np.concatenate([np.zeros(0, np.int32), *(w for _, w in following)])
+        known = np.concatenate([number[mark] for mark, _ in following])
+        here = np.concatenate([world for _, world in following])
         del following
         place, answer = np.divmod(met, answers_of_all)
         parents.append(level.sequence[place])
@@ -206,7 +213,7 @@ def _attempt(
     known, here = known.take(may), here.take(may)
     after = worlds.child[attempt].take(here)
     place = known * np.int32(level.width) + np.int32(attempt)
-    mark = place * np.int32(worlds.num_answers) + worlds.told[attempt].take(here)
+    mark = place * np.int32(worlds.num_answers) + worlds.answer[attempt].take(here)
     succeeds = after >= 0
     failed = np.flatnonzero(~succeeds)
     again = mark.take(failed), here.take(failed)
@@ -241,7 +248,7 @@ def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each terminal world's sequences begin, int [count + 1], and these, int32."""
+    """Where each terminal world's sequences begin, int [count + 1], and these."""
     starts, pairs = incidence.starts, incidence.worlds
     one_each = np.ones(len(pairs), bool)
     matrix = sparse.csr_array((one_each, pairs, starts), (len(starts) - 1, count))
