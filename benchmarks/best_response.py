@@ -21,14 +21,13 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.games import string_of
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import response_seats
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import Known
 from spiel_cr.judging.responses import ismcts_br, responder_tree
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.state_responses import on_states
-from spiel_cr.judging.tree_responses import both_on_tree, opponent_behaviour
+from spiel_cr.judging.targets import Target, load_target
 from spiel_cr.players import opponents
-from spiel_cr.policies.conversions import tabular_policy
+from spiel_cr.policies.conversions import uniform_behaviour
 
 _CFR = "cfr+(iterations=10)"
 
@@ -96,19 +95,18 @@ OPTIONS = {
 }
 
 
-def search_of(game: str, policy: str) -> Known:
-    """A game, and how the opponent plays it."""
-    tree = spiel_cr.compile_game(string_of(game))
-    return Known(tree, opponent_behaviour(tree, policy))
+def both_seats(target: Target, config: ResponseConfig, states: bool = False) -> Row:
+    """Responses in both seats, see `response_seats.summary`."""
+    seats = [respond(target, player, config, states=states) for player in (0, 1)]
+    return response_seats.summary(seats)
 
 
 def measure(game: str, policy: str, simulations: int, learn: int, seed: int) -> Row:
     """Searches for both seats on the compiled tree, with LBR beside."""
-    known = search_of(game, policy)
+    target = load_target(policy, string_of(game))
 
     def run(method: str, search: SearchConfig) -> Row:
-        settings = ResponseConfig(method, search, seed=seed)
-        return both_on_tree(*known, settings)
+        return both_seats(target, ResponseConfig(method, search, seed=seed))
 
     row = run("ismcts", SearchConfig(simulations, learn=learn))
     return {
@@ -137,10 +135,7 @@ def measure_states(
       Their share of the exact gain, and CPU seconds of both seats, the search for every
       infoset they come to.
     """
-    known = search_of(game, policy)
-    opponent = tabular_policy(*known)
-    if policy == "uniform":
-        opponent = UniformRandomPolicy(known.tree.game)
+    target = load_target(policy, string_of(game))
     settings = ResponseConfig(
         search=SearchConfig(simulations, histories=histories, backup=backup),
         matches=1_000_000,
@@ -148,11 +143,8 @@ def measure_states(
         seed=seed,
     )
     begun = time.process_time()
-    seats = [
-        on_states(known.tree.game, p, opponent, settings, known=known) for p in (0, 1)
-    ]
-    seconds = time.process_time() - begun
-    return {"share": response_seats.summary(seats)["share"], "cpu_seconds": seconds}
+    share = both_seats(target, settings, states=True)["share"]
+    return {"share": share, "cpu_seconds": time.process_time() - begun}
 
 
 def measure_large(game: str, max_histories: int, simulations: int, matches: int) -> Row:
@@ -164,10 +156,9 @@ def measure_large(game: str, max_histories: int, simulations: int, matches: int)
         max_histories=max_histories,
         particles=_PARTICLES,
     )
-    begun, opponent = time.process_time(), UniformRandomPolicy(loaded)
-    row = response_seats.summary(
-        [on_states(loaded, p, opponent, settings) for p in (0, 1)]
-    )
+    target = Target("uniform", loaded, UniformRandomPolicy(loaded))
+    begun = time.process_time()
+    row = both_seats(target, settings)
     beliefs = [seat["beliefs"] for seat in row["seats"]]
     names = ("decisions", "approximate", "empty")
     return {
@@ -187,23 +178,23 @@ def measure_speed(scale: float) -> Row:
     OpenSpiel's one after another, with random rollouts.
     """
     count = max(1, int(_SPEED_SIMULATIONS * scale))
-    known = search_of(_SPEED_GAME, "uniform")
-    states, python = decisions(known.tree, 40), max(1, count // 10)
+    tree = spiel_cr.compile_game(_SPEED_GAME)
+    states, python = decisions(tree, 40), max(1, count // 10)
     ways: dict[str, Callable[[int], float]] = {
-        "spiel_cr, batch=4096": lambda seed: _our_rate(known, 4096, seed),
-        "spiel_cr, batch=64": lambda seed: _our_rate(known, 64, seed),
+        "spiel_cr, batch=4096": lambda seed: _our_rate(tree, 4096, seed),
+        "spiel_cr, batch=64": lambda seed: _our_rate(tree, 64, seed),
         "C++ ISMCTSBot": lambda seed: rate(cpp_bot(count, seed), states, count),
         "Python ISMCTSBot": lambda seed: rate(
-            python_bot(known.tree.game, python, seed), states[:10], python
+            python_bot(tree.game, python, seed), states[:10], python
         ),
     }
     return {"rates": {name: [way(s) for s in range(3)] for name, way in ways.items()}}
 
 
-def _our_rate(known: Known, batch: int, seed: int) -> float:
+def _our_rate(tree: CompiledGame, batch: int, seed: int) -> float:
     """All first decisions of player 0, long enough to be timed."""
-    tree, behaviour = known
-    arrays = responder_tree.build(tree, 0, behaviour[1])
+    uniform = uniform_behaviour(tree.infosets[1].decisions)
+    arrays = responder_tree.build(tree, 0, uniform)
     prior = ismcts_br.uniform_prior(arrays)
     roots = np.flatnonzero(tree.infosets[0].decisions.parent == 0)
     config = SearchConfig(200_000 if batch > 64 else 20_000, batch=batch)

@@ -23,14 +23,14 @@ from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SteppingAdapter
-from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.many_matches import play_matches
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.root_responses.players import TablePlayer
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.root_responses.table_responder import TableResponder
-from spiel_cr.judging.state_responses import on_states
+from spiel_cr.judging.targets import Target
 
 # Of player 0, published with a benchmark of policy gradients (2025) whose judge
 # computes it exactly; goofspiel is symmetric.
@@ -176,17 +176,17 @@ def measure_responses(
     policy: Any = spiel_cr.load_policy(path, loaded)
     setting = Setting(policy.source, TablePlayer(policy.strategy))
     row: Row = {"root": [], "beliefs": []}
+    target = Target(path, loaded, policy)
     for player in range(2):
         responder = TableResponder(setting, player, seed=seed)
         responder.learn(seconds)
-        judged = measured(loaded, responder, matches, seed)
-        row["root"].append([judged.mean, judged.half_width])
+        row["root"].append(list(responder.measure(matches, seed)))
     config = ResponseConfig(
         search=SearchConfig(simulations=simulations), matches=belief_matches, seed=seed
     )
     for player in range(2):
         try:
-            seat = on_states(loaded, player, policy, config)
+            seat = respond(target, player, config)
         except (ValueError, MemoryError) as error:
             # Beliefs of some games are too large to enumerate.
             return {**row, "beliefs": [], "refused": str(error)}
