@@ -14,7 +14,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
@@ -108,12 +108,12 @@ def load_target(
       progress: show progress bars on stderr.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `load_game`.
+      OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
     """
     text = given if isinstance(given, str) else None
+    loaded = open_game(game).game
     if text is not None:
-        opponent_strings.check_opponent(text, game)
-    loaded = game.game if isinstance(game, CompiledGame) else load_game(game)
+        opponent_strings.check_opponent(text, loaded)
     if isinstance(given, Result):
         given = given.average_policy()
     if text is not None and signals:

@@ -10,8 +10,8 @@ from spiel_cr.games.tree import cache
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies.result import HeldByTree
 from spiel_cr.solvers import checkpoint
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm, parse_sampled
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.runs import TabularRun
 from tests.fuzz import damaged_files
@@ -67,9 +67,9 @@ def sampled_policy(folder):
 
 def checkpoints(folder, sampled):
     tree = games.compiled("kuhn")
-    solvers = {"cfr": cfr.make_solver(tree.form, config=parse_algorithm("cfr+"))}
+    solvers = {"cfr": cfr.make_solver(tree.form, config=find("cfr+").config)}
     if sampled:
-        config = parse_sampled("evr-mccfr(batch=4)")
+        config = find("evr-mccfr(batch=4)").config
         solvers["mccfr"] = mccfr.make_solver(tree, config=config, seed=3)
     for name, solver in solvers.items():
         path = folder / name
