@@ -26,7 +26,6 @@ from benchmarks.frame import (
 from benchmarks.games import string_of
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
-from spiel_cr.abstraction.first_phase import check_down, early_rounds
 from spiel_cr.eval.cli.solving.abstract import whole_nash_conv
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import signal_game
@@ -35,9 +34,6 @@ from spiel_cr.resolving.public_endgames import GADGETS, Endgames
 
 GAMESHRINK = "gameshrink"
 _METHOD = "potential-aware(distance=earth-movers)"
-# How the first phase is solved: the whole game of buckets; or all but its last round,
-# valued as if nobody bet any more.
-_FIRST = ("abstraction", "rollouts")
 _EVERY = 50
 OPTIONS = {
     "games": Option(("rhode_island",), "of several rounds"),
@@ -50,7 +46,6 @@ OPTIONS = {
     ),
     "until": Option(0.02, "NashConv among buckets at which solving stops"),
     "seconds": Option(900.0, "of solving among buckets, at most, for each"),
-    "first": Option(_FIRST, "how the first phase is solved", _FIRST),
     "gadgets": Option(tuple(GADGETS), "cfrd is safe, unsafe believes", tuple(GADGETS)),
     "looks": Option((10, 25, 50, 100, 200), "iterations of endgames, ascending"),
     "checkpoints": Option("", "a folder; endgames go on from the files there"),
@@ -95,7 +90,6 @@ def _among_buckets(smaller: SignalGame, until: float, seconds: float) -> Result:
 def measure_endgames(
     game: str,
     budget: str,
-    first: str,
     gadget: str,
     looks: Sequence[int],
     goal: Sequence[float],
@@ -106,7 +100,6 @@ def measure_endgames(
     Args:
       game: OpenSpiel string or short name.
       budget: buckets by round, as "13-25-125".
-      first: "abstraction" or "rollouts".
       gadget: of `public_endgames`.
       looks: iterations, ascending, at which NashConv is asked for.
       goal: NashConv among buckets at which the first phase stops, in the game's units,
@@ -117,11 +110,11 @@ def measure_endgames(
       As "curve" iterations and NashConv; 0 is phase one.
     """
     signals = signal_game(string_of(game))
-    behaviour, of_buckets = first_phase(signals, budget, first, goal)
+    behaviour, of_buckets = first_phase(signals, budget, goal)
     curve = [[0, whole_nash_conv(signals, behaviour)]]
     checkpoint = None
     if checkpoints:
-        name = "".join(c for c in f"{game}-{budget}-{first}-{gadget}" if c not in "()/")
+        name = "".join(c for c in f"{game}-{budget}-{gadget}" if c not in "()/")
         checkpoint = pathlib.Path(checkpoints, f"{name}.npz")
     began = time.process_time()
     endgames = Endgames(
@@ -156,28 +149,21 @@ def measure_endgames(
 
 
 def first_phase(
-    signals: SignalGame, budget: str, first: str, goal: Sequence[float]
+    signals: SignalGame, budget: str, goal: Sequence[float]
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
     """A strategy of the whole game, for each player float [S], to begin with.
 
     Args:
       signals: the whole game.
-      budget, first, goal: see `measure_endgames`.
+      budget, goal: see `measure_endgames`.
 
     Returns:
       Behaviours; NashConv in the game of buckets that was solved, in the game's units.
     """
-    buckets, solved = read_budget(budget), signals
-    if first == "rollouts":
-        solved = early_rounds(signals, signals.num_rounds - 1)
-        buckets = buckets[:-1]
-    partition = abstract(solved, buckets, _METHOD).partition
-    result = _among_buckets(gameshrink.coarsen(solved, partition), goal[0], goal[1])
+    partition = abstract(signals, read_budget(budget), _METHOD).partition
+    result = _among_buckets(gameshrink.coarsen(signals, partition), goal[0], goal[1])
     low, high = result.value_bounds()
-    lifted = gameshrink.lift(solved, partition, result.laid_out()[1])
-    if first == "rollouts":
-        lifted = check_down(signals, lifted)
-    return lifted, high - low
+    return gameshrink.lift(signals, partition, result.laid_out()[1]), high - low
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -194,7 +180,6 @@ def _plan_endgames(options: argparse.Namespace) -> Iterator[Row]:
     yield from product(
         game=options.games,
         budget=options.budgets,
-        first=options.first,
         gadget=options.gadgets,
         looks=[options.looks],
         goal=[(options.until, options.seconds)],
@@ -217,14 +202,14 @@ def _looks(rows: Sequence[Row]) -> list[Row]:
         for row in rows
         for iterations, nash_conv in row["curve"]
     ]
-    by = ("game", "budget", "first", "gadget")
+    by = ("game", "budget", "gadget")
     return pivot(points, by, "iterations", "nash_conv")
 
 
 def _endgames(lines: Sequence[Row]) -> dict[str, Column]:
     return {
         "game": "{game}",
-        "phase one": "{first}, {budget}",
+        "phase one": "abstraction, {budget}",
         "endgames": "{gadget}",
         "how many": lambda row: " + ".join(f"{n:,}" for n in row["endgames"]),
         "building, CPU s": "{build_cpu_seconds:.0f}",
