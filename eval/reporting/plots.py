@@ -79,8 +79,7 @@ def save_svg(figure: Any, file: TextIO) -> None:
     """Writes SVG whose letters are text, the same for the same figure."""
     import matplotlib
 
-    settings = {"svg.fonttype": "none", "svg.hashsalt": "spiel_cr"}
-    with matplotlib.rc_context(settings):
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "spiel_cr"}):
         figure.savefig(file, format="svg", metadata={"Date": None})
 
 
