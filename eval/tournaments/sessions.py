@@ -36,11 +36,10 @@ from spiel_cr.common.record_checks import (
     is_whole,
 )
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.players.bots import plain_game
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 
 from .round_robin import (
@@ -139,7 +138,7 @@ def check_chips(game: Game, what: str = "session") -> None:
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     try:
-        PokerRoles(load_game(plain_game(game)))
+        PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
             f"{what}: only games of poker are played for chips, and {error}; leave "

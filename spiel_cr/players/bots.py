@@ -56,11 +56,6 @@ def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
     return as_compiled(game, observations=True, memory_limit=memory_limit)
 
 
-def plain_game(game: Game | SignalGame) -> str | pyspiel.Game:
-    """The game of which another form was made; others are what they are."""
-    return game.game if isinstance(game, CompiledGame | SignalGame) else game
-
-
 class ResolvingBot(PolicyPlayer):
     """Plays by general continual resolving, see `Resolver`.
 
@@ -331,7 +326,5 @@ class PolicyBot(PolicyPlayer):
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:
     """A bot that plays all legal actions alike."""
-    plain = plain_game(game)
-    if isinstance(plain, str):
-        plain = pyspiel.load_game(plain)
-    return PolicyBot(player, openspiel_policy.UniformRandomPolicy(plain), seed=seed)
+    policy = openspiel_policy.UniformRandomPolicy(open_game(game).game)
+    return PolicyBot(player, policy, seed=seed)

@@ -38,7 +38,11 @@ def sample(seed):
             games.compiled("kuhn"), 0, ResolvingConfig(iterations=1), seed=seed
         ),
         lambda seed: PartialResolver(
-            *(KUHN, 0, ResolvingConfig(iterations=1), PartialConfig(100)), seed=seed
+            spiel_cr.load_game(KUHN),
+            0,
+            ResolvingConfig(iterations=1),
+            PartialConfig(100),
+            seed=seed,
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),
     ],

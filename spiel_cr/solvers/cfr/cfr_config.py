@@ -3,10 +3,8 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.checks import Wanted, check_number, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
-
-_MAX_BATCH = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,11 +30,16 @@ class CFRConfig:
         check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
 
 
-_CHOICES = {
+# What settings of sampled members must be.
+_WANTED: Wanted = {
     "scheme": ("outcome", "external", "average"),
     "baseline": ("none", "average", "history", "expected"),
     "averaging": ("exact", "sampled"),
     "explore": ("uniform", "balanced"),
+    "decay": "(0, 1]",
+    "batch": range(1, (1 << 20) + 1),
+    "threshold": "[0, inf)",
+    "bonus": "(0, inf)",
 }
 
 
@@ -88,19 +91,14 @@ class MCCFRConfig:
     bonus: float = 1e6
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            check_choice(getattr(self, field), field, choices)
+        check_settings(self, _WANTED)
         check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
         check_number(
             self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
         )
-        check_number(self.decay, "decay", "(0, 1]")
         check_number(
             self.delta, "delta", "[0, 1)", why="some trajectories must be free"
         )
-        check_whole(self.batch, "batch", 1, _MAX_BATCH)
-        check_number(self.threshold, "threshold", "[0, inf)")
-        check_number(self.bonus, "bonus", "(0, inf)")
 
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.

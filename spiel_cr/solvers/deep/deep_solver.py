@@ -14,13 +14,8 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
-from spiel_cr.solvers.deep.advantages import (
-    Advantages,
-    make_approximator,
-    numbered,
-    within,
-)
-from spiel_cr.solvers.deep.approximators import Perceptron
+from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
+from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import (
     Average,
     BankAverage,
@@ -190,20 +185,6 @@ class DeepSolver(Training):
         """A seed of its own for each network."""
         sequence = np.random.SeedSequence([self.seed, which])
         return int(sequence.generate_state(1)[0] >> 1)
-
-    def current_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], what a player plays now, by logical sequence.
-
-        Args:
-          player: 0 or 1.
-
-        Raises:
-          ValueError: the game is not compiled.
-        """
-        knowledge = self._compiled()
-        rows, legal = np.arange(len(knowledge.legal[player])), knowledge.legal[player]
-        strategy = self.strategy(player, Seen(rows, legal))
-        return knowledge.behaviour(player, strategy)
 
     def average(self, kind: str | None = None) -> Average:
         """Both players' average strategies, as arrays.

@@ -3,7 +3,12 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.checks import (
+    Wanted,
+    check_choice,
+    check_number,
+    check_settings,
+)
 
 # How infosets weigh in regularisers, see `regularisers.make_weights`.
 WEIGHTS = ("one", "height", "balanced")
@@ -76,12 +81,14 @@ class PDHGConfig:
     draws: int = 16
 
     def __post_init__(self) -> None:
-        check_whole(self.check, "check", 1, 1_000_000)
-        check_number(self.sufficient, "sufficient", "(0, 1)")
-        check_number(self.necessary, "necessary", "(0, 1)")
-        check_number(self.longest, "longest", "(0, 1]")
-        check_whole(self.rounds, "rounds", 0, 1000)
-        check_whole(self.draws, "draws", 1, 10_000)
+        wanted: Wanted = {
+            "check": range(1, 1_000_001),
+            "sufficient necessary": "(0, 1)",
+            "longest": "(0, 1]",
+            "rounds": range(1001),
+            "draws": range(1, 10_001),
+        }
+        check_settings(self, wanted)
 
 
 FirstOrderConfig = EGTConfig | SmoothingConfig | PDHGConfig

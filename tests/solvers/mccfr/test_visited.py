@@ -139,11 +139,11 @@ def test_an_interrupt_leaves_a_state(monkeypatch):
     program = solver._program
 
     def interrupted(*args, **options):
-        after = program(*args, **options)
+        after = program.advance(*args, **options)
         signal.raise_signal(signal.SIGINT)
         return after
 
-    solver._program = interrupted
+    solver._program = program._replace(advance=interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):

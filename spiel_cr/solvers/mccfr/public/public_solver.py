@@ -23,7 +23,7 @@ from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.signals import form
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.cfr import regret_matching
-from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.mccfr.public import (
     boards,
 )
@@ -402,10 +402,12 @@ def make_solver(
         signal_form,
         Problem(scaled),
         init(scaled, config, dtype, seed=seed),
-        functools.partial(_run, capacity=capacity),
-        config=config,
-        dtype=dtype,
-        exponent=exponent,
-        reader=Reader(layout, (counts[0], counts[1])),
-        consumes=True,
+        Program(
+            functools.partial(_run, capacity=capacity),
+            config,
+            dtype,
+            exponent=exponent,
+            reader=Reader(layout, (counts[0], counts[1])),
+            consumes=True,
+        ),
     )
