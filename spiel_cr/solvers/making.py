@@ -39,13 +39,14 @@ from spiel_cr.solvers.laying_out import STEPPED, Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
-from spiel_cr.solvers.runs import AnyRun, NetworkRun, TableRun, TabularRun
+from spiel_cr.solvers.run import Run
+from spiel_cr.solvers.runs import NetworkRun, TableRun, TabularRun
 
 # Of so many depths the states of a batch are held.
 _DEPTHS = 2
 
 
-def make_run(laid: Laid, task: Task) -> AnyRun:
+def make_run(laid: Laid, task: Task) -> Run:
     """Makes the solver of a task.
 
     Args:
