@@ -45,7 +45,7 @@ PLANS = {
     "kuhn": Plan(120),
     "liars_dice4": Plan(60),
 }
-_GADGETS = ("cfrd", "maxmargin", "unsafe")
+_GADGETS = ("cfrd", "maxmargin")
 # Of lookaheads; 0: to the end of the game.
 _DEPTHS = (1, 2, 4, 6, 0)
 _COUNTED = ("moves", "solves", "late_moves", "programs_compiled")

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 import spiel_cr
 from spiel_cr.resolving.continual import need_of
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
 from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         f"{DEFAULT})",
         metavar="LEAF",
     )
-    text = "what keeps the opponent from gaining; unsafe: nothing"
+    text = "what keeps the opponent from gaining"
     option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
     option(
         parser,

@@ -31,8 +31,8 @@ from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviou
 from spiel_cr.policies.result import HeldByTree, Result
 from spiel_cr.policies.signal_result import HeldBySignals
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.forest_gadgets import exchange_gadget, reach_of_next
-from spiel_cr.resolving.gadget import Forest, Gadget, build_forest
+from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf, parse_leaf
 from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
@@ -70,13 +70,10 @@ class LayerState(NamedTuple):
       opponent_values: float64 [G], o's counterfactual values (its own utility, weighted
         by the reach of i and chance) at the augmented infosets of the next layer; 0
         elsewhere.
-      opponent_reach: float64 [G], o's average reach of the augmented infosets resolved
-        so far; only the gadget "unsafe" asks for it, 1 otherwise.
     """
 
     behaviour: np.ndarray
     opponent_values: np.ndarray
-    opponent_reach: np.ndarray
 
 
 # A game cut into layers, and the subgames of one of them: compiled, or in public terms.
@@ -114,7 +111,7 @@ def initial_state(decomposition: Layers) -> LayerState:
     """Before the first layer nothing is fixed."""
     count = len(decomposition.augmented_layer)
     behaviour = uniform_behaviour(decomposition.decisions)
-    return LayerState(behaviour, np.zeros(count), np.ones(count))
+    return LayerState(behaviour, np.zeros(count))
 
 
 def resolve_layer(
@@ -144,8 +141,8 @@ def resolve_layer(
         ahead = None
         if limit is not None:
             ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
-        plain = build_forest(d, layer, reach, state.opponent_values, ahead)
-        forest = exchange_gadget(d, plain, gadget, state.opponent_reach)
+        values = state.opponent_values
+        forest = build_forest(d, layer, reach, values, ahead, gadget=gadget)
     solver = solver_of(d, forest)
 
     in_forest = np.isin(decisions.owner, forest.own)
@@ -158,14 +155,7 @@ def resolve_layer(
     values = solver.infoset_values(1 - player)
     first_next = len(values) - len(forest.next_augmented)
     opponent_values[forest.next_augmented] = values[first_next:]
-    opponent_reach = state.opponent_reach.copy()
-    if gadget == "unsafe" and isinstance(d, Decomposition):
-        others = forest.form.decisions[1 - player]
-        played = solver.average_behaviour(1 - player)
-        opponent_reach[forest.next_augmented] = reach_of_next(
-            d, plain, state.opponent_reach, others, played
-        )
-    return LayerState(behaviour, opponent_values, opponent_reach)
+    return LayerState(behaviour, opponent_values)
 
 
 def resolve(
@@ -329,8 +319,8 @@ def _resolve_roles(
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
-            # max-margin gadget it is the other way round, see `GadgetGame.first`.
-            turned = isinstance(forest, Forest) and forest.other_first
+            # max-margin gadget it is the other way round, see `Front.other_first`.
+            turned = isinstance(forest, Forest) and forest.front.other_first
             number, layers = len(timings) + 1, sum(role.num_layers for role in roles)
             bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import (
     DepthUnit,
     Leaf,
@@ -34,7 +34,7 @@ class ResolvingConfig:
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
         as long as the iterations take, or ten moves' time.
-      gadget: see `subgame_games.py`.
+      gadget: see `gadget_fronts.py`.
       values: what the opponent's values at the next layer's augmented infosets are:
         its mean values under the "iterates" (sampled solvers estimate them without
         bias), or those of its "best_response" to the average strategy. None: the

@@ -391,7 +391,9 @@ def test_settings_of_a_player_resolve_a_whole_game():
         wrong = dataclasses.replace(config, **settings)
         with pytest.raises(ValueError, match=message):
             continual.resolve("kuhn_poker", wrong)
-    with pytest.raises(ValueError, match="gadget='unsafe': in the form of signals"):
+    with pytest.raises(ValueError, match="gadget='maxmargin': in the form of signals"):
         continual.resolve(
-            "kuhn_poker", dataclasses.replace(config, gadget="unsafe"), form="signals"
+            "kuhn_poker",
+            dataclasses.replace(config, gadget="maxmargin"),
+            form="signals",
         )
