@@ -9,7 +9,7 @@ import spiel_cr
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
-from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from spiel_cr.solvers.laying_out import Layout, lay_out
 
@@ -66,19 +66,17 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     config = parse_algorithm(arguments.algorithm)
     ahead = given(arguments, "depth", "depth_unit", "leaf")
     settings = ResolvingConfig(config, iterations, gadget=arguments.gadget, **ahead)
-    if arguments.form == "signals":
-        check_signals(settings)
-    started = time.perf_counter()
     layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+    started = time.perf_counter()
     laid = lay_out(game, need_of(settings), layout, progress=True)
     say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
         laid,
         settings,
+        layout=layout,
         dtype=arguments.dtype or "float64",
         progress=True,
-        **given(arguments, "memory_limit"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)

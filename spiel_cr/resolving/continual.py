@@ -21,7 +21,7 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.games.signals import signal_footprint as signal_footprint
 from spiel_cr.games.signals.form import form_of
@@ -39,7 +39,6 @@ from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.resolving.resolving_config import (
     ResolvingConfig,
-    check_signals,
     whole_game_settings,
 )
 from spiel_cr.solvers.cfr import cfr
@@ -50,6 +49,7 @@ from spiel_cr.solvers.laying_out import (
     LAID_OUT,
     SIGNALS,
     STEPPED,
+    AnyGame,
     Laid,
     Layout,
     Need,
@@ -159,14 +159,12 @@ def resolve_layer(
 
 
 def resolve(
-    game: str | pyspiel.Game | CompiledGame | SignalGame,
+    game: AnyGame | Laid,
     algorithm: str | CFRConfig | ResolvingConfig = "cfr+",
     iterations: int | None = None,
     *,
-    form: str = "auto",
+    layout: Layout | None = None,
     dtype: np.typing.DTypeLike = np.float64,
-    memory_limit: memory.Limit = None,
-    cache: atomic.Path | None = None,
     progress: bool = False,
 ) -> Result:
     """Resolves a whole game continually, in both roles.
@@ -177,19 +175,17 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, or signal game. A compiled game
-        should have been compiled with `observations=True`, for smaller subgames.
+      game: OpenSpiel game string, game, compiled game, signal game, or one that was
+        laid out. A compiled game should have been compiled with `observations=True`,
+        for smaller subgames.
       algorithm: solver of every solve, see `parse_algorithm`. Outside poker "pdcfr+" is
         mostly far better (docs/resolving.md). Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.
-      form: "compiled", history by history; "signals", by public nodes and signals, for
-        games that declare them; "auto": signals where the game declares them and
-        has more than a million histories, or too many for the limit.
+      layout: the form of the game, and memory; see `Layout`. Neither stepped nor in
+        buckets.
       dtype: arithmetic, float64 or float32.
-      memory_limit: refuse what would take more, as in `solve`.
-      cache: a folder in which compiled games are kept for the next time.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -202,21 +198,23 @@ def resolve(
     """
     config, wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    check_choice(form, "form", LAID_OUT)
-    limit = None
-    if form == "signals" or isinstance(game, SignalGame):
-        check_signals(wanted)
+    layout, limit = layout or Layout(), None
+    check_choice(layout.form, "form", LAID_OUT)
+    if layout.buckets is not None or layout.imperfect_recall:
+        raise ValueError(
+            "buckets: games are resolved without them; leave them out, or use solve"
+        )
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    if not isinstance(game, Laid):
-        layout = Layout(form, memory_limit=memory_limit, cache=cache)
-        game = lay_out(game, need_of(wanted), layout, progress=progress)
-    if isinstance(game.game, SignalGame):
-        roles, finish = _signal_roles(game.game, dtype, memory_limit)
+    laid = game
+    if not isinstance(laid, Laid):
+        laid = lay_out(laid, need_of(wanted), layout, progress=progress)
+    if isinstance(laid.game, SignalGame):
+        roles, finish = _signal_roles(laid.game, dtype, layout.memory_limit)
     else:
-        assert isinstance(game.game, CompiledGame)
-        roles, finish = _compiled_roles(game.game, limit, dtype, memory_limit)
+        assert isinstance(laid.game, CompiledGame)
+        roles, finish = _compiled_roles(laid.game, limit, dtype, layout.memory_limit)
     assert wanted.iterations is not None
     work = _Work(config, wanted.iterations, dtype, limit, wanted.gadget)
     average, timings = _resolve_roles(roles, work, progress)
@@ -242,8 +240,8 @@ def need_of(wanted: ResolvingConfig) -> Need:
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
     """
     refused = {STEPPED: ""}
-    if wanted.compiled_only:
-        refused[SIGNALS] = "a depth, or another gadget than cfrd, needs form='compiled'"
+    if refusal := wanted.signals_refusal:
+        refused[SIGNALS] = refusal
     return Need(refused, observations=True)
 
 

@@ -107,6 +107,18 @@ class ResolvingConfig:
         return sampled + self.changed("gadget", "depth", "values")
 
     @property
+    def signals_refusal(self) -> str | None:
+        """Why games are not resolved so in the form of signals; None: they are."""
+        for name in self.compiled_only:
+            return (
+                f"{name}={getattr(self, name)!r}: in the form of signals games are "
+                f"resolved by full-width solvers with the gadget cfrd, to their end, "
+                f"and with values of the iterates; leave it out, or give the OpenSpiel "
+                f"game and form='compiled'"
+            )
+        return None
+
+    @property
     def match_only(self) -> list[str]:
         """The settings that are said, and that only players in a match have."""
         return self.changed("move_ms", "init_ms", "values", "target")
@@ -161,16 +173,6 @@ class ResolvingConfig:
         if self.values is None:
             return self.sampled is not None
         return self.values == "best_response"
-
-
-def check_signals(config: ResolvingConfig) -> None:
-    """Raises ValueError for settings that only compiled games know."""
-    config.refuse(
-        config.compiled_only,
-        ": in the form of signals games are resolved by full-width solvers with the "
-        "gadget cfrd, to their end, and with values of the iterates; leave it out, or "
-        "give the OpenSpiel game and form='compiled'",
-    )
 
 
 def whole_game_settings(

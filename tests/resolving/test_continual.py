@@ -15,6 +15,7 @@ from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr import cfr_config as config
+from spiel_cr.solvers.laying_out import Layout
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -395,5 +396,5 @@ def test_settings_of_a_player_resolve_a_whole_game():
         continual.resolve(
             "kuhn_poker",
             dataclasses.replace(config, gadget="maxmargin"),
-            form="signals",
+            layout=Layout("signals"),
         )
