@@ -1,17 +1,14 @@
-"""Lossy abstraction, and endgames in two phases: exact NashConv of the whole game.
+"""Lossy abstraction: exact NashConv of the whole game.
 
 See docs/abstraction.md.
 """
 
 import argparse
-import pathlib
 import time
-from collections.abc import Iterator, Sequence
-
-import numpy as np
+from collections.abc import Sequence
 
 import spiel_cr
-from benchmarks.document import Column, Panels, over, pivot
+from benchmarks.document import Column, Panels
 from benchmarks.frame import (
     Benchmark,
     Option,
@@ -20,24 +17,17 @@ from benchmarks.frame import (
     Row,
     Table,
     plan,
-    product,
-    say,
 )
 from benchmarks.games import string_of
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
-from spiel_cr.abstraction.first_phase import check_down, early_rounds
 from spiel_cr.eval.cli.solving.abstract import whole_nash_conv
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies.result import Result
-from spiel_cr.resolving.public_endgames import GADGETS, Endgames
 
 GAMESHRINK = "gameshrink"
 _METHOD = "potential-aware(distance=earth-movers)"
-# How the first phase is solved: the whole game of buckets; or all but its last round,
-# valued as if nobody bet any more.
-_FIRST = ("abstraction", "rollouts")
 _EVERY = 50
 OPTIONS = {
     "games": Option(("rhode_island",), "of several rounds"),
@@ -50,10 +40,6 @@ OPTIONS = {
     ),
     "until": Option(0.02, "NashConv among buckets at which solving stops"),
     "seconds": Option(900.0, "of solving among buckets, at most, for each"),
-    "first": Option(_FIRST, "how the first phase is solved", _FIRST),
-    "gadgets": Option(tuple(GADGETS), "cfrd is safe, unsafe believes", tuple(GADGETS)),
-    "looks": Option((10, 25, 50, 100, 200), "iterations of endgames, ascending"),
-    "checkpoints": Option("", "a folder; endgames go on from the files there"),
 }
 
 
@@ -92,114 +78,9 @@ def _among_buckets(smaller: SignalGame, until: float, seconds: float) -> Result:
     return spiel_cr.solve(smaller, "dcfr", goal, dtype="float32")
 
 
-def measure_endgames(
-    game: str,
-    budget: str,
-    first: str,
-    gadget: str,
-    looks: Sequence[int],
-    goal: Sequence[float],
-    checkpoints: str = "",
-) -> Row:
-    """Solves the first phase, then all endgames by CFR+ in float32, and judges.
-
-    Args:
-      game: OpenSpiel string or short name.
-      budget: buckets by round, as "13-25-125".
-      first: "abstraction" or "rollouts".
-      gadget: of `public_endgames`.
-      looks: iterations, ascending, at which NashConv is asked for.
-      goal: NashConv among buckets at which the first phase stops, in the game's units,
-        and its seconds at most.
-      checkpoints: folder of endgames that were begun; empty: none.
-
-    Returns:
-      As "curve" iterations and NashConv; 0 is phase one.
-    """
-    signals = signal_game(string_of(game))
-    behaviour, of_buckets = first_phase(signals, budget, first, goal)
-    curve = [[0, whole_nash_conv(signals, behaviour)]]
-    checkpoint = None
-    if checkpoints:
-        name = "".join(c for c in f"{game}-{budget}-{first}-{gadget}" if c not in "()/")
-        checkpoint = pathlib.Path(checkpoints, f"{name}.npz")
-    began = time.process_time()
-    endgames = Endgames(
-        signals,
-        behaviour,
-        gadget=gadget,
-        algorithm="cfr+",
-        dtype="float32",
-        planned=looks[-1],
-        progress=True,
-        checkpoint=checkpoint,
-    )
-    built, spent = time.process_time() - began, 0.0
-    # Of a checkpoint; a run that was stopped may have ended between two layers.
-    before = [layer.solver.iterations for layer in endgames.layers]
-    for look in looks:
-        if look < max(before):
-            say(f"{look} iterations: the checkpoint has {max(before)} already")
-            continue
-        began = time.process_time()
-        endgames.run_to(look, progress=True)
-        spent += time.process_time() - began
-        curve.append([look, whole_nash_conv(signals, endgames.behaviour())])
-    return {
-        "nash_conv_of_first_phase": of_buckets,
-        "endgames": list(endgames.counts),
-        "build_cpu_seconds": built,
-        "curve": curve,
-        # Of this run's own iterations.
-        "each": spent / max(looks[-1] - float(np.mean(before)), 1.0),
-    }
-
-
-def first_phase(
-    signals: SignalGame, budget: str, first: str, goal: Sequence[float]
-) -> tuple[tuple[np.ndarray, np.ndarray], float]:
-    """A strategy of the whole game, for each player float [S], to begin with.
-
-    Args:
-      signals: the whole game.
-      budget, first, goal: see `measure_endgames`.
-
-    Returns:
-      Behaviours; NashConv in the game of buckets that was solved, in the game's units.
-    """
-    buckets, solved = read_budget(budget), signals
-    if first == "rollouts":
-        solved = early_rounds(signals, signals.num_rounds - 1)
-        buckets = buckets[:-1]
-    partition = abstract(solved, buckets, _METHOD).partition
-    result = _among_buckets(gameshrink.coarsen(solved, partition), goal[0], goal[1])
-    low, high = result.value_bounds()
-    lifted = gameshrink.lift(solved, partition, result.laid_out()[1])
-    if first == "rollouts":
-        lifted = check_down(signals, lifted)
-    return lifted, high - low
-
-
 def _check(options: argparse.Namespace) -> None:
     for budget in options.budgets:
         read_budget(budget)
-    if sorted(set(options.looks)) != list(options.looks):
-        raise ValueError(
-            f"--looks {' '.join(map(str, options.looks))} must rise; give such as "
-            f"10 50 100"
-        )
-
-
-def _plan_endgames(options: argparse.Namespace) -> Iterator[Row]:
-    yield from product(
-        game=options.games,
-        budget=options.budgets,
-        first=options.first,
-        gadget=options.gadgets,
-        looks=[options.looks],
-        goal=[(options.until, options.seconds)],
-        checkpoints=[options.checkpoints],
-    )
 
 
 def _curves(rows: Sequence[Row]) -> Panels:
@@ -209,28 +90,6 @@ def _curves(rows: Sequence[Row]) -> Panels:
         curve = panels.setdefault(row["game"], {}).setdefault(row["method"], [])
         curve.append((row["buckets"][-1], row["nash_conv"]))
     return panels
-
-
-def _looks(rows: Sequence[Row]) -> list[Row]:
-    points = [
-        {**row, "iterations": iterations, "nash_conv": nash_conv}
-        for row in rows
-        for iterations, nash_conv in row["curve"]
-    ]
-    by = ("game", "budget", "first", "gadget")
-    return pivot(points, by, "iterations", "nash_conv")
-
-
-def _endgames(lines: Sequence[Row]) -> dict[str, Column]:
-    return {
-        "game": "{game}",
-        "phase one": "{first}, {budget}",
-        "endgames": "{gadget}",
-        "how many": lambda row: " + ".join(f"{n:,}" for n in row["endgames"]),
-        "building, CPU s": "{build_cpu_seconds:.0f}",
-        "iteration, CPU s": "{each:.2f}",
-        **over(lines, ".4f", "{} iterations"),
-    }
 
 
 _BUCKETS: dict[str, Column] = {
@@ -245,7 +104,7 @@ _BUCKETS: dict[str, Column] = {
 }
 BENCHMARK = Benchmark(
     "abstraction",
-    "Lossy abstraction, and endgames in two phases: exact NashConv of the whole game.",
+    "Measure lossy abstraction: exact NashConv of the whole game.",
     "abstraction.md",
     OPTIONS,
     {
@@ -261,19 +120,6 @@ BENCHMARK = Benchmark(
             (Table("By budget of buckets and method.", _BUCKETS, 4),),
             (Picture("abstraction.png", "buckets of the last round", _curves),),
             budget=("until", "seconds"),
-        ),
-        "endgames": Part(
-            measure_endgames,
-            _plan_endgames,
-            (
-                Table(
-                    "Endgames by iterations of CFR+; 0: one phase.",
-                    _endgames,
-                    3,
-                    _looks,
-                ),
-            ),
-            budget=("looks", "goal", "checkpoints"),
         ),
     },
     check=_check,

@@ -27,38 +27,29 @@ from benchmarks.frame import (
     plan,
     product,
 )
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.contestants import registry
-from spiel_cr.eval.contestants.protocol import SteppingAdapter
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.root_responses.players import SeenPlayer
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.root_responses.table_responder import TableResponder
-from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.averages import ExactAverage
-from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.deep.self_play.self_play_config import (
-    SELF_PLAY_PRESETS,
-    parse_self_play,
-)
+from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.deep.tensors import stepped
-from spiel_cr.solvers.deep.traversal import Sampling, Strategy, Task, traverse
+from spiel_cr.solvers.deep.traversal import Strategy
 
 ALGORITHMS = tuple(name for name, own in PRESETS.items() if isinstance(own, DeepConfig))
 SELF_PLAY = tuple(SELF_PLAY_PRESETS)
-UNIFORM, OPENSPIEL = "uniform", "openspiel"
+UNIFORM = "uniform"
 # Points of a run's curve.
 _POINTS = 4
-# A batch of part speed visits so many nodes at least, so that overheads count little.
-_NODES = 20_000
 OPTIONS = {
     "games": Option(
         ("leduc", "kuhn", "liars_dice4", "goofspiel4"), "that are compiled"
@@ -73,7 +64,7 @@ OPTIONS = {
     "seeds": Option((0,), "of each run", least=0),
     "nodes": Option(10_000_000, "of a run, or a tenth as many episodes of vr- presets"),
     "decisions": Option(10_000_000, "of a run of self-play"),
-    "seconds": Option(60.0, "of the processor, of runs by time and of responses"),
+    "seconds": Option(60.0, "of the processor, of each seat's response"),
     "matches": Option(20_000, "that measure a response"),
 }
 
@@ -83,47 +74,32 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row
 
     Args:
       game: OpenSpiel string or short name.
-      algorithm: for `parse_deep`, or "openspiel" for its own Deep CFR in JAX.
+      algorithm: for `algorithms.find`.
       seed: of everything random.
-      what: of the solver's counts: "nodes" or "episodes"; or "seconds", for which
-        programs are compiled before, and the average is fitted once, within them.
+      what: of the solver's counts: "nodes" or "episodes".
       most: of it.
     """
     one_thread()
-    if algorithm == OPENSPIEL:
-        return _measure_openspiel(game, seed, most)
     tree = compile_game(string_of(game))
-    if what == "seconds":
-        # Its programs are kept.
-        warm = DeepSolver(tree, algorithm, seed=seed + 1)
-        warm.run(2)
-        warm.average()
     begun = time.process_time()
     solver = DeepSolver(tree, algorithm, seed=seed)
     judging, judged, curve = 0.0, -1, []
 
-    def spent() -> float:
-        if what == "seconds":
-            return time.process_time() - begun - judging
-        return float(getattr(solver, what))
-
     def judge() -> None:
         nonlocal judging, judged
         start, judged = time.process_time(), solver.iterations
-        if what == "seconds":
-            solver.average()
         seconds = time.process_time() - begun - judging
         values = {kind: solver.nash_conv(kind) for kind in solver.config.averages}
         curve.append({"cpu_seconds": seconds, **values})
         judging += time.process_time() - start
 
     last = 0.0
-    while solver.iterations < 2 or spent() + last <= most:
-        before = spent()
+    while solver.iterations < 2 or getattr(solver, what) + last <= most:
+        before = getattr(solver, what)
         solver.run(1)
         # The first one may compile, which the later ones do not.
-        last = spent() - before if solver.iterations > 1 else 0.0
-        if spent() > most * (len(curve) + 1) / _POINTS:
+        last = getattr(solver, what) - before if solver.iterations > 1 else 0.0
+        if getattr(solver, what) > most * (len(curve) + 1) / _POINTS:
             judge()
     if judged < solver.iterations:
         judge()
@@ -139,35 +115,6 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row
     }
 
 
-def _measure_openspiel(game: str, seed: int, seconds: float) -> Row:
-    """OpenSpiel's own Deep CFR, in JAX, for so many seconds of the processor.
-
-    Programs are compiled before. The policy network is fitted in the last iteration
-    alone, with as many steps as ours, and that counts.
-    """
-    instance = GameInstance(string_of(game))
-    adapter = registry.find("openspiel-deep-cfr").make(instance, seed)
-    assert isinstance(adapter, SteppingAdapter)
-    solver: Any = adapter.policy()
-    fit, steps = solver._learn_strategy_network, solver._advantage_network_train_steps
-    fits = -(-PRESETS["deep-cfr"].average_steps // steps)
-    begun, iterations = time.process_time(), 1
-    solver._learn_strategy_network = lambda: 0.0
-    while time.process_time() - begun < seconds:
-        adapter.run(1)
-        iterations += 1
-    solver._learn_strategy_network = lambda: [fit() for _ in range(fits)][-1]
-    adapter.run(1)
-    spent = time.process_time() - begun
-    low, high = value_bounds(instance.tree.form, adapter.strategy())
-    return {
-        "iterations": iterations,
-        "cpu_seconds": spent,
-        "network": high - low,
-        "peak_bytes": peak_bytes(),
-    }
-
-
 def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> Row:
     """A run of self-play on a compiled game, and what its last iterate is worth.
 
@@ -178,7 +125,7 @@ def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> R
       decisions: of it, and of its schedule.
     """
     one_thread()
-    config = dataclasses.replace(parse_self_play(algorithm), schedule=decisions)
+    config = dataclasses.replace(find(algorithm).config, schedule=decisions)
     solver = SelfPlay(compile_game(string_of(game)), config, seed=seed)
     curve = []
     for point in range(1, _POINTS + 1):
@@ -196,36 +143,6 @@ def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> R
     }
 
 
-def measure_speed(game: str, scheme: str) -> Row:
-    """Nodes per second of traversals alone, with networks of two layers of 128 units.
-
-    Args:
-      game: OpenSpiel string or short name; played by its rules on arrays.
-      scheme: "external" or "outcome" sampling.
-    """
-    one_thread()
-    text = f"sd-cfr(sampling={scheme},traversals=4,hidden=128,layers=2,steps=5)"
-    source, knowledge = stepped(string_of(game))
-    solver = DeepSolver(source, text, seed=0, knowledge=knowledge)
-    solver.run(1)
-    sampling, count = Sampling(external=scheme == "external"), 4
-
-    def sample(seed: int) -> int:
-        task = Task(
-            solver.source, solver.knowledge, solver.strategy, sampling, seed % 2
-        )
-        return traverse(task, count, np.random.default_rng(seed)).positions
-
-    while sample(0) < _NODES:
-        count *= 2
-    # Programs are compiled for the sizes that are met.
-    sample(1)
-    begun = time.process_time()
-    nodes = sum(sample(seed) for seed in range(2, 6))
-    rate = nodes / (time.process_time() - begun)
-    return {"traversals": count, "rate": rate, "peak_bytes": peak_bytes()}
-
-
 def measure_responses(
     game: str, algorithm: str, seed: int, nodes: int, seconds: float, matches: int
 ) -> Row:
@@ -240,7 +157,7 @@ def measure_responses(
       matches: to measure a response by.
     """
     one_thread()
-    source, knowledge = stepped(string_of(game))
+    source, knowledge = stepped(game_of(game))
     begun = time.process_time()
     strategy, done = _train(source, knowledge, algorithm, seed, nodes)
     learned = time.process_time() - begun
@@ -249,7 +166,7 @@ def measure_responses(
     for player in range(2):
         responder = TableResponder(setting, player, seed=seed + 1)
         responder.learn(seconds, clock=time.process_time)
-        judged = measured(load_game(string_of(game)), responder, matches, seed + 1)
+        judged = measured(game_of(game), responder, matches, seed + 1)
         found.append(judged)
         simulations += judged.simulations
     return {
@@ -271,7 +188,7 @@ def _train(
         return lambda player, seen: seen.legal / seen.legal.sum(axis=1)[:, None], 0
     if algorithm.partition("(")[0] in SELF_PLAY_PRESETS:
         # Its schedules are by decisions, so ends of matches cut them a little short.
-        config = dataclasses.replace(parse_self_play(algorithm), schedule=nodes)
+        config = dataclasses.replace(find(algorithm).config, schedule=nodes)
         player = SelfPlay(source, config, seed=seed, knowledge=knowledge)
         while player.nodes < nodes:
             player.run(1)
@@ -297,7 +214,7 @@ def _train(
 
 def with_exact(algorithm: str) -> str:
     """An algorithm that keeps the exact average besides its own."""
-    kinds = dict.fromkeys((*parse_deep(algorithm).averages, "exact"))
+    kinds = dict.fromkeys((*find(algorithm).config.averages, "exact"))
     name, _, settings = algorithm.partition("(")
     given = [setting for setting in settings.removesuffix(")").split(",") if setting]
     given = [setting for setting in given if not setting.startswith("averaging=")]
@@ -366,13 +283,6 @@ _SELF_PLAY: dict[str, Column] = {
     "GFLOP/s of learning": "{gflops:.0f}",
     **PEAK,
 }
-_SPEED: dict[str, Column] = {
-    "game": "{game}",
-    "sampling": "{scheme}",
-    "traversals": "{traversals:,}",
-    "nodes/s": "{rate:,.0f}",
-    **PEAK,
-}
 _RESPONSES: dict[str, Column] = {
     **_WHO,
     "seed": "{seed}",
@@ -402,28 +312,12 @@ BENCHMARK = Benchmark(
                 ),
             ),
         ),
-        "seconds": Part(
-            measure,
-            plan(
-                game="games",
-                algorithm=("sd-cfr(averaging=bank+exact)", OPENSPIEL),
-                seed="seeds",
-                what=["seconds"],
-                most="seconds",
-            ),
-            (Table("By seconds of the processor.", _RUNS, 2, _medians),),
-        ),
         "self-play": Part(
             measure_self_play,
             plan(
                 game="games", algorithm=SELF_PLAY, seed="seeds", decisions="decisions"
             ),
             (Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
-        ),
-        "speed": Part(
-            measure_speed,
-            plan(game="large", scheme=("external", "outcome")),
-            (Table("Traversals of games that are never compiled.", _SPEED, 2),),
         ),
         "responses": Part(
             measure_responses,

@@ -9,7 +9,7 @@ import jax
 import numpy as np
 
 import spiel_cr
-from benchmarks.document import MEMORY, PEAK, Column, Panels
+from benchmarks.document import PEAK, Column, Panels
 from benchmarks.frame import (
     Benchmark,
     Option,
@@ -114,19 +114,6 @@ def measure_curve(game: str, algorithm: str, seconds: float) -> Row:
     }
 
 
-def measure_memory(game: str, algorithm: str) -> Row:
-    """The peak of a process that solves a game, and what it was before the solve.
-
-    Args:
-      game: OpenSpiel string or short name.
-      algorithm: full-width, first-order, or "lp".
-    """
-    tree = spiel_cr.compile_game(string_of(game))
-    start = peak_bytes()
-    spiel_cr.solve(tree, algorithm, 100)
-    return {"peak_bytes": peak_bytes(), "start_bytes": start}
-
-
 def _within(column: int, most: float) -> Column:
     """NashConv at the last point that was judged within this much of a column."""
 
@@ -205,11 +192,6 @@ BENCHMARK = Benchmark(
                     "first-order-linear.png", "share of the products", _linear, "linear"
                 ),
             ),
-        ),
-        "memory": Part(
-            measure_memory,
-            plan(game=["liars_dice6"], algorithm=("lp", *ALGORITHMS)),
-            (Table("Memory of a process.", {**_WHO, **MEMORY}, labels=2),),
         ),
         "large": Part(
             measure_curve,

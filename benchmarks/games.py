@@ -1,5 +1,9 @@
 """Games of the benchmarks: short names for tables, and OpenSpiel's strings."""
 
+import pyspiel
+
+import spiel_cr
+
 
 def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:
     """The string of OpenSpiel's own goofspiel, with hidden bids and sequential moves.
@@ -69,3 +73,8 @@ GAMES = {
 def string_of(name: str) -> str:
     """OpenSpiel's string of a game, for a short name or for itself."""
     return GAMES.get(name, name)
+
+
+def game_of(name: str) -> pyspiel.Game:
+    """Loads a game by its short name, or by its OpenSpiel string."""
+    return spiel_cr.load_game(string_of(name))

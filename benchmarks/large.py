@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import spiel_cr
 from benchmarks.document import MEMORY, Column, count
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, in_a_process, plan
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening import vectorised
 
@@ -43,7 +43,7 @@ def measure_compile(game: str, way: str, repeats: int) -> Row:
       way: one of `PATHS`.
       repeats: the median counts; each writing goes to a folder of its own.
     """
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     with tempfile.TemporaryDirectory() as folder:
         if way == "read":
             in_a_process(fill_cache, game=game, folder=folder)
@@ -105,7 +105,7 @@ def measure_solve(game: str, algorithm: str, dtype: str, seconds: float) -> Row:
 
 def _plan_compile(options: argparse.Namespace) -> Iterator[Row]:
     for game in options.games:
-        rules = vectorised.of_game(spiel_cr.load_game(string_of(game)))
+        rules = vectorised.of_game(game_of(game))
         for way in options.ways:
             if way != "vectorised" or rules is not None:
                 repeats = 1 if way == "walk" else options.repeats

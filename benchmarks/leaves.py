@@ -1,41 +1,36 @@
-"""Lookaheads that end: what the values there cost, and networks that give them.
+"""Lookaheads that end: what the values there cost.
 
 See docs/leaves.md.
 """
 
 import argparse
-import dataclasses
 import pathlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import spiel_cr
-from benchmarks.document import PEAK, Column, over, pivot
-from benchmarks.frame import Benchmark, Option, Part, Row, Table, say
+from benchmarks.document import Column, over, pivot
+from benchmarks.frame import Benchmark, Option, Part, Row, Table, product, say
 from benchmarks.games import string_of
-from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.leaf_values import PolicyValue
 from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
-from spiel_cr.resolving.leaves.training import train_values
-from spiel_cr.resolving.leaves.training.training_config import parse_training
 
 
 class Cut(NamedTuple):
-    """Where the lookahead ends, see `ResolvingConfig`, and settings of a network."""
+    """Where the lookahead ends, see `ResolvingConfig`."""
 
     depth: int
     unit: DepthUnit
-    settings: str
 
 
 CUTS = {
-    "leduc": Cut(1, "rounds", "leduc"),
-    "goofspiel5_win_loss": Cut(4, "moves_from_start", "goofspiel"),
-    "liars_dice4": Cut(2, "moves", "liars-dice"),
-    "liars_dice5": Cut(2, "moves", "liars-dice"),
-    "liars_dice6": Cut(2, "moves", "liars-dice-large"),
+    "leduc": Cut(1, "rounds"),
+    "goofspiel5_win_loss": Cut(4, "moves_from_start"),
+    "liars_dice4": Cut(2, "moves"),
+    "liars_dice5": Cut(2, "moves"),
+    "liars_dice6": Cut(2, "moves"),
 }
 # What is put where the lookahead ends, by the word in the tables.
 LEAVES = {
@@ -49,13 +44,11 @@ LEAVES = {
 _EQUILIBRIUM = 2000
 OPTIONS = {
     "games": Option(tuple(CUTS), "and their cuts", tuple(CUTS)),
-    "leaves": Option(tuple(LEAVES), "at the cut, of part ranges", tuple(LEAVES)),
-    "iterations": Option((100, 300, 1000), "of each solve; the most judges networks"),
-    "algorithms": Option(("cfr+",), "of each solve of part ranges"),
+    "leaves": Option(tuple(LEAVES), "at the cut", tuple(LEAVES)),
+    "iterations": Option((100, 300, 1000), "of each solve"),
+    "algorithms": Option(("cfr+",), "of each solve"),
     "inner": Option(200, "iterations of each exact solve"),
-    "networks": Option("networks", "folder of GAME.npz, which part training fills"),
-    "minutes": Option(15.0, "of training, for each game"),
-    "seed": Option(0, "of training", least=0),
+    "networks": Option("networks", "folder of GAME.npz, written by train-values"),
 }
 
 
@@ -95,82 +88,20 @@ def _value(leaf: str, tree: CompiledGame, inner: int, network: pathlib.Path) -> 
     return PolicyValue(spiel_cr.solve(tree, "pcfr+", _EQUILIBRIUM).average)
 
 
-def measure_training(
-    game: str, networks: str, minutes: float, seed: int, iterations: int
-) -> Row:
-    """Trains a network and resolves its game with it.
-
-    Args:
-      game: one of `CUTS`.
-      networks: folder for the network and its curve; a checkpoint there is gone on
-        from.
-      minutes: of training.
-      seed: of everything random.
-      iterations: of CFR+ in each solve of the resolving.
-    """
-    cut, out = CUTS[game], pathlib.Path(networks, f"{game}.npz")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    tree = spiel_cr.compile_game(string_of(game), observations=True)
-    result = train_values(
-        tree,
-        cut.depth,
-        out,
-        depth_unit=cut.unit,
-        config=dataclasses.replace(parse_training(cut.settings), seed=seed),
-        minutes=minutes,
-        checkpoint=out.with_suffix(".checkpoint.npz"),
-        curve=out.with_suffix(".jsonl"),
-        progress=True,
-    )
-    last = result.curve[-1]
-    resolved = spiel_cr.resolve(
-        tree,
-        spiel_cr.ResolvingConfig(
-            iterations=iterations,
-            depth=cut.depth,
-            depth_unit=cut.unit,
-            leaf=result.network,
-        ),
-    )
-    return {
-        "settings": cut.settings,
-        "histories": len(tree.histories),
-        "steps": last.step,
-        "seconds": last.seconds,
-        "validation_loss": last.validation_loss,
-        "nash_conv": resolved.nash_conv(),
-        "peak_bytes": peak_bytes(),
-    }
-
-
-def _plan_training(options: argparse.Namespace) -> Iterator[Row]:
-    for game in options.games:
-        yield {
-            "game": game,
-            "networks": options.networks,
-            "minutes": options.minutes,
-            "seed": options.seed,
-            "iterations": max(options.iterations),
-        }
-
-
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
-    for game in options.games:
-        for leaf in options.leaves:
-            network = pathlib.Path(options.networks, f"{game}.npz")
-            if leaf == "network" and not network.exists():
-                say(f"{game}: there is no network {network}")
-                continue
-            for algorithm in options.algorithms:
-                for iterations in options.iterations:
-                    yield {
-                        "game": game,
-                        "leaf": leaf,
-                        "algorithm": algorithm,
-                        "iterations": iterations,
-                        "inner": options.inner,
-                        "networks": options.networks,
-                    }
+    for row in product(
+        game=options.games,
+        leaf=options.leaves,
+        algorithm=options.algorithms,
+        iterations=options.iterations,
+        inner=[options.inner],
+        networks=[options.networks],
+    ):
+        network = pathlib.Path(options.networks, f"{row['game']}.npz")
+        if row["leaf"] != "network" or network.exists():
+            yield row
+        else:
+            say(f"{row['game']}: there is no network {network}")
 
 
 def _lines(rows: Sequence[Row]) -> list[Row]:
@@ -193,29 +124,12 @@ def _columns(lines: Sequence[Row]) -> dict[str, Column]:
     }
 
 
-_TRAINING: dict[str, Column] = {
-    "game": "{game}",
-    "settings": "{settings}",
-    "histories": "{histories:,}",
-    "steps": "{steps:,}",
-    "s": "{seconds:.0f}",
-    "validation loss": "{validation_loss:.4f}",
-    "NashConv": "{nash_conv:.4f}",
-    "NashConv / 2": lambda row: f"{row['nash_conv'] / 2:.4f}",
-    **PEAK,
-}
 BENCHMARK = Benchmark(
     "leaves",
-    "Depth-limited resolving by what is at the end of the lookahead, and its training.",
+    "Measure depth-limited resolving by what is at the end of the lookahead.",
     "leaves.md",
     OPTIONS,
     {
-        "training": Part(
-            measure_training,
-            _plan_training,
-            (Table("Training value networks.", _TRAINING, 2),),
-            budget=("networks", "minutes", "iterations"),
-        ),
         "ranges": Part(
             measure,
             _plan,

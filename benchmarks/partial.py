@@ -20,7 +20,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 import spiel_cr
 from benchmarks.document import PEAK, Column
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.judging import traversing
@@ -161,7 +161,7 @@ def measure_matches(
     Raises:
       IllegalMoveError: somebody chose what it may not.
     """
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     begun = time.perf_counter()
     ours = [spiel_cr.load_bot(bot, loaded, seat, seed=seat) for seat in range(2)]
     made, simulations = time.perf_counter() - begun, None

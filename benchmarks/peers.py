@@ -24,8 +24,8 @@ from spiel_cr.eval.contestants.protocol import (
     SolverAdapter,
     SteppingAdapter,
 )
+from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 
 class Solver(NamedTuple):
@@ -149,7 +149,7 @@ def find(name: str) -> Solver:
     if not dtype:
         sampled = entry.samples
         return Solver(entry, "spiel_cr", "float32" if sampled else "float64", jax=True)
-    config = parse_algorithm(algorithm)
+    config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> SolverAdapter:
         form = instance.tree.form

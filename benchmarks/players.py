@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import spiel_cr
-from benchmarks.document import Column, interval, over, pivot
+from benchmarks.document import Column, interval
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.games import string_of
 from spiel_cr.eval.tournaments import tournament
@@ -45,9 +45,6 @@ PLANS = {
     "kuhn": Plan(120),
     "liars_dice4": Plan(60),
 }
-_GADGETS = ("cfrd", "maxmargin")
-# Of lookaheads; 0: to the end of the game.
-_DEPTHS = (1, 2, 4, 6, 0)
 _COUNTED = ("moves", "solves", "late_moves", "programs_compiled")
 OPTIONS = {
     "games": Option(tuple(PLANS), "short names, or OpenSpiel strings"),
@@ -75,20 +72,6 @@ def measure_clocked(game: str, move_ms: float, repeats: int) -> Row:
         "late_moves": sum(one.late_moves for one in each),
         "programs_compiled": sum(one.programs_compiled for one in each),
     }
-
-
-def measure_fixed(game: str, gadget: str, depth: int) -> Row:
-    """NashConv with 300 iterations per solve.
-
-    Args:
-      game: OpenSpiel string or short name.
-      gadget: of all solves.
-      depth: of the lookahead, uniform play's values at its end; 0: no end.
-    """
-    tree = spiel_cr.compile_game(string_of(game), observations=True)
-    limit = f",depth={depth}" if depth else ""
-    bot = f"resolving(iterations=300,gadget={gadget}{limit})"
-    return {"bot": bot, "nash_conv": traversing.evaluate_bot(tree, bot).nash_conv}
 
 
 def measure_lateness(game: str, move_ms: float, moves: float) -> Row:
@@ -157,18 +140,6 @@ def _plan_clocked(options: argparse.Namespace) -> Iterator[Row]:
             yield {"game": game, "move_ms": plan.move_ms, "repeats": options.repeats}
 
 
-def _plan_gadgets(options: argparse.Namespace) -> Iterator[Row]:
-    for game, plan in _plans(options):
-        for gadget in _GADGETS if plan.everywhere else ():
-            yield {"game": game, "gadget": gadget, "depth": 0}
-
-
-def _plan_depths(options: argparse.Namespace) -> Iterator[Row]:
-    for game, plan in _plans(options):
-        for depth in _DEPTHS if plan.everywhere else ():
-            yield {"game": game, "gadget": "cfrd", "depth": depth}
-
-
 def _plan_lateness(options: argparse.Namespace) -> Iterator[Row]:
     for game, plan in _plans(options):
         # Where moves take longer, fewer of them: as long as it takes elsewhere.
@@ -206,15 +177,6 @@ def _against(lines: Sequence[Row]) -> dict[str, Column]:
     return {"": "{bot}", **{name: column(i) for i, name in enumerate(names)}}
 
 
-def _over(across: str, title: str) -> Table:
-    """NashConv with 300 iterations, a column for each value."""
-    return Table(
-        title,
-        lambda lines: {"game": "{game}", **over(lines, ".1e")},
-        lines=lambda rows: pivot(rows, ("game",), across, "nash_conv"),
-    )
-
-
 _CLOCKED: dict[str, Column] = {
     "game": "{game}",
     "ms per move": "{move_ms:g}",
@@ -248,22 +210,6 @@ BENCHMARK = Benchmark(
                 ),
             ),
             budget=("move_ms", "repeats"),
-        ),
-        "gadgets": Part(
-            measure_fixed,
-            _plan_gadgets,
-            (_over("gadget", "With 300 iterations per solve, by gadget:"),),
-        ),
-        "depths": Part(
-            measure_fixed,
-            _plan_depths,
-            (
-                _over(
-                    "depth",
-                    "By depth of the lookahead (0: none), exact values of uniform play "
-                    "at its end, 300 iterations per solve:",
-                ),
-            ),
         ),
         "lateness": Part(
             measure_lateness,

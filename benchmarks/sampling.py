@@ -7,7 +7,8 @@ from typing import Any
 from benchmarks.document import Column, Panels, count, ratio, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table
 from benchmarks.race import Plan, failures, lines, race
-from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig, parse_any
+from spiel_cr.solvers.algorithms import CFR, MCCFR, find
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 
 OUTCOME, EXTERNAL = "openspiel-os-mccfr", "openspiel-es-mccfr"
 _OPENSPIEL = (OUTCOME, EXTERNAL, "openspiel-os-mccfr-python")
@@ -61,7 +62,7 @@ def trajectories(name: str) -> int:
     """Of one iteration, for both players together; 0 if it is full width."""
     if name.startswith("openspiel"):
         return 2
-    config = parse_any(name)
+    config = find(name, families=(CFR, MCCFR)).config
     return 2 * config.batch if isinstance(config, MCCFRConfig) else 0
 
 

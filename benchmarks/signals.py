@@ -5,26 +5,16 @@ of the 1 624 350 deals that `handReaches` makes, and stop with an error. So the 
 every hand of a deck, and decks grow. See docs/signals.md.
 """
 
-import multiprocessing
 import time
 from collections.abc import Mapping, Sequence
-from math import comb
-from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
-import pyspiel
-
 import spiel_cr
-from benchmarks.document import Column, Panels, count, ratio, spaced
+from benchmarks.document import Column, Panels, count, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table, plan
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening.estimate import estimate_histories
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.policies.best_responses import nash_conv
-from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 
 class Goal(NamedTuple):
@@ -41,15 +31,6 @@ GOALS = {
     "river": Goal(0.04, (4.0, 0.4)),
     "turn": Goal(0.08, (8.0, 0.8)),
 }
-# Chips; both players have put half of it in.
-POT = 200
-RIVER = (
-    "universal_poker(betting=nolimit,numPlayers=2,numRounds=4,blind=100 50,"
-    "firstPlayer=2 1 1 1,numSuits=4,numRanks={ranks},numHoleCards=2,"
-    "numBoardCards=0 3 1 1,stack=2000 2000,bettingAbstraction={bets},"
-    "potSize={pot},boardCards=2c3d5s2h4c)"
-)
-_BOARD, _SUITS = 5, 4
 # Iterations of games that grow.
 _GROWN = 400
 # Trees with more histories are not compiled beside.
@@ -63,9 +44,6 @@ OPTIONS = {
     ),
     "dtype": Option("float32", "of what is solved", _DTYPES),
     "seconds": Option(900.0, "of iterating, at most, of each game"),
-    "ranks": Option((4, 5, 6, 7, 13), "of the river's deck", range(4, 14)),
-    "bets": Option(("fcpa", "fchpa"), "that the river allows", ("fc", "fcpa", "fchpa")),
-    "river_seconds": Option(60.0, "for each solver of the river, setting up included"),
 }
 
 
@@ -120,7 +98,7 @@ def measure_growth(deck: str, dtype: str) -> Row:
         "nash_conv": result.nash_conv(),
         "peak_bytes": peak_bytes(),
     }
-    estimate = estimate_histories(spiel_cr.load_game(game), rollouts=20)
+    estimate = estimate_histories(game_of(game), rollouts=20)
     if estimate < _MOST_COMPILED:
         began = time.perf_counter()
         tree = spiel_cr.compile_game(game)
@@ -139,111 +117,6 @@ def _facts(result: Any) -> Row:
     names = "iterations seconds build_seconds compile_seconds".split()
     facts = {name: getattr(result, name) for name in names}
     return {**facts, "each": result.seconds / result.iterations}
-
-
-def river(ranks: int, bets: str) -> str:
-    """The OpenSpiel string of a river.
-
-    Args:
-      ranks: of the deck, 4 to 13.
-      bets: OpenSpiel's `bettingAbstraction`.
-    """
-    return RIVER.format(ranks=ranks, bets=bets, pot=POT)
-
-
-def measure_river(ranks: int, bets: str, seconds: float) -> Row:
-    """CFR+ of OpenSpiel and of this project on a river, one after the other.
-
-    Args:
-      ranks: of the deck.
-      bets: that are allowed.
-      seconds: for each, setting up included.
-    """
-    game, hands = river(ranks, bets), comb(_SUITS * ranks - _BOARD, 2)
-    theirs = run_openspiel(game, seconds)
-    # As many iterations, so that NashConv shows whether they are the same.
-    ours = run_signals(game, seconds, theirs["iterations"])
-    return {"hands": hands, "theirs": theirs, "ours": ours}
-
-
-def run_openspiel(game: str, seconds: float) -> Row:
-    """OpenSpiel's CFR+ in C++, in a process of its own, which is ended.
-
-    Args:
-      game: OpenSpiel string.
-      seconds: for setting up and iterating; then as many again for the exact NashConv
-        of the average policy, which else is None.
-
-    Returns:
-      Facts; no iterations if the first one did not end in time.
-    """
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_iterate_openspiel, args=(game, seconds, theirs))
-    process.start()
-    theirs.close()
-    row: Row = {"iterations": 0}
-    try:
-        ours.recv()  # Modules are loaded.
-        start = time.perf_counter()
-        while "nash_conv" not in row:
-            limit = seconds if row["iterations"] == 0 else 2 * seconds
-            if not ours.poll(max(0.0, start + limit - time.perf_counter())):
-                break
-            row.update(ours.recv())
-    finally:
-        process.kill()
-        process.join()
-    return {"nash_conv": None, **row}
-
-
-def _iterate_openspiel(game: str, seconds: float, pipe: Connection) -> None:
-    """Sends facts: when it begins, after setting up, after each iteration in time."""
-    loaded = pyspiel.load_game(game)
-    pipe.send({})
-    start = time.perf_counter()
-    solver = pyspiel.CFRPlusSolver(loaded)
-    setup = time.perf_counter() - start
-    pipe.send({"setup_seconds": setup, "peak_bytes": peak_bytes()})
-    iterations, average = 0, 0.0
-    # Another one only if it will be over in time, as far as one can tell.
-    while time.perf_counter() - start + average < seconds:
-        solver.evaluate_and_update_policy()
-        iterations += 1
-        average = (time.perf_counter() - start - setup) / iterations
-        facts = {"iterations": iterations, "each": average, "peak_bytes": peak_bytes()}
-        pipe.send(facts)
-    pipe.send({"nash_conv": pyspiel.nash_conv(loaded, solver.average_policy())})
-
-
-def run_signals(game: str, seconds: float, compared: int) -> Row:
-    """CFR+ of this project on the signal form, in float64.
-
-    Args:
-      game: OpenSpiel string.
-      seconds: for building the form, compiling and iterating.
-      compared: after so many iterations NashConv is taken as well; 0: not. Its time
-        does not count.
-    """
-    start = time.perf_counter()
-    signals = signal_game(game)
-    form = form_of(signals)
-    solver = cfr.make_solver(form, config=parse_algorithm("cfr+"))
-    setup, same = time.perf_counter() - start, None
-    if compared:
-        solver.run(compared)
-        same = nash_conv(form, (solver.average(0), solver.average(1)))
-    solver.run_until(time.perf_counter() + seconds - setup - solver.seconds)
-    return {
-        "signals": signals.num_signals(0)[0],
-        "public_nodes": len(signals.betting),
-        "setup_seconds": setup,
-        "iterations": solver.iterations,
-        "each": solver.seconds / solver.iterations,
-        "compared_nash_conv": same,
-        "nash_conv": nash_conv(form, (solver.average(0), solver.average(1))),
-        "peak_bytes": peak_bytes(),
-    }
 
 
 def _curves(rows: Sequence[Row]) -> Panels:
@@ -285,26 +158,6 @@ _GROWTH: dict[str, Column] = {
     "ms an iteration then": _milliseconds("compiled_each"),
     "NashConv then": "{compiled_nash_conv:.2e}",
 }
-_RIVERS: dict[str, Column] = {
-    "bets": "{bets}",
-    "ranks": "{ranks}",
-    "hands": "{hands}",
-    "signals": "{ours[signals]}",
-    "public nodes": "{ours[public_nodes]}",
-    "OpenSpiel: iterations": "{theirs[iterations]}",
-    "s each": "{theirs[each]:.2g}",
-    "MB": lambda row: f"{row['theirs']['peak_bytes'] / 1e6:.0f}",
-    "here: setting up, s": "{ours[setup_seconds]:.1f}",
-    "s each (here)": "{ours[each]:.2g}",
-    "MB (here)": lambda row: f"{row['ours']['peak_bytes'] / 1e6:.0f}",
-    "times as fast": lambda row: ratio(row["theirs"]["each"], row["ours"]["each"]),
-    "NashConv after as many iterations: OpenSpiel": "{theirs[nash_conv]}",
-    "here": "{ours[compared_nash_conv]}",
-    # Half of NashConv, the mean of both players' gains.
-    "exploitability in the end, % of the pot": lambda row: (
-        f"{50 * row['ours']['nash_conv'] / POT:.4f}"
-    ),
-}
 BENCHMARK = Benchmark(
     "signals",
     "Measure signal games: Rhode Island Hold'em, liar's dice, rivers and turns.",
@@ -326,11 +179,6 @@ BENCHMARK = Benchmark(
                     _GROWTH,
                 ),
             ),
-        ),
-        "rivers": Part(
-            measure_river,
-            plan(bets="bets", ranks="ranks", seconds="river_seconds"),
-            (Table("Rivers by signals and by OpenSpiel's CFR+.", _RIVERS),),
         ),
     },
 )

@@ -7,30 +7,22 @@ import argparse
 import hashlib
 import pathlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
-import numpy as np
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from benchmarks.document import Column, count, interval
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
-from benchmarks.games import string_of
+from benchmarks.games import game_of, string_of
 from benchmarks.race import run_for
 from spiel_cr.common import memory
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.contestants.protocol import SteppingAdapter
-from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.many_matches import play_matches
-from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.root_responses.players import TablePlayer
-from spiel_cr.judging.root_responses.setting import Setting
-from spiel_cr.judging.root_responses.table_responder import TableResponder
-from spiel_cr.judging.state_responses import on_states
 
 # Of player 0, published with a benchmark of policy gradients (2025) whose judge
 # computes it exactly; goofspiel is symmetric.
@@ -46,9 +38,6 @@ OPTIONS = {
     "seconds": Option(600.0, "of iterating, of each solver"),
     "memory_limit": Option("4GB", "of each solver's process"),
     "matches": Option(10_000, "of each kind", least=4),
-    "response_seconds": Option(60.0, "of each search from the root"),
-    "response_matches": Option(200, "of each search from beliefs", least=2),
-    "simulations": Option(300, "of each search from a belief"),
     "seed": Option(0, "of all that is drawn", least=0),
     "policies": Option("out/benchmarks/uncompiled/policies", "keep policies here"),
 }
@@ -81,7 +70,7 @@ def measure(
       seed: of all that is drawn.
       policies: folder of policies.
     """
-    loaded = spiel_cr.load_game(string_of(game))
+    loaded = game_of(game)
     if algorithm == PEER:
         row, policy = _openspiel(game, seconds, memory.parse_size(memory_limit), seed)
         row["against"] = {}
@@ -152,48 +141,6 @@ def _openspiel(game: str, seconds: float, limit: float, seed: int) -> tuple[Row,
     return row, adapter.on_states()
 
 
-def measure_responses(
-    game: str,
-    path: str,
-    seconds: float,
-    matches: int,
-    simulations: int,
-    belief_matches: int,
-    seed: int,
-) -> Row:
-    """Searches best responses to a policy, in each seat: from the root, from beliefs.
-
-    Args:
-      game: OpenSpiel string or short name.
-      path: of the policy.
-      seconds: of each search from the root.
-      matches: that judge it.
-      simulations: of each search from a belief.
-      belief_matches: that judge it.
-      seed: of all that is drawn.
-    """
-    loaded = spiel_cr.load_game(string_of(game))
-    policy: Any = spiel_cr.load_policy(path, loaded)
-    setting = Setting(policy.source, TablePlayer(policy.strategy))
-    row: Row = {"root": [], "beliefs": []}
-    for player in range(2):
-        responder = TableResponder(setting, player, seed=seed)
-        responder.learn(seconds)
-        judged = measured(loaded, responder, matches, seed)
-        row["root"].append([judged.mean, judged.half_width])
-    config = ResponseConfig(
-        search=SearchConfig(simulations=simulations), matches=belief_matches, seed=seed
-    )
-    for player in range(2):
-        try:
-            seat = on_states(loaded, player, policy, config)
-        except (ValueError, MemoryError) as error:
-            # Beliefs of some games are too large to enumerate.
-            return {**row, "beliefs": [], "refused": str(error)}
-        row["beliefs"].append([seat.matches_value, seat.matches_half_width])
-    return row
-
-
 def _algorithms(game: str, options: argparse.Namespace) -> Sequence[str]:
     return options.algorithms or _FORGETFUL.get(game, ALGORITHMS)
 
@@ -206,37 +153,8 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
             yield {"game": game, "algorithm": algorithm, **shared}
 
 
-def _plan_responses(options: argparse.Namespace) -> Iterator[Row]:
-    for game in options.games:
-        for algorithm in _algorithms(game, options):
-            path = policy_path(options.policies, game, algorithm)
-            yield {
-                "game": game,
-                "path": str(path.parent / game.partition("(")[0] / path.name),
-                "seconds": options.response_seconds,
-                "matches": options.matches,
-                "simulations": options.simulations,
-                "belief_matches": options.response_matches,
-                "seed": options.seed,
-            }
-
-
 def _of(name: str) -> Column:
     return lambda row: interval(*row[name])
-
-
-def _seat(name: str, seat: int) -> Column:
-    def column(row: Mapping[str, Any]) -> str:
-        return interval(*row[name][seat]) if row[name] else "–"
-
-    return column
-
-
-def _sum(name: str) -> Column:
-    def column(row: Mapping[str, Any]) -> str:
-        return f"{np.sum(row[name], axis=0)[0]:+.2f}" if row[name] else "–"
-
-    return column
 
 
 _SAMPLED: dict[str, Column] = {
@@ -262,16 +180,6 @@ _PLAYED: dict[str, Column] = {
         f"{k}: {interval(*v)}" for k, v in row["against"].items()
     ),
 }
-_RESPONSES: dict[str, Column] = {
-    "game": "{game}",
-    "policy": lambda row: pathlib.Path(row["path"]).stem,
-    "from the root, as player 0": _seat("root", 0),
-    "as player 1": _seat("root", 1),
-    "sum": _sum("root"),
-    "from beliefs, as player 0": _seat("beliefs", 0),
-    "then as player 1": _seat("beliefs", 1),
-    "sum then": _sum("beliefs"),
-}
 BENCHMARK = Benchmark(
     "uncompiled",
     "Measure sampling of games that are never compiled, beside OpenSpiel's sampler.",
@@ -291,20 +199,6 @@ BENCHMARK = Benchmark(
                 ),
             ),
             budget=("seconds", "memory_limit", "matches", "policies"),
-        ),
-        "responses": Part(
-            measure_responses,
-            _plan_responses,
-            (
-                Table(
-                    "Best responses by search, their mean return in each seat in "
-                    "matches that taught them nothing; a sum is a lower bound of "
-                    "NashConv up to the intervals.",
-                    _RESPONSES,
-                    2,
-                ),
-            ),
-            budget=("seconds", "matches", "belief_matches"),
         ),
     },
 )

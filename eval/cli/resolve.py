@@ -10,7 +10,7 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.laying_out import Layout, lay_out
 
 from ..comparison.measure import Run, measure_run
@@ -63,7 +63,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     game = arguments.game or _DEMO_GAME
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
-    config = parse_algorithm(arguments.algorithm)
+    config = find(arguments.algorithm, families=(CFR,)).config
     ahead = given(arguments, "depth", "depth_unit", "leaf")
     settings = ResolvingConfig(config, iterations, gadget=arguments.gadget, **ahead)
     layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))

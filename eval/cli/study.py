@@ -10,22 +10,13 @@ import time
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 
-from ..studies import (
-    best_responses,
-    discounting,
-    gameshrink,
-    kuhn,
-    leduc,
-    resolving_oos,
-    sampling,
-)
+from ..studies import best_responses, gameshrink, kuhn, leduc
 from ..studies.study import Line, Study
 from .command import Commands, add_command, option
 
-_OF_SOLVERS = (kuhn, leduc, discounting, sampling)
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (*_OF_SOLVERS, resolving_oos, best_responses, gameshrink)
+    for module in (kuhn, leduc, best_responses, gameshrink)
 }
 
 

@@ -45,9 +45,9 @@ from ..tournaments.round_robin import RoundRobinConfig
 from ..tournaments.sessions import (
     SessionConfig,
     check_chips,
-    parse_session,
     play_sessions,
     read_hands,
+    read_session,
 )
 from ..tournaments.styles import (
     Hand,
@@ -111,7 +111,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         unwritten=functools.partial(note_unwritten, arguments),
     )
     if arguments.session is not None:
-        session = parse_session(arguments.session)
+        session = read_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
         report |= _styles(arguments, "sessions", read_hands)
     else:

@@ -6,8 +6,9 @@ import os
 import pathlib
 
 from spiel_cr.common import atomic
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.resolving.leaves.training.training import TrainingResult, train_values
-from spiel_cr.resolving.leaves.training.training_config import PRESETS, parse_training
+from spiel_cr.resolving.leaves.training.training_config import PRESETS
 
 from ..reporting import plots
 from .command import (
@@ -82,7 +83,7 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
             "--plot": arguments.plot,
         }
     )
-    config = parse_training(arguments.config, "--config")
+    config = read_settings(arguments.config, PRESETS, "--config", kind="preset")
     given = {name: getattr(arguments, name) for name in (*_SETTINGS, "seed")}
     given = {name: value for name, value in given.items() if value is not None}
     config = dataclasses.replace(config, **given)

@@ -7,7 +7,7 @@ import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 
@@ -49,7 +49,7 @@ class GameInstance:
     @functools.cached_property
     def game(self) -> pyspiel.Game:
         """The sequential OpenSpiel game."""
-        return load_game(self.name)
+        return open_game(self.name).game
 
     @functools.cached_property
     def fast(self) -> pyspiel.Game:

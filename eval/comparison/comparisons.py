@@ -15,7 +15,7 @@ from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_iterations, check_number, check_whole
 from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.games.opening import estimate
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common import conditions
@@ -190,7 +190,7 @@ def _check_games(games: Sequence[str], limit: float) -> None:
     if not games:
         raise ValueError("games=[]: give one game string or more")
     for game in games:
-        estimate.check_limit(load_game(game), limit)
+        estimate.check_limit(open_game(game).game, limit)
 
 
 def _finished(record: Record | None, retry: bool) -> bool:

@@ -22,7 +22,7 @@ from spiel_cr.common.record_checks import (
     is_whole,
     optional,
 )
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 
 from ..contestants import registry
 from .measure import KEY
@@ -97,7 +97,7 @@ def distinct_games(games: Iterable[str]) -> dict[str, str]:
     found: dict[str, str] = {}
     for game in games:
         try:
-            key = str(load_game(game))
+            key = str(open_game(game).game)
         except pyspiel.SpielError:
             # A folder's; today's games are checked elsewhere.
             key = game

@@ -11,20 +11,9 @@ from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers import footprint
+from spiel_cr.solvers import algorithms, footprint
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import (
-    ALGORITHMS,
-    CFRConfig,
-    MCCFRConfig,
-    parse_algorithm,
-    parse_any,
-)
 from spiel_cr.solvers.first_order import solvers as first_order
-from spiel_cr.solvers.first_order.first_order_config import (
-    is_first_order,
-    parse_first_order,
-)
 from spiel_cr.solvers.mccfr import mccfr
 
 from ..common.game_instance import GameInstance
@@ -55,6 +44,15 @@ _BATCH_OF = {
     "average": "samples for each player, each with some of its own actions followed, "
     "by the average strategy",
 }
+# By the name of a family.
+_HOW = {
+    algorithms.CFR.name: "Average strategy; one iteration updates both players over "
+    "the whole game.",
+    algorithms.MCCFR.name: "Average strategy in float32; one iteration is a batch of "
+    "{} {}.",
+    algorithms.FIRST_ORDER.name: "Last iterate; one iteration is a step of the method, "
+    "which takes one to four pairs of products with the payoffs.",
+}
 _SAVED_HOW = "A policy from a file, which took its time elsewhere: no seconds count."
 _BOT_HOW = (
     "A player that thinks in a match, asked at every infoset, reached as in a match; "
@@ -74,10 +72,9 @@ def find(text: str) -> Entry | None:
       ValueError: ours, but with bad parameters.
     """
     name = text.partition("(")[0].strip()
-    if name in ALGORITHMS:
-        return _solver(text)
-    if is_first_order(text):
-        return _first_order(text)
+    family = algorithms.ALGORITHMS.get(name)
+    if family is not None and family.name in _HOW:
+        return _solver(text, algorithms.find(text))
     if (trained := deep_entries.find(text)) is not None:
         return trained
     if own_players.is_own(text):
@@ -100,49 +97,22 @@ def _ours(
     return Entry(text, f"spiel_cr {text}", True, how, make, **options)
 
 
-def _solver(text: str) -> Entry:
-    """A member of the CFR family, full-width or sampled."""
-    config = parse_any(text)
+def _solver(text: str, algorithm: algorithms.Algorithm) -> Entry:
+    """An algorithm that iterates on tables."""
+    config = algorithm.config
 
     def make(instance: GameInstance, seed: int) -> IteratingAdapter:
         footprint.check(instance.tree, config, None, instance.memory_limit)
-        if isinstance(config, CFRConfig):
-            solver = cfr.make_solver(instance.tree.form, config=config)
-        else:
+        if algorithm.family is algorithms.MCCFR:
             solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
-        return IteratingAdapter(solver)
+            return IteratingAdapter(solver)
+        whole = cfr if algorithm.family is algorithms.CFR else first_order
+        return IteratingAdapter(whole.make_solver(instance.tree.form, config=config))
 
-    if isinstance(config, CFRConfig):
-        return _ours(
-            text,
-            "Average strategy; one iteration updates both players over the whole game.",
-            make,
-        )
-    return _ours(
-        text,
-        f"Average strategy in float32; one iteration is a batch of {config.batch} "
-        f"{_BATCH_OF[config.scheme]}.",
-        make,
-        samples=True,
-    )
-
-
-def _first_order(text: str) -> Entry:
-    """A first-order method on the treeplex."""
-    config = parse_first_order(text)
-
-    def make(instance: GameInstance, seed: int) -> IteratingAdapter:
-        footprint.check(instance.tree, config, None, instance.memory_limit)
-        return IteratingAdapter(
-            first_order.make_solver(instance.tree.form, config=config)
-        )
-
-    return _ours(
-        text,
-        "Last iterate; one iteration is a step of the method, which takes one to four "
-        "pairs of products with the payoffs.",
-        make,
-    )
+    how = _HOW[algorithm.family.name]
+    if algorithm.family.samples:
+        how = how.format(config.batch, _BATCH_OF[config.scheme])
+    return _ours(text, how, make, samples=algorithm.family.samples)
 
 
 def _lp(text: str, given: dict[str, Any]) -> Entry:
@@ -173,7 +143,9 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
 
 
 def _resolve(text: str, given: dict[str, Any]) -> Entry:
-    config = parse_algorithm(given.get("solver", "cfr+"), "solver")
+    config = algorithms.find(
+        given.get("solver", "cfr+"), "solver", (algorithms.CFR,)
+    ).config
     fixed = given.get("iterations")
     ahead = {name: given[name] for name in _LOOKAHEAD if name in given}
     check_lookahead(**{"depth": None, "depth_unit": "moves", "leaf": None, **ahead})
@@ -291,7 +263,7 @@ def _files(given: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _samples(solver: str) -> bool:
-    return solver != "lp" and isinstance(parse_any(solver, "solver"), MCCFRConfig)
+    return algorithms.find(solver, "solver").family.samples
 
 
 # Where a lookahead ends.

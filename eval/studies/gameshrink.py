@@ -12,8 +12,8 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as config
 
 from .study import Line, Study
 
@@ -143,7 +143,7 @@ def _solved(
     form = form_of(gameshrink.coarsen(game, partition))
     solver = cfr.make_solver(
         form,
-        config=config.parse_algorithm(_ALGORITHM),
+        config=find(_ALGORITHM, families=(CFR,)).config,
         compile=cfr.compile_for(form, iterations),
     )
     solver.run(iterations)

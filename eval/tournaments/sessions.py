@@ -36,11 +36,10 @@ from spiel_cr.common.record_checks import (
     is_whole,
 )
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.players.bots import plain_game
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 
 from .round_robin import (
@@ -79,30 +78,24 @@ class SessionConfig:
         check_iterations(self.rounds, name="rounds")
 
 
-def parse_session(text: str) -> SessionConfig:
+def read_session(text: str) -> SessionConfig:
     """A session from "stack=80,rounds=10".
 
     Raises:
       ValueError: another form, or a bad value.
     """
+    example = "write, for instance, stack=80,rounds=10"
     try:
         found = parse(f"session({text})", "session")._replace(text=text)
     except ValueError:
         found = None
     if found is None or "(" in text:
-        raise ValueError(
-            f"session={text!r} cannot be read; write, for instance, stack=80,rounds=10"
-        )
+        raise ValueError(f"session={text!r} cannot be read; {example}")
     given = found.convert(table_of(SessionConfig))
     if missing := [name for name in ("stack", "rounds") if name not in given]:
-        raise ValueError(
-            f"session={text!r}: {' and '.join(missing)} must be given; write, for "
-            f"instance, stack=80,rounds=10"
-        )
-    try:
-        return SessionConfig(**given)
-    except ValueError as error:
-        raise ValueError(f"session={text!r}: {error}") from error
+        missed = " and ".join(missing)
+        raise ValueError(f"session={text!r}: {missed} must be given; {example}")
+    return SessionConfig(**given)
 
 
 class Sessions(NamedTuple):
@@ -145,7 +138,7 @@ def check_chips(game: Game, what: str = "session") -> None:
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
     try:
-        PokerRoles(load_game(plain_game(game)))
+        PokerRoles(open_game(game).game)
     except NotPokerError as error:
         raise ValueError(
             f"{what}: only games of poker are played for chips, and {error}; leave "

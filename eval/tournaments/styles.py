@@ -22,9 +22,8 @@ import numpy as np
 
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import ratio_and_half_width
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.bots import plain_game
 from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
 
 _LOOSE, _AGGRESSIVE = 0.5, 1.0
@@ -101,7 +100,7 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
       NotPokerError: the game is not poker.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    loaded = load_game(plain_game(game))
+    loaded = open_game(game).game
     roles = PokerRoles(loaded)
     deals: dict[str, dict[Hashable, _Counts]] = {}
     streets: dict[str, list[list[int]]] = defaultdict(list)

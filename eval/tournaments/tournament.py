@@ -30,7 +30,7 @@ from spiel_cr.common.record_checks import (
 )
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.opening.game_checks import utility_bounds
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.judging.one_match import (
@@ -39,7 +39,7 @@ from spiel_cr.judging.one_match import (
     play_match,
     statistics_of,
 )
-from spiel_cr.players.bots import PolicyBot, plain_game
+from spiel_cr.players.bots import PolicyBot
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 from .round_robin import (
@@ -153,7 +153,7 @@ def play_tournament(
         tabulate=lambda records: _outcome(
             bots,
             records,
-            utility_bounds(load_game(plain_game(game))),
+            utility_bounds(open_game(game).game),
         ),
     )
     return run_round_robin(game, bots, matches, out, kind, config)

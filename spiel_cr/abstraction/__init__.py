@@ -8,7 +8,7 @@ from spiel_cr.abstraction.buckets import (
 )
 from spiel_cr.abstraction.files import load_abstraction, save_abstraction
 from spiel_cr.abstraction.first_phase import check_down, early_rounds
-from spiel_cr.abstraction.methods import METHODS, Method, parse_method
+from spiel_cr.abstraction.methods import METHODS, Method
 
 __all__ = [
     "METHODS",
@@ -19,7 +19,6 @@ __all__ = [
     "early_rounds",
     "infoset_buckets",
     "load_abstraction",
-    "parse_method",
     "read_budget",
     "save_abstraction",
 ]

@@ -15,10 +15,11 @@ import numpy as np
 from spiel_cr.abstraction.clustering import cluster
 from spiel_cr.abstraction.gameshrink.partition import Labels, Partition
 from spiel_cr.abstraction.knapsack import share_out
-from spiel_cr.abstraction.methods import Features, Method, parse_method
+from spiel_cr.abstraction.methods import METHODS, Features, Method
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.arrays import Groups
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
 
@@ -100,7 +101,7 @@ def abstract(
       ValueError: the budget does not fit the game's rounds, or there is no such method.
       InvalidGameError: nothing is paid in the last round.
     """
-    settings = parse_method(method) if isinstance(method, str) else method
+    settings = read_settings(method, METHODS, "method")
     budget = check_budget(game, budget)
     check_seed(seed)
     first, second = (

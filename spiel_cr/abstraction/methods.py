@@ -11,7 +11,6 @@ import numpy as np
 
 from spiel_cr.abstraction.clustering import cluster
 from spiel_cr.abstraction.outcomes import Outcomes, averages
-from spiel_cr.common import parameters
 from spiel_cr.common.checks import check_choice, check_whole
 
 DISTANCES = ("l2", "cumulative", "earth-movers")
@@ -23,7 +22,7 @@ class Method:
     """How signals are clustered.
 
     Attributes:
-      name: of the preset.
+      name: for people; the preset or the string it was made from.
       histograms: whether earlier rounds are clustered by histograms over clusters of
         the next round; else by average strength.
       distance: between histograms. "l2": Euclidean, centres are means. "cumulative":
@@ -35,36 +34,29 @@ class Method:
       restarts: random starts of each clustering by several numbers.
     """
 
-    name: str
-    histograms: bool
+    name: str = dataclasses.field(compare=False)
+    histograms: bool = dataclasses.field(metadata={"fixed": True})
     distance: str = "cumulative"
     bins: int = 50
     restarts: int = 8
+
+    def __post_init__(self) -> None:
+        check_choice(self.distance, "distance", DISTANCES)
+        check_whole(self.bins, "bins", 2, _MOST_BINS)
+        check_whole(self.restarts, "restarts", 0, 1000)
+        if not self.histograms:
+            for name in ("distance", "bins"):
+                if getattr(self, name) != getattr(Method, name):
+                    raise ValueError(
+                        f"{name}={getattr(self, name)}: {self.name} makes no "
+                        f"histograms; leave it out"
+                    )
 
 
 METHODS = {
     "win-probability": Method("win-probability", histograms=False),
     "potential-aware": Method("potential-aware", histograms=True),
 }
-_OF_HISTOGRAMS = ("distance", "bins")
-
-
-def parse_method(text: str) -> Method:
-    """Reads a method such as "potential-aware(distance=earth-movers,bins=20)".
-
-    Raises:
-      ValueError: there is no such method, or it has no such parameter.
-    """
-    given = parameters.parse(text, "method")
-    preset = given.preset(METHODS, "method")
-    hidden = ("name", "histograms", *(() if preset.histograms else _OF_HISTOGRAMS))
-    table = parameters.table_of(Method, leave_out=hidden)
-    method = dataclasses.replace(preset, **given.convert(table))
-    prefix = f"method={text!r}: "
-    check_choice(method.distance, f"{prefix}distance", DISTANCES)
-    check_whole(method.bins, f"{prefix}bins", 2, _MOST_BINS)
-    check_whole(method.restarts, f"{prefix}restarts", 0, 1000)
-    return method
 
 
 class Features:

@@ -2,10 +2,13 @@
 
 import math
 import numbers
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
+
+# What attributes must be, see `check_settings`.
+Wanted = Mapping[str, str | range | tuple[str, ...]]
 
 
 def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
@@ -67,6 +70,25 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> Any:
         listed = ", ".join(str(choice) for choice in choices)
         raise ValueError(f"{name}={value!r} must be one of {listed}")
     return value
+
+
+def check_settings(settings: Any, wanted: Wanted) -> None:
+    """Checks attributes by a table; raises ValueError for the first bad one.
+
+    Args:
+      settings: whose attributes.
+      wanted: by attributes (several with spaces between) an interval as of
+        `check_number`, a range of whole numbers, or the choices.
+    """
+    for names, one in wanted.items():
+        for name in names.split():
+            value = getattr(settings, name)
+            if isinstance(one, str):
+                check_number(value, name, one)
+            elif isinstance(one, range):
+                check_whole(value, name, one.start, one.stop - 1)
+            else:
+                check_choice(value, name, one)
 
 
 def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:

@@ -178,7 +178,68 @@ def read_number(text: str) -> float:
 
 
 def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
-    """The parameters of a settings dataclass: its fields' names and types."""
+    """The parameters of a settings dataclass: its fields' names and types.
+
+    Fields that are settings themselves stand with theirs. No parameters are the name,
+    and fields whose metadata says that they are "fixed" by the preset.
+
+    Args:
+      settings: the dataclass.
+      leave_out: fields that may not be written either.
+    """
     hints = typing.get_type_hints(settings)
+    table: dict[str, Any] = {}
+    for field in dataclasses.fields(settings):
+        kind = hints[field.name]
+        if dataclasses.is_dataclass(kind):
+            table |= table_of(typing.cast(type, kind))
+        elif field.name not in ("name", *leave_out) and "fixed" not in field.metadata:
+            table[field.name] = kind
+    return table
+
+
+def read_settings(
+    text: str | _Preset,
+    presets: Mapping[str, _Preset],
+    what: str = "algorithm",
+    *,
+    kind: str | None = None,
+) -> _Preset:
+    """Settings from a string: those of a preset, and what is changed in brackets.
+
+    Args:
+      text: such as "dcfr(alpha=1.5)"; settings are returned as they are.
+      presets: settings, dataclasses, by name; one without settings may be anything.
+      what: whose string it is, for errors.
+      kind: what the presets are, for errors; None: `what`.
+
+    Returns:
+      Settings; their name, where they have one, is the string.
+
+    Raises:
+      ValueError: unknown preset or parameter, or a value out of range.
+    """
+    if not isinstance(text, str):
+        if isinstance(text, tuple({type(preset) for preset in presets.values()})):
+            return text
+        parse(typing.cast(str, text), what)  # which refuses it
+    parameters = parse(typing.cast(str, text), what)
+    preset = parameters.preset(presets, kind or what)
+    if not dataclasses.is_dataclass(preset):
+        parameters.convert({})
+        return preset
+    values = parameters.convert(table_of(type(preset)))
+    return _changed(preset, {"name": text, **values})
+
+
+def _changed(settings: Any, values: Mapping[str, Any]) -> Any:
+    """Settings with other values, also of the settings in them."""
     names = [field.name for field in dataclasses.fields(settings)]
-    return {name: hints[name] for name in names if name not in set(leave_out)}
+    old = {name: getattr(settings, name) for name in names}
+    new = {
+        name: _changed(value, values)
+        if dataclasses.is_dataclass(value)
+        else values.get(name, value)
+        for name, value in old.items()
+    }
+    return dataclasses.replace(settings, **new)

@@ -20,6 +20,9 @@ VARIABLE = "SPIEL_CR_IMPORT"
 # Top-level names of what was imported here: mistakes in them are their authors'.
 own_modules: set[str] = set()
 
+# Full names of those that `import_own` imported: players may be named in these alone.
+_named: set[str] = set()
+
 # What raises in these is no mistake of the users', unless it was meant for them.
 PACKAGES = ("spiel_cr", "game_defs")
 
@@ -40,7 +43,7 @@ def import_own(names: Sequence[str]) -> None:
     """
     for name in names:
         try:
-            _import_one(name)
+            _named.add(_import_one(name))
         except _NameTakenError:
             raise
         # A user's module may raise anything while it is executed, so this is wide.
@@ -68,6 +71,14 @@ def import_from_environment() -> None:
     import_own(
         [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     )
+
+
+def was_named(module: str) -> bool:
+    """Whether `import_own` imported a module, or the package that it lies in.
+
+    What a file says, or an argument that is a player's name, imports nothing.
+    """
+    return any(f"{module}.".startswith(f"{name}.") for name in _named)
 
 
 def origin(error: BaseException) -> TracebackType | None:
@@ -146,7 +157,8 @@ def _is_file(name: str) -> bool:
     return name.endswith(".py") or os.sep in name
 
 
-def _import_one(name: str) -> None:
+def _import_one(name: str) -> str:
+    """Imports a module or file; its module's name."""
     folder, module_name = os.getcwd(), name
     path = Path(name).resolve()
     if _is_file(name):
@@ -157,11 +169,11 @@ def _import_one(name: str) -> None:
     own_modules.add(module_name.partition(".")[0])
     if not _is_file(name):
         importlib.import_module(module_name)
-        return
+        return module_name
     there = sys.modules.get(module_name)
     if there is not None:
         if getattr(there, "__file__", None) == str(path):
-            return
+            return module_name
         raise _NameTakenError(
             f"--import={name!r}: there is a module {module_name!r} already, of "
             f"{getattr(there, '__file__', 'Python')}; give the file another name"
@@ -176,3 +188,4 @@ def _import_one(name: str) -> None:
     except BaseException:
         del sys.modules[module_name]
         raise
+    return module_name

@@ -2,12 +2,16 @@
 
 import contextlib
 import hashlib
+import importlib
+import json
 import os
 import platform
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import jax
+from absl import logging
 
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
@@ -22,6 +26,8 @@ _LOWERED = "/jax/core/compile/jaxpr_to_mlir_module_duration"
 # Seconds that this took, at least, of a program that is announced. XLA then takes ten
 # times as long, or more; those of single operations stay below.
 _LONG = 0.05
+# What compressed entries begin with, where that package is installed; else zlib.
+_ZSTANDARD = b"\x28\xb5\x2f\xfd"
 
 
 def keep_programs(folder: atomic.Path | None = None) -> Path | None:
@@ -29,7 +35,9 @@ def keep_programs(folder: atomic.Path | None = None) -> Path | None:
 
     A program is found again by its code, options, and versions of JAX; programs of
     another processor are kept apart. Where the folder has grown beyond 1 GB, what was
-    not used for longest is deleted. A folder that cannot be made is passed over.
+    not used for longest is deleted, and so is what cannot be read: JAX would compile it
+    anew each time. Programs are machine code, so they are read from a folder of this
+    user alone, with mode 0700; another one is not used, with a warning.
 
     Args:
       folder: where; None: what the environment variable `SPIEL_CR_PROGRAM_CACHE` says
@@ -45,8 +53,13 @@ def keep_programs(folder: atomic.Path | None = None) -> Path | None:
     place = place / _processor()
     try:
         place.mkdir(parents=True, exist_ok=True)
+        place.chmod(0o700)  # This raises where the folder is another user's.
+        if hasattr(os, "getuid") and place.stat().st_uid != os.getuid():
+            raise PermissionError(f"{place} belongs to another user")
+        _drop_unreadable(place)
         _make_room(place)
-    except OSError:
+    except OSError as error:
+        logging.warning("compiled programs are not kept: %s", error)
         return None
     jax.config.update("jax_compilation_cache_dir", str(place))
     # Programs here are many and small.
@@ -95,6 +108,41 @@ def _processor() -> str:
             if line.startswith(("flags", "Features", "model name"))
         ][:2]
     return hashlib.sha256("\n".join(said).encode()).hexdigest()[:12]
+
+
+def _drop_unreadable(folder: Path) -> None:
+    """Deletes entries that were cut off or changed; each is read once for that."""
+    record = folder / "checked.json"
+    try:
+        checked = dict(json.loads(record.read_text("utf-8")))
+    except (OSError, ValueError, TypeError):
+        checked = {}
+    there = {}
+    for file in folder.glob("*-cache"):
+        with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
+            state = [file.stat().st_size, file.stat().st_mtime_ns]
+            if checked.get(file.name) == state or _is_readable(file.read_bytes()):
+                there[file.name] = state
+            else:
+                file.unlink(missing_ok=True)
+    if there != checked:
+        atomic.write_text(record, json.dumps(there))
+
+
+def _is_readable(entry: bytes) -> bool:
+    """Whether JAX can read an entry, as far as its compression tells."""
+    if not entry.startswith(_ZSTANDARD):
+        reader = zlib.decompressobj()
+        with contextlib.suppress(zlib.error):
+            return reader.decompress(entry) != b"" and reader.eof
+        return False
+    try:
+        zstandard = importlib.import_module("zstandard")
+    except ImportError:
+        return False  # And JAX cannot either.
+    with contextlib.suppress(zstandard.ZstdError):
+        return bool(zstandard.ZstdDecompressor().decompress(entry))
+    return False
 
 
 def _make_room(folder: Path) -> None:

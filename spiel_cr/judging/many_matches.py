@@ -16,11 +16,10 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.opening.game_checks import utility_bounds
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
-from spiel_cr.players.bots import plain_game
 from spiel_cr.players.given_players import GivenPlayer, prepare, seat_bot
 
 
@@ -116,6 +115,6 @@ def play_matches(
                 chance=generator(seed, slot, 0),
             )
             returns[deal, int(swapped)] = match.returns[int(swapped)]
-    bounds = utility_bounds(load_game(plain_game(known)))
+    bounds = utility_bounds(open_game(known).game)
     mean, half_width = mean_and_half_width(returns.mean(axis=1), bounds)
     return Matches(mean, half_width, returns)

@@ -8,9 +8,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players.given_players import check_seat
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
@@ -82,8 +81,7 @@ def play_match(
         raise ValueError(f"bots: {len(bots)} were given; a match has two players")
     for seat, bot in enumerate(bots):
         check_seat(bot, seat, f"bots[{seat}]")
-    loaded = game.game if isinstance(game, CompiledGame) else load_game(game)
-    state = loaded.new_initial_state()
+    state = open_game(game).game.new_initial_state()
     seconds: tuple[list[float], list[float]] = ([], [])
     for bot in bots:
         bot.restart()

@@ -34,8 +34,9 @@ from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.subgame_games import Layer, Subgame
+from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_algorithm
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 
 OpponentValues = Literal["iterates", "best_response"]
@@ -48,7 +49,7 @@ class OneStepConfig:
     Attributes:
       iterations: of the subgame's solve; looked at after 1, 2, 5, 10, 20, ...
       trunk_iterations: of the solve of the whole game.
-      algorithm: of both solves, see `parse_algorithm`.
+      algorithm: of both solves, see `algorithms.find`.
       values: the opponent's at the subgame's root: "iterates", the means over the
         trunk's; "best_response", what a best response to the trunk gets there.
       noise: each value is multiplied by one plus a normal variable of this standard
@@ -69,7 +70,7 @@ class OneStepConfig:
         check_seed(self.seed)
         check_iterations(self.trunk_iterations, name="trunk_iterations")
         check_iterations(self.iterations)
-        parse_algorithm(self.algorithm)
+        algorithms.find(self.algorithm, families=(algorithms.CFR,))
         check_choice(self.values, "values", get_args(OpponentValues))
         check_choice(self.gadget, "gadget", get_args(Gadget))
         check_number(self.noise, "noise", "[0, inf)", why="it is a standard deviation")
@@ -199,7 +200,7 @@ def solve_trunk(
     Args:
       place: where resolving will begin; only its decomposition is used.
       iterations: of the solve.
-      algorithm: see `parse_algorithm`.
+      algorithm: see `algorithms.find`.
       progress: show a progress bar on stderr.
 
     Raises:
@@ -211,7 +212,7 @@ def solve_trunk(
     form = _augmented_form(d)
     solver = cfr.make_solver(
         form,
-        config=parse_algorithm(algorithm),
+        config=algorithms.find(algorithm, families=(algorithms.CFR,)).config,
         values=True,
         first=player,
         compile=cfr.compile_for(form, iterations),
@@ -311,7 +312,7 @@ def one_step(
     )
     solver = cfr.make_solver(
         game.form,
-        config=parse_algorithm(config.algorithm),
+        config=algorithms.find(config.algorithm, families=(algorithms.CFR,)).config,
         first=game.first,
         compile=cfr.compile_for(game.form, config.iterations),
     )

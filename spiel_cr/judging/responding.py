@@ -16,7 +16,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
@@ -93,17 +93,18 @@ def respond(
       GameTooLargeError: a best response on the signal form takes too much memory.
       ValueError: a bad policy, or a method that needs the compiled game without it.
     """
-    opponent_strings.check_opponent(given.policy, given.game)
+    game = open_game(given.game).game
+    opponent_strings.check_opponent(given.policy, game)
     announce(f"looking at {given.game}")
     if config.method == "exact" and not states:
         path = opponent_strings.signal_file(given.policy)
         if path:
-            seats = _on_signals(given, path, players, config)
+            seats = _on_signals(given, game, path, config, players)
             return Responses("signals", config.method, seats)
     tree = None
     try:
         tree = as_compiled(
-            load_game(given.game),
+            game,
             observations=True,
             memory_limit=given.memory_limit,
             progress=True,
@@ -113,7 +114,7 @@ def respond(
     if tree is None or states:
         method = otherwise or config.method
         config = dataclasses.replace(config, method=method)
-        return _on_states(given, players, config, tree)
+        return _on_states(given, players, config, game if tree is None else tree)
     return _on_tree(given, players, config, tree)
 
 
@@ -146,11 +147,15 @@ def _rival(given: Given, game: Game, player: int) -> pyspiel.Bot | None:
 
 
 def _on_signals(
-    given: Given, path: str, players: Sequence[int], config: ResponseConfig
+    given: Given,
+    game: pyspiel.Game,
+    path: str,
+    config: ResponseConfig,
+    players: Sequence[int],
 ) -> list[Seat]:
     """Best responses to a policy of a signal game, by its file."""
     announce(f"taking the policy {path}")
-    policy = load_policy(path, given.game)
+    policy = load_policy(path, game)
     assert isinstance(policy, SignalPolicy)
     need = footprint.peak_bytes(policy.signals, np.float32)
     sizes = [footprint.size_of(policy.signals, player) for player in range(2)]
@@ -165,21 +170,21 @@ def _on_states(
     given: Given,
     players: Sequence[int],
     config: ResponseConfig,
-    tree: CompiledGame | None,
+    game: CompiledGame | pyspiel.Game,
 ) -> Responses:
     """Searches in matches; where the game fits, best responses are known."""
-    game = load_game(given.game)
-    known = game if tree is None else tree
     announce(f"taking the policy {given.policy}")
     opponent = opponent_strings.load_opponent(
-        given.policy, known, seed=given.seed, memory_limit=given.memory_limit
+        given.policy, game, seed=given.seed, memory_limit=given.memory_limit
     )
-    rivals = {player: _rival(given, known, player) for player in players}
+    rivals = {player: _rival(given, game, player) for player in players}
     judged = None
-    if tree is not None and not any(rivals.values()):
-        judged = Known(tree, conversions.behaviour_from_policy(tree, opponent))
+    if isinstance(game, CompiledGame) and not any(rivals.values()):
+        judged = Known(game, conversions.behaviour_from_policy(game, opponent))
     seats = [
-        on_states(game, p, opponent, config, rival=rivals[p], known=judged)
+        on_states(
+            open_game(game).game, p, opponent, config, rival=rivals[p], known=judged
+        )
         for p in players
     ]
     return Responses("states", config.method, seats, opponent)

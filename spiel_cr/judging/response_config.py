@@ -11,7 +11,7 @@ from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
 
-METHODS = ("exact", "ismcts", "lbr", "learned", "flat")
+METHODS = ("exact", "ismcts", "lbr", "learned")
 
 Behaviours = tuple[np.ndarray, np.ndarray]
 

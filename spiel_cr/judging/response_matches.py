@@ -8,15 +8,15 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.stepping.simulator import Positions, play
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.control_variates import Luck, without_luck
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.judging.response_config import Behaviours, ResponseConfig
 from spiel_cr.judging.response_seats import Seat, mean_of_matches
-from spiel_cr.judging.responses import episodes
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.judging.root_responses import setting
+from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.policies.rollouts import Answers
@@ -153,9 +153,15 @@ def play_on_tree(
     tree: CompiledGame, behaviour: Behaviours, number: int, random: np.random.Generator
 ) -> np.ndarray:
     """float64 [2, number], both players' returns of matches between strategies."""
-    step = conversions.move_probabilities(tree, behaviour)
-    moves = episodes.drawable_moves(tree, np.append(0.0, step))
-    stops = tree.histories.player == TERMINAL
-    reached = episodes.roll_out(moves, np.zeros(number, np.int64), stops, random)
-    utility = tree.histories.utility[reached]
+    source, fixed, _ = setting.on_tree(tree, behaviour)
+
+    def act(positions: Positions, live: np.ndarray, match: np.ndarray) -> np.ndarray:
+        action = np.zeros(len(live), np.int64)
+        for player in (0, 1):
+            acts = positions.player[live] == player
+            if acts.any():
+                action[acts] = fixed.draw(positions, live[acts], random)
+        return action
+
+    utility = play(source, number, random, act)
     return np.array([utility, -utility])

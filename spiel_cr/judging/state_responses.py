@@ -17,9 +17,9 @@ from spiel_cr.judging.response_matches import (
     seated,
 )
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses import ismcts_br_bot, learn_states, posterior
+from spiel_cr.judging.responses import ismcts_br_bot, posterior
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.learning import LearningConfig, Stage
+from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
@@ -28,9 +28,6 @@ from spiel_cr.players import bots, opponents
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.policies.rollouts import Answers
-
-# Of a round of learning on states, where an episode takes a tenth of a second or more.
-_EPISODES = 64
 
 
 def on_states(
@@ -132,15 +129,9 @@ def _responder(
         return local, 0
     prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
     if config.method == "learned":
-        stage = Stage("opponent", opponent, config.rounds)
-        settings = LearningConfig(
-            search=config.search,
-            episodes=_EPISODES,
-            evaluate_every=config.rounds,
-            matches=1,
-        )
-        learned = learn_states.learn_on_states(
-            game, player, [stage], settings, seed=seed, progress=True
+        settings = LearningConfig(search=config.search, rounds=config.rounds)
+        learned = learn_response(
+            game, player, opponent, settings, seed=seed, progress=True
         )
         prior_and_value, simulations = learned.prior_and_value, learned.simulations
     responder = ismcts_br_bot.ISMCTSBRBot(

@@ -22,9 +22,9 @@ from spiel_cr.judging.response_matches import (
     seated,
 )
 from spiel_cr.judging.response_seats import Seat, summary
-from spiel_cr.judging.responses import ismcts_br, learn_compiled
-from spiel_cr.judging.responses.learning import LearningConfig, Stage
+from spiel_cr.judging.responses import ismcts_br
 from spiel_cr.judging.responses.local_best_response import lbr
+from spiel_cr.judging.state_responses import on_states
 from spiel_cr.players import bots, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import reach_of
@@ -69,6 +69,11 @@ def on_tree(
       ValueError: a bad argument.
       ImportError: "learned" without the extra [deep].
     """
+    if config.method == "learned":
+        # Learned in matches; what it then plays is judged exactly all the same.
+        policy = conversions.tabular_policy(tree, behaviour)
+        known = None if rival else Known(tree, behaviour)
+        return on_states(tree.game, player, policy, config, rival=rival, known=known)
     announce(f"{config.method} response of player {player}")
     other, seed = behaviour[1 - player], config.seed
     begun, simulations = time.perf_counter(), 0
@@ -80,13 +85,6 @@ def on_tree(
         found = best_responses.best_response(tree.form, player, reach)
     elif config.method == "lbr":
         found = lbr(tree, player, other, leaf=config.leaf_for(tree.game))
-    elif config.method == "learned":
-        stage = Stage("opponent", other, config.rounds)
-        settings = LearningConfig(search=config.search, evaluate_every=config.rounds)
-        learned = learn_compiled.learn_response(
-            tree, player, [stage], settings, seed=seed, progress=True
-        )
-        found, simulations = learned.behaviour, learned.simulations
     else:
         response = ismcts_br.search_response(
             tree, player, other, config.search, seed=seed, progress=True

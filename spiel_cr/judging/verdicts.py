@@ -13,7 +13,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
@@ -127,7 +127,7 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    plain, tree = _plain(game), None
+    plain, tree = open_game(game).game, None
     try:
         tree = tree_of(game, memory_limit)
     except GameTooLargeError:
@@ -163,11 +163,6 @@ def _is_game(given: object) -> bool:
     if isinstance(given, str):
         return given.partition("(")[0].strip() in pyspiel.registered_names()
     return isinstance(given, pyspiel.Game | CompiledGame)
-
-
-def _plain(game: Game) -> pyspiel.Game:
-    """The sequential OpenSpiel game."""
-    return game.game if isinstance(game, CompiledGame) else load_game(game)
 
 
 def _check_player(player: int) -> None:

@@ -11,7 +11,6 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.parameters import parse, table_of
-from spiel_cr.games.opening import loading
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
@@ -27,7 +26,7 @@ from spiel_cr.players.partial_bots import (
 )
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep.network_policy import (
     DeepPolicy,
     check_file,
@@ -100,7 +99,7 @@ def _resolving(given: dict[str, Any]) -> NamedBot:
     partial.check(config)
     return NamedBot(
         lambda game, player, seed: PartialResolvingBot(
-            bots.plain_game(game), player, config, partial=partial, seed=seed
+            open_game(game).game, player, config, partial=partial, seed=seed
         ),
         whole=False,
     )
@@ -128,8 +127,7 @@ def plays(policy: Callable[[Game, int], Policy], *, whole: bool) -> NamedBot:
 def solved(given: dict[str, Any]) -> NamedBot:
     """Plays what `solve` finds; given its algorithm as `solver`, and its budget."""
     algorithm = given.pop("solver", "cfr+")
-    if algorithm != "lp":
-        parse_any(algorithm, "solver")
+    find(algorithm, "solver", (CFR, MCCFR, LP))
     goal = Goal(**given)
     task_of(algorithm, goal)
 
@@ -163,7 +161,7 @@ def _honest(given: dict[str, Any]) -> NamedBot:
     check_iterations(given.get("rollouts", 1), name="rollouts")
 
     def policy(game: Game, seed: int) -> Policy:
-        return HonestPolicy(bots.plain_game(game), seed=seed, **given)
+        return HonestPolicy(open_game(game).game, seed=seed, **given)
 
     return plays(policy, whole=False)
 
@@ -173,7 +171,7 @@ def _deep(given: dict[str, Any]) -> NamedBot:
     check_file(path)
 
     def policy(game: Game, seed: int) -> DeepPolicy:
-        return load_deep_policy(path, bots.plain_game(game))
+        return load_deep_policy(path, open_game(game).game)
 
     def draw(game: Game, player: int, seed: int) -> IterateBot:
         return IterateBot(player, policy(game, seed), seed=seed)
@@ -188,11 +186,11 @@ def _own(text: str) -> NamedBot:
     check_own(text)
 
     def make(game: Game, player: int, seed: int) -> pyspiel.Bot:
-        made = load_own(text, bots.plain_game(game), player, seed)
+        made = load_own(text, open_game(game).game, player, seed)
         return PolicyBot(player, made, seed=seed) if isinstance(made, Policy) else made
 
     def policy(game: Game, seed: int) -> Policy | None:
-        made = load_own(text, bots.plain_game(game), 0, seed)
+        made = load_own(text, open_game(game).game, 0, seed)
         return made if isinstance(made, Policy) else None
 
     return NamedBot(make, whole=False, policy=policy)
@@ -200,7 +198,7 @@ def _own(text: str) -> NamedBot:
 
 def _uniform(given: dict[str, Any]) -> NamedBot:
     def policy(game: Game, seed: int) -> Policy:
-        return UniformRandomPolicy(loading.load_game(bots.plain_game(game)))
+        return UniformRandomPolicy(open_game(game).game)
 
     return plays(policy, whole=False)
 
@@ -267,18 +265,18 @@ def prepare(
     """
     if isinstance(game, CompiledGame):
         return game
-    loaded = loading.load_game(game)
+    opened = open_game(game)
     # A bad size is refused though nothing is compiled.
     parse_limit(memory_limit)
     named = {text: read_bot(text) for text in strings if bot_name(text) in BOTS}
     whole = [text for text, bot in named.items() if bot.whole]
     if not whole or (
         all(named[text].signals for text in whole)
-        and prefer(open_game(loaded), memory_limit).form == SIGNALS
+        and prefer(opened, memory_limit).form == SIGNALS
     ):
-        return loaded
+        return opened.game
     try:
-        return as_compiled(loaded, observations=True, memory_limit=memory_limit)
+        return as_compiled(opened.game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         name = bot_name(whole[0])
         remedy = ""

@@ -31,7 +31,7 @@ from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import footprint
-from spiel_cr.solvers.cfr.cfr_config import parse_sampled
+from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.laying_out import SIGNALS, Layout, choose
 from spiel_cr.solvers.mccfr import choice, mccfr, sample_tree
@@ -55,11 +55,6 @@ def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
             f"is too large to be compiled whole"
         )
     return as_compiled(game, observations=True, memory_limit=memory_limit)
-
-
-def plain_game(game: Game | SignalGame) -> str | pyspiel.Game:
-    """The game of which another form was made; others are what they are."""
-    return game.game if isinstance(game, CompiledGame | SignalGame) else game
 
 
 class ResolvingBot(PolicyPlayer):
@@ -162,7 +157,9 @@ class OOSConfig:
     forget_matches: bool = False
 
     def __post_init__(self) -> None:
-        choice.visits_only(parse_sampled(self.solver), 0, targets=True)
+        choice.visits_only(
+            find(self.solver, "solver", (MCCFR,)).config, 0, targets=True
+        )
         check_choice(self.target, "target", ("infoset", "subgame"))
         check_number(self.iteration_weight, "iteration_weight", "(0, inf)")
         if not isinstance(self.forget_matches, bool):
@@ -204,7 +201,7 @@ class OOSBot(PolicyPlayer):
           ValueError: a bad seat or seed, or as of `compile_whole`.
         """
         config = config or OOSConfig()
-        solver = parse_sampled(config.solver)
+        solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
         self._tree = compile_whole(game, memory_limit)
         self._finder = InfosetFinder(self._tree, player)
@@ -330,7 +327,5 @@ class PolicyBot(PolicyPlayer):
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:
     """A bot that plays all legal actions alike."""
-    plain = plain_game(game)
-    if isinstance(plain, str):
-        plain = pyspiel.load_game(plain)
-    return PolicyBot(player, openspiel_policy.UniformRandomPolicy(plain), seed=seed)
+    policy = openspiel_policy.UniformRandomPolicy(open_game(game).game)
+    return PolicyBot(player, policy, seed=seed)

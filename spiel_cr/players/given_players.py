@@ -7,11 +7,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings
-from spiel_cr.players.bots import PolicyBot, plain_game
+from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.players.opponents import BotPolicy
 from spiel_cr.policies.result import Result
@@ -109,7 +109,7 @@ def policy_of(
     if isinstance(given, pyspiel.Bot):
         check_seat(given, seat, "policy_or_bot")
     return BotPolicy(
-        plain_game(game),
+        open_game(game).game,
         lambda player, own: seat_bot(
             given, game, player, seed=own, name="policy_or_bot"
         ),
@@ -120,7 +120,7 @@ def policy_of(
 def tree_of(game: Game, memory_limit: Limit) -> CompiledGame:
     """The compiled game, with the observations that resolving bots need."""
     return as_compiled(
-        game if isinstance(game, CompiledGame) else load_game(game),
+        game,
         observations=True,
         memory_limit=memory_limit,
     )

@@ -18,7 +18,6 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players.opponents import chump
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 from spiel_cr.policies.rollouts import (
@@ -55,31 +54,29 @@ class HonestPolicy(openspiel_policy.Policy):
     """
 
     def __init__(
-        self, game: str | pyspiel.Game, *, rollouts: int = ROLLOUTS, seed: int = 0
+        self, game: pyspiel.Game, *, rollouts: int = ROLLOUTS, seed: int = 0
     ) -> None:
         """Deals nothing yet.
 
         Args:
-          game: OpenSpiel game string or game; a game of poker.
+          game: a game of poker.
           rollouts: of each decision.
           seed: of the rollouts.
 
         Raises:
           ValueError: the game is not poker, `rollouts` is no positive whole number, or
             a bad seed.
-          pyspiel.SpielError: OpenSpiel does not know the game.
         """
         check_iterations(rollouts, name="rollouts")
         self._seed = check_seed(seed)
-        loaded = load_game(game)
-        super().__init__(loaded, list(range(loaded.num_players())))
+        super().__init__(game, list(range(game.num_players())))
         try:
-            self._roles = PokerRoles(loaded)
-            self._calls = chump(loaded, "always_call")
-            self._folds = chump(loaded, "always_fold")
+            self._roles = PokerRoles(game)
+            self._calls = chump(game, "always_call")
+            self._folds = chump(game, "always_fold")
         except NotPokerError as error:
             raise NotPokerError(f"bot='honest': {error}") from error
-        self._loaded = loaded
+        self._game = game
         self._rollouts = rollouts
         self._both = {player: Answers(self._calls, player) for player in range(2)}
         # Whether a player saw what chance dealt after these actions.
@@ -133,11 +130,11 @@ class HonestPolicy(openspiel_policy.Policy):
             draws += 1
             if draws > _MOST_DRAWS * self._rollouts:
                 raise ValueError(
-                    f"bot='honest': of {draws - 1} deals of {self._loaded} {accepted} "
+                    f"bot='honest': of {draws - 1} deals of {self._game} {accepted} "
                     f"agree with what player {player} saw; choose a game of poker "
                     f"whose private cards are dealt unseen by the opponent"
                 )
-            dealt = self._loaded.new_initial_state()
+            dealt = self._game.new_initial_state()
             weight = 1.0
             for action, free, chance in steps:
                 if chance:
@@ -160,7 +157,7 @@ class HonestPolicy(openspiel_policy.Policy):
 
     def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
         """The way from the root."""
-        before = self._loaded.new_initial_state()
+        before = self._game.new_initial_state()
         steps = []
         for action in state.history():
             chance = before.is_chance_node()

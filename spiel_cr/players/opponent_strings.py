@@ -5,6 +5,7 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.players.bot_strings import (
     BOTS,
@@ -16,12 +17,12 @@ from spiel_cr.players.bot_strings import (
     saved,
     solved,
 )
-from spiel_cr.players.bots import PolicyBot, plain_game
+from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import CHUMPS, BotPolicy, chump
-from spiel_cr.solvers.cfr.cfr_config import ALGORITHMS
+from spiel_cr.solvers.algorithms import CFR, LP, MCCFR
 from spiel_cr.solvers.policy_files import is_of_signals
 
-_ALGORITHMS = (*ALGORITHMS, "lp")
+_ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 
 def load_opponent(
@@ -53,7 +54,9 @@ def load_opponent(
     if policy is not None:
         return policy
     asked = BotPolicy(
-        plain_game(game), lambda player, seed: bot.make(game, player, seed), seed=seed
+        open_game(game).game,
+        lambda player, seed: bot.make(game, player, seed),
+        seed=seed,
     )
     # What the game makes wrong is refused now.
     asked.bot(0)
@@ -77,7 +80,7 @@ def _read(text: str, game: Game) -> NamedBot:
     """Reads a string; arguments and errors as of `check_opponent`."""
     text = text.strip()
     if text in CHUMPS:
-        policy = chump(plain_game(game), text)
+        policy = chump(open_game(game).game, text)
         return plays(lambda game, seed: policy, whole=False)
     if text.endswith(".npz"):
         return saved({"path": text})

@@ -12,7 +12,6 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players.poker_roles import PokerRoles
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.bot_base import Learns
@@ -67,7 +66,7 @@ class ChumpPolicy(policy_lib.Policy):
         return probabilities
 
 
-def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
+def chump(game: pyspiel.Game, kind: str) -> ChumpPolicy:
     """A fixed player of poker.
 
     The actions are recognised by their names: fold, call (or check), raise (or bet; of
@@ -86,9 +85,8 @@ def chump(game: str | pyspiel.Game, kind: str) -> ChumpPolicy:
 
     Raises:
       ValueError: no such kind, or the game is not poker.
-      pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    return ChumpPolicy(load_game(game), kind)
+    return ChumpPolicy(game, kind)
 
 
 class BotPolicy(policy_lib.Policy):
@@ -111,7 +109,7 @@ class BotPolicy(policy_lib.Policy):
 
     def __init__(
         self,
-        game: str | pyspiel.Game,
+        game: pyspiel.Game,
         make_bot: Callable[[int, int], pyspiel.Bot],
         *,
         queries: int = 100,
@@ -120,7 +118,7 @@ class BotPolicy(policy_lib.Policy):
         """Makes no bot yet.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
           make_bot: of a seat and a seed, as `pyspiel.make_uniform_random_bot`; called
             once a seat, when it is first needed.
           queries: moves that are drawn at an information state, each after
@@ -131,7 +129,6 @@ class BotPolicy(policy_lib.Policy):
         Raises:
           ValueError: `queries` is not a positive whole number, or a bad seed.
         """
-        game = load_game(game)
         super().__init__(game, list(range(game.num_players())))
         self._each = check_iterations(queries, name="queries")
         self._seed = check_seed(seed)

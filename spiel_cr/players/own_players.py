@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pyspiel
@@ -10,7 +10,6 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
-from spiel_cr.games.opening.loading import load_game
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
@@ -22,16 +21,18 @@ def is_own(text: str) -> bool:
 
 
 def check_own(text: str) -> None:
-    """Imports what a string names, and refuses what `load_own` cannot use.
+    """Looks up what a string names, and refuses what `load_own` cannot use.
 
     Raises:
-      ValueError: no such module or name, or parameters that its function has not.
+      ValueError: `plugins.import_own` did not import its module; no such name; it is
+        neither policy, nor a class of these or of bots, nor a function that takes a
+        game, player or seed; or parameters that its function has not.
     """
     _find(parse(text, "bot"))
 
 
 def load_own(
-    text: str, game: pyspiel.Game | str, player: int, seed: int
+    text: str, game: pyspiel.Game, player: int, seed: int
 ) -> pyspiel.Bot | Policy:
     """A bot or policy that a user wrote.
 
@@ -40,7 +41,7 @@ def load_own(
         OpenSpiel policy, a class of these, or a function. Functions and classes are
         called `name(game, player, seed, **parameters)`, without those of the three that
         they have not. Values are numbers, true or false where they look like that.
-      game: the OpenSpiel game; given as a sequential one.
+      game: a sequential game.
       player: the seat, 0 or 1.
       seed: of all that it draws.
 
@@ -55,7 +56,7 @@ def load_own(
     maker = _find(found)
     made: Any = maker
     if not isinstance(maker, Policy):
-        known = {"game": load_game(game), "player": player, "seed": seed}
+        known = {"game": game, "player": player, "seed": seed}
         wanted = _parameters(maker)
         if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             known = {name: value for name, value in known.items() if name in wanted}
@@ -79,7 +80,12 @@ def load_own(
 def _find(found: Parameters) -> Any:
     """The object that a string names; its parameters fit."""
     module_name, _, name = found.name.partition(":")
-    plugins.own_modules.add(module_name.partition(".")[0])
+    if not plugins.was_named(module_name):
+        raise ValueError(
+            f"bot={found.text!r}: module {module_name!r} was not imported; write "
+            f"module:name of a function or policy, and name its module or file with "
+            f"--import (in Python: spiel_cr.common.plugins.import_own)"
+        )
     try:
         made: Any = importlib.import_module(module_name)
         for attribute in name.split("."):
@@ -93,6 +99,11 @@ def _find(found: Parameters) -> Any:
         names: tuple[str, ...] = ()
     elif callable(made):
         wanted = _parameters(made)
+        if not _makes_players(made, wanted):
+            raise ValueError(
+                f"bot={found.text!r} takes none of game, player, seed, so it is not "
+                f"called; write module:name of a function that makes a bot"
+            )
         if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             return made
         names = tuple(set(wanted) - {"game", "player", "seed"})
@@ -103,6 +114,13 @@ def _find(found: Parameters) -> Any:
         )
     found.convert(dict.fromkeys(names, str))
     return made
+
+
+def _makes_players(made: Maker, wanted: Iterable[str]) -> bool:
+    """Whether something may be called: nothing that a module merely imports."""
+    if inspect.isclass(made):
+        return issubclass(made, (pyspiel.Bot, Policy))
+    return bool({"game", "player", "seed"} & set(wanted))
 
 
 def _parameters(maker: Maker) -> dict[str, inspect.Parameter]:

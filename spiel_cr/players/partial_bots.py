@@ -6,6 +6,7 @@ strings and their own actions only.
 
 import pyspiel
 
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
@@ -85,4 +86,6 @@ class PartialResolvingBot(_PartialBot):
             config = ResolvingConfig(
                 DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
             )
-        self.agent = PartialResolver(game, player, config, partial, seed=seed)
+        self.agent = PartialResolver(
+            open_game(game).game, player, config, partial, seed=seed
+        )

@@ -6,7 +6,6 @@ its actions say so; see `PokerRoles`.
 
 import pyspiel
 
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.policies.rollouts import first_decision
 
 ROLES = ("fold", "call", "raise")
@@ -30,17 +29,15 @@ class PokerRoles:
       free_folds: a player may fold where there is nothing to call.
     """
 
-    def __init__(self, game: str | pyspiel.Game) -> None:
+    def __init__(self, game: pyspiel.Game) -> None:
         """Looks at the first decision.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
 
         Raises:
           NotPokerError: the actions have other names.
-          pyspiel.SpielError: OpenSpiel does not know the game.
         """
-        game = load_game(game)
         first = first_decision(game)
         labels = set(_labels(first).values())
         self.two_actions = labels == {"pass", "bet"}

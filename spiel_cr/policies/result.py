@@ -12,7 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
@@ -377,7 +377,7 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
       ValueError: OpenSpiel cannot load it by name.
     """
     try:
-        return load_game(name)
+        return open_game(name).game
     except (pyspiel.SpielError, ValueError) as error:
         raise ValueError(
             f"{path} is for {name}, which OpenSpiel does not load by that name "

@@ -178,7 +178,7 @@ def resolve(
       game: OpenSpiel game string, game, compiled game, signal game, or one that was
         laid out. A compiled game should have been compiled with `observations=True`,
         for smaller subgames.
-      algorithm: solver of every solve, see `parse_algorithm`. Outside poker "pdcfr+" is
+      algorithm: solver of every solve, see `algorithms.find`. Outside poker "pdcfr+" is
         mostly far better (docs/resolving.md). Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).

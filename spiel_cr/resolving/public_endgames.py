@@ -31,8 +31,8 @@ from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.signal_files import fingerprint
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from spiel_cr.solvers.cfr.solver import Solver
 
 GADGETS = ("cfrd", "unsafe")
@@ -160,7 +160,7 @@ class Endgames:
         """
         check_choice(gadget, "gadget", GADGETS)
         self._game, self._gadget = game, gadget
-        self._config = parse_algorithm(algorithm)
+        self._config = find(algorithm, families=(CFR,)).config
         self._dtype = check_dtype(dtype)
         self._given = [np.asarray(own, np.float64) for own in behaviour]
         self._checkpoint = checkpoint

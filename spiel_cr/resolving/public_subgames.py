@@ -23,7 +23,8 @@ from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_any
+from spiel_cr.solvers.algorithms import CFR, MCCFR, find
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 
 
@@ -82,7 +83,7 @@ class PublicSubgames:
         if refusal := config.signals_refusal:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
-        solver = parse_any(config.solver, "solver")
+        solver = find(config.solver, "solver", (CFR, MCCFR)).config
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)

@@ -12,12 +12,8 @@ from spiel_cr.resolving.leaves.leaf_strings import (
     check_lookahead,
     knows_ranges,
 )
-from spiel_cr.solvers.cfr.cfr_config import (
-    CFRConfig,
-    MCCFRConfig,
-    parse_algorithm,
-    parse_any,
-)
+from spiel_cr.solvers.algorithms import CFR, MCCFR, find
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 
 Values = Literal["iterates", "best_response"]
 
@@ -27,9 +23,9 @@ class ResolvingConfig:
     """How a resolving player resolves.
 
     Attributes:
-      solver: algorithm of every solve, see `parse_any`. Of sampled ones those that
-        follow one action at a time (outcome sampling), with the gadget cfrd and no
-        depth; see `subgame_sampling.py`.
+      solver: algorithm of every solve, see `algorithms.find`. Of sampled ones
+        those that follow one action at a time (outcome sampling), with the gadget cfrd
+        and no depth; see `subgame_sampling.py`.
       iterations: of every solve; at most, where there is a time budget too.
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
@@ -81,7 +77,7 @@ class ResolvingConfig:
     @property
     def sampled(self) -> MCCFRConfig | None:
         """The solver's settings if it samples."""
-        config = parse_any(self.solver, "solver")
+        config = find(self.solver, "solver", (CFR, MCCFR)).config
         return config if isinstance(config, MCCFRConfig) else None
 
     def changed(self, *names: str) -> list[str]:
@@ -188,7 +184,7 @@ def whole_game_settings(
         settings that only players in a match have.
     """
     if not isinstance(algorithm, ResolvingConfig):
-        solver = parse_algorithm(algorithm)
+        solver = find(algorithm, families=(CFR,)).config
         return solver, ResolvingConfig(
             solver, 1000 if iterations is None else iterations
         )
@@ -204,4 +200,4 @@ def whole_game_settings(
     )
     if algorithm.iterations is None:
         raise ValueError("iterations=None: a whole game is resolved by iterations")
-    return parse_algorithm(algorithm.solver, "solver"), algorithm
+    return find(algorithm.solver, "solver", (CFR,)).config, algorithm

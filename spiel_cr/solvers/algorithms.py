@@ -5,11 +5,12 @@ Refusals, help and the contract test are made from it.
 
 import dataclasses
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.fits import optax_package
+from spiel_cr.common.parameters import parse, read_settings
 from spiel_cr.solvers.cfr import cfr_config as cfr
 from spiel_cr.solvers.cfr.abstraction import Buckets
 from spiel_cr.solvers.deep import deep_config as deep
@@ -25,7 +26,7 @@ from spiel_cr.solvers.laying_out import (
 )
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.mccfr.public import public_config as public
-from spiel_cr.solvers.mccfr.table.table_solver import parse_uncompiled
+from spiel_cr.solvers.mccfr.table import table_solver
 from spiel_cr.solvers.run import Checkpoint, Goal
 
 _FULL_WIDTH = (
@@ -51,9 +52,8 @@ class Family(NamedTuple):
     """Algorithms that can do the same.
 
     Attributes:
-      name: of the family.
+      name: what its algorithms are, as an adjective.
       presets: settings by the names of algorithms.
-      read: reads a string, or takes settings; raises ValueError.
       refused: why not, of each form that a game of which it cannot solve; "{!r}" stands
         for the algorithm.
       dtypes: of the arithmetic; the first one is the default.
@@ -65,7 +65,6 @@ class Family(NamedTuple):
 
     name: str
     presets: Mapping[str, Any]
-    read: Callable[..., Any]
     refused: Mapping[str, str]
     dtypes: tuple[str, ...] = ("float64", "float32")
     usual: int = 1000
@@ -79,11 +78,10 @@ class Family(NamedTuple):
         return STEPPED not in self.refused
 
 
-CFR = Family("cfr", cfr.PRESETS, cfr.parse_any, {STEPPED: _FULL_WIDTH}, buckets=True)
+CFR = Family("full-width", cfr.PRESETS, {STEPPED: _FULL_WIDTH}, buckets=True)
 MCCFR = Family(
-    "mccfr",
+    "sampled",
     cfr.SAMPLED_PRESETS,
-    cfr.parse_any,
     {SIGNALS: _HISTORIES},
     ("float32", "float64"),
     buckets=True,
@@ -91,20 +89,17 @@ MCCFR = Family(
 FIRST_ORDER = Family(
     "first-order",
     first_order.PRESETS,
-    first_order.parse_first_order,
     {STEPPED: _FULL_WIDTH},
 )
 PUBLIC = Family(
-    "public",
+    "sampled in public",
     public.PRESETS,
-    public.parse_public,
     {COMPILED: _PUBLIC, STEPPED: _PUBLIC},
     ("float32", "float64"),
 )
 DEEP = Family(
     "deep",
     deep.PRESETS,
-    deep.parse_deep,
     {SIGNALS: _HISTORIES},
     ("float32",),
     usual=100,
@@ -113,12 +108,10 @@ DEEP = Family(
 SELF_PLAY = DEEP._replace(
     name="self-play",
     presets=self_play.SELF_PLAY_PRESETS,
-    read=self_play.parse_self_play,
 )
 LP = Family(
-    "lp",
+    "exact",
     {"lp": "lp"},
-    lambda algorithm, name: algorithm,
     {STEPPED: _FULL_WIDTH},
     ("float64", "float32"),
     iterates=False,
@@ -127,14 +120,6 @@ FAMILIES = (CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {
     name: family for family in FAMILIES for name in family.presets
 }
-_KINDS = (
-    (cfr.CFRConfig, CFR),
-    (cfr.MCCFRConfig, MCCFR),
-    (first_order.FirstOrderConfig, FIRST_ORDER),
-    (public.PublicConfig, PUBLIC),
-    (deep.DeepConfig, DEEP),
-    (self_play.SelfPlayConfig, SELF_PLAY),
-)
 
 
 class Algorithm(NamedTuple):
@@ -162,29 +147,46 @@ class Algorithm(NamedTuple):
           ValueError: a setting that needs the compiled game.
         """
         if form == STEPPED and self.family is MCCFR:
-            return parse_uncompiled(self.asked)
+            settings = read_settings(self.asked, table_solver.PRESETS)
+            return table_solver.check_config(settings)
         return self.config
 
 
-def find(algorithm: Any, name: str = "algorithm") -> Algorithm:
-    """Reads an algorithm of any family.
+def find(
+    algorithm: Any, name: str = "algorithm", families: Sequence[Family] = FAMILIES
+) -> Algorithm:
+    """Reads an algorithm.
 
     Args:
       algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", or settings.
       name: of the argument, for errors.
+      families: of which it must be.
 
     Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
+      ValueError: unknown algorithm or parameter, a value out of range, or an algorithm
+        of another family.
     """
+    presets = {key: one for family in families for key, one in family.presets.items()}
     if isinstance(algorithm, str):
-        plain = algorithm.partition("(")[0].strip()
-        family = ALGORITHMS.get(plain, CFR)
-        if plain == "lp" and algorithm != "lp":
-            family = CFR  # which says that it has no parameters
+        plain = parse(algorithm, name).name
+        family = ALGORITHMS.get(plain)
     else:
-        families = (kind for types, kind in _KINDS if isinstance(algorithm, types))
-        family = next(families, CFR)
-    return Algorithm(family, family.read(algorithm, name), algorithm)
+        same = (f for f in FAMILIES if type(algorithm) in map(type, f.presets.values()))
+        family = next(same, None)
+        if family is None:
+            raise ValueError(
+                f"{name}={algorithm!r} must be a string such as "
+                f"{next(iter(presets))!r}, or its settings"
+            )
+    if family is not None and family not in families:
+        kinds = " or ".join(one.name for one in families)
+        raise ValueError(
+            f"{name}={algorithm!r} is {family.name}, and must be {kinds}: choose one "
+            f"of {', '.join(presets)}"
+        )
+    config = read_settings(algorithm, presets, name, kind="algorithm")
+    assert family is not None
+    return Algorithm(family, config, algorithm)
 
 
 @dataclasses.dataclass(frozen=True)

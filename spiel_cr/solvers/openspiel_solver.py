@@ -15,8 +15,9 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_algorithm
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 
 
 class CFRSolver:
@@ -38,7 +39,7 @@ class CFRSolver:
 
         Args:
           game: OpenSpiel game string, game, or compiled game.
-          algorithm: preset and parameters, see `parse_algorithm`. OpenSpiel's solver
+          algorithm: preset and parameters, see `algorithms.find`. OpenSpiel's solver
             of this name is "cfr".
           dtype: float64 or float32.
           memory_limit: refuse what would take more, as in `solve`.
@@ -46,7 +47,7 @@ class CFRSolver:
         Raises:
           pyspiel.SpielError, ValueError: as `solve`.
         """
-        config = parse_algorithm(algorithm)
+        config = find(algorithm, families=(CFR,)).config
         check_dtype(dtype)
         self._tree = as_compiled(game, memory_limit=memory_limit)
         footprint.check(self._tree, config, dtype, memory_limit)

@@ -3,16 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import result
 from spiel_cr.policies import signal_files as signal_files
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -98,11 +95,11 @@ def load_policy(
     if isinstance(game, SignalGame):
         game = game.game
     if named_kind == deep_policy.KIND:
-        plain = None if game is None else _plain(game)
+        plain = None if game is None else open_game(game).game
         return deep_policy.load_deep_policy(path, plain)
     if named_kind != TABLE:
         return result.load_tabular_policy(path, game)
-    return load_table_policy(path, None if game is None else _plain(game))
+    return load_table_policy(path, None if game is None else open_game(game).game)
 
 
 def _load_signals(
@@ -113,7 +110,7 @@ def _load_signals(
     if game is None:
         game = result.named_game(named, path)
     if not isinstance(game, SignalGame):
-        game = _plain(game)
+        game = open_game(game).game
         if not loading.declared(game):
             raise ValueError(
                 f"{path} holds a policy for {named}, not for {game}, which declares no "
@@ -125,7 +122,3 @@ def _load_signals(
         if not signal_files.is_for(game, metadata):
             game = found if signal_files.is_for(found, metadata) else game
     return signal_files.read_policy(path, game)
-
-
-def _plain(game: Game) -> pyspiel.Game:
-    return game.game if isinstance(game, CompiledGame) else load_game(game)

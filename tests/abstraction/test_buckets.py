@@ -8,9 +8,10 @@ import pytest
 import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr.abstraction import buckets, files, gameshrink
-from spiel_cr.abstraction.methods import METHODS, Features, parse_method
+from spiel_cr.abstraction.methods import METHODS, Features
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
@@ -97,7 +98,7 @@ def test_cumulative_shares_are_those_of_histograms(leduc):
     """Of weaker clusters in all, so that they say how far strengths are apart."""
     points = {}
     for distance in ("l2", "cumulative"):
-        method = parse_method(f"potential-aware(distance={distance})")
+        method = read_settings(f"potential-aware(distance={distance})", METHODS)
         rng = np.random.default_rng(0)
         features = Features(leduc.parents[0], outcomes(leduc, 0), method, rng)
         features.look_ahead(0, np.arange(6))
@@ -164,7 +165,7 @@ def test_files(tmp_path, leduc, small):
         ((3,), "win-probability", "budget=3 has 1 numbers"),
         ((9, 3), "win-probability", "budget=9-3 must be"),
         ((3, 9), "guess", "method='guess'"),
-        ((3, 9), "win-probability(bins=4)", "unknown parameter 'bins'"),
+        ((3, 9), "win-probability(bins=4)", "bins=4: .* makes no histograms"),
         ((3, 9), "potential-aware(bins=1)", "bins=1"),
         ((3, 9), "potential-aware(distance=l3)", "distance='l3'"),
     ],
@@ -183,7 +184,7 @@ def test_budgets_as_text():
 
 def test_presets_are_methods():
     for name, preset in METHODS.items():
-        assert parse_method(name) == preset
-        assert dataclasses.replace(preset, restarts=2) == parse_method(
-            f"{name}(restarts=2)"
+        assert read_settings(name, METHODS) == preset
+        assert dataclasses.replace(preset, restarts=2) == read_settings(
+            f"{name}(restarts=2)", METHODS
         )

@@ -154,7 +154,6 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
         ("best_response", ["--parts", "nothing"]),
         ("large", ["--seconds", "x"]),
         ("partial", ["--matches", "1"]),
-        ("abstraction", ["--looks", "5", "5"]),
         ("abstraction", ["--budgets", "many"]),
         ("sampling", ["--solvers", "no-such"]),
         ("cfr", ["--no-measuring", "--out", "no/such/folder"]),

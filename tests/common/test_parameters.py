@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spiel_cr.common.parameters import Parameters, parse, table_of
+from spiel_cr.common.parameters import Parameters, parse, read_settings, table_of
 
 NAMES = st.from_regex(r"[a-z][a-z0-9_+.-]{0,8}", fullmatch=True)
 PLAIN = st.from_regex(r"[A-Za-z0-9_+./-][A-Za-z0-9_+./ =-]{0,9}", fullmatch=True)
@@ -175,3 +175,31 @@ def test_a_preset_is_found_by_its_name():
     words = r"size='huge\(a=1\)': there is no size 'huge'; choose one of small, large$"
     with pytest.raises(ValueError, match=words):
         parse("huge(a=1)", "size").preset(presets, "size")
+
+
+@dataclasses.dataclass(frozen=True)
+class Named:
+    """Settings with a name, others in them, and what only a preset says."""
+
+    name: str = dataclasses.field(compare=False)
+    inner: Settings = Settings()
+    size: int = 3
+    kind: str = dataclasses.field(default="a", metadata={"fixed": True})
+
+
+def test_settings_of_a_preset():
+    presets = {"one": Named("one", Settings(number=2.0), kind="b"), "none": "none"}
+    found = read_settings(" one(size=5,flag=true)", presets)
+    assert found == Named("any", Settings(number=2.0, flag=True), 5, "b")
+    assert found.name == " one(size=5,flag=true)"
+    assert read_settings(found, presets) is found
+    assert read_settings("none", presets) == "none"
+    for text, why in (
+        ("two", "there is no thing 'two'; choose one of one, none"),
+        ("one(kind=a)", "unknown parameter 'kind'; one takes whole, .*, size;"),
+        ("one(name=a)", "unknown parameter 'name'"),
+        ("none(size=1)", "none takes none; leave it out"),
+        (Settings(), "it is a Settings, not a string"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            read_settings(text, presets, "text", kind="thing")

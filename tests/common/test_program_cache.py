@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import zlib
 
 import jax
 import numpy as np
@@ -64,6 +65,32 @@ def test_old_programs_make_room(tmp_path, monkeypatch):
     program_cache.keep_programs(tmp_path)
     # The two that were used last are at most half of the room.
     assert sorted(file.name for file in folder.iterdir()) == ["a"]
+
+
+def test_unreadable_programs_are_made_anew(tmp_path):
+    folder = program_cache.keep_programs(tmp_path)
+    whole = zlib.compress(bytes(range(200)))
+    entries = {"whole": whole, "cut": whole[:-3], "empty": b"", "other": b"junk"}
+    for name, entry in entries.items():
+        (folder / f"{name}-cache").write_bytes(entry)
+    program_cache.keep_programs(tmp_path)
+    assert [file.name for file in folder.glob("*-cache")] == ["whole-cache"]
+    # What was read once is read again when it has changed.
+    changed = bytearray(whole)
+    changed[9] ^= 1
+    (folder / "whole-cache").write_bytes(changed)
+    program_cache.keep_programs(tmp_path)
+    assert not list(folder.glob("*-cache"))
+
+
+def test_the_folder_is_of_this_user_alone(tmp_path, monkeypatch, absl_log):
+    folder = program_cache.keep_programs(tmp_path)
+    folder.chmod(0o777)
+    assert program_cache.keep_programs(tmp_path) == folder
+    assert folder.stat().st_mode & 0o777 == 0o700
+    monkeypatch.setattr(program_cache.os, "getuid", lambda: 12345)
+    assert program_cache.keep_programs(tmp_path) is None
+    assert "belongs to another user" in absl_log.text
 
 
 @pytest.mark.slow

@@ -33,7 +33,7 @@ from spiel_cr.abstraction.methods import Method
 from spiel_cr.common.parameters import table_of
 from spiel_cr.eval.cli import main
 from spiel_cr.players.bot_strings import BOTS
-from spiel_cr.solvers.cfr.cfr_config import ALGORITHMS
+from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
 
 MAX_SECONDS = 60
 # A process that does not hear of that is ended after these seconds.
@@ -273,15 +273,13 @@ def _not_algorithms() -> list[Bad]:
     bad = [Bad(t) for t in ("", " ", "CFR", "sarsa", "cfr;cfr+", *_NO_WORD)]
     bad += [Bad(t) for text in _ALGORITHMS[2:6] for t in _broken(text)]
     for name in ("cfr+", "dcfr"):
-        table = table_of(type(ALGORITHMS[name]), leave_out=("name", "rule"))
-        table |= table_of(type(ALGORITHMS[name].rule))
-        bad += _bad_parameters(name, {}, table)
+        bad += _bad_parameters(name, {}, table_of(type(PRESETS[name])))
     return bad
 
 
 @functools.cache
 def _not_sampled() -> list[Bad]:
-    table = table_of(type(ALGORITHMS["os-mccfr"]), leave_out=("name", "rule", "scheme"))
+    table = table_of(type(SAMPLED_PRESETS["os-mccfr"]))
     return [
         bad
         for name in ("os-mccfr", "evr-mccfr")

@@ -7,7 +7,7 @@ from spiel_cr.eval.contestants import registry
 from spiel_cr.players import opponent_strings
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import find
 from tests.support import games
 
 
@@ -16,7 +16,7 @@ def resolve_at(leaf):
 
 
 READERS = {
-    "algorithm": parse_algorithm,
+    "algorithm": find,
     "solved": lambda text: solve(games.compiled("kuhn"), text),
     "leaf": parse_leaf,
     "leaf of a resolver": resolve_at,
@@ -103,7 +103,10 @@ ROWS = {
         ("resolving(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("solved(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
         ("oos(solver=sarsa)", "^solver='sarsa': there is no algorithm"),
-        ("oos(solver=cfr+)", r"solver='cfr\+' does not sample; choose one of os-mccfr"),
+        (
+            "oos(solver=cfr+)",
+            r"solver='cfr\+' is full-width, and must be sampled: ",
+        ),
         (
             "oos(iterations=2,target=hand)",
             "target='hand' must be one of infoset, subgame",

@@ -8,6 +8,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.poker_roles import NotPokerError
 
@@ -55,7 +56,9 @@ def test_shares_are_those_of_the_cards(actions, player, own, public):
     """1000 rollouts, 4.5 standard errors of at most 0.0159: 3e-5 of false alarms."""
     state = after("leduc_poker", actions)
     assert state.current_player() == player
-    found = HonestPolicy("leduc_poker", rollouts=1000).win_share(state, player)
+    found = HonestPolicy(load_game("leduc_poker"), rollouts=1000).win_share(
+        state, player
+    )
     assert abs(found - leduc_share(own, public)) < 4.5 * 0.5 / math.sqrt(1000)
 
 
@@ -69,7 +72,7 @@ def test_aces_in_hold_em(player):
     moves = [1] * (1 - player)
     state = after(HOLDEM, cards + moves)
     assert state.current_player() == player
-    found = HonestPolicy(HOLDEM, rollouts=300).win_share(state, player)
+    found = HonestPolicy(load_game(HOLDEM), rollouts=300).win_share(state, player)
     assert abs(found - 0.852) < 4.5 * math.sqrt(0.852 * 0.148 / 300)
 
 
@@ -82,13 +85,13 @@ def test_it_does_not_know_the_opponents_cards():
         cards = [*other, 48, 49]
         state = after(HOLDEM, [*cards, 1, 1, 50, 20, 5, 1, 1, 31, 1, 1, 45, 1])
         assert state.current_player() == 1
-        shares.add(HonestPolicy(HOLDEM, rollouts=50).win_share(state, 1))
+        shares.add(HonestPolicy(load_game(HOLDEM), rollouts=50).win_share(state, 1))
     # Three aces, and no straight, flush or pair on the table.
     assert shares == {1.0}
 
 
 def test_it_calls_checks_or_folds():
-    policy = HonestPolicy("leduc_poker", rollouts=50)
+    policy = HonestPolicy(load_game("leduc_poker"), rollouts=50)
     fold, call, bet = range(3)
     good, bad = after("leduc_poker", (5, 0, bet)), after("leduc_poker", (5, 0))
     # A jack before a king's bet; and before any.
@@ -98,7 +101,7 @@ def test_it_calls_checks_or_folds():
     king = after("leduc_poker", (0, 5, bet))
     assert policy.action_probabilities(king) == {fold: 0, call: 1, bet: 0}
     # In Kuhn poker actions mean different things after a bet: 0 passes, 1 bets.
-    kuhn = HonestPolicy("kuhn_poker", rollouts=50)
+    kuhn = HonestPolicy(load_game("kuhn_poker"), rollouts=50)
     for cards, best in (((2, 0), 1), ((0, 2), 0)):
         called = after("kuhn_poker", (*cards, 0, 1))
         assert kuhn.action_probabilities(called)[best] == 1
@@ -107,9 +110,9 @@ def test_it_calls_checks_or_folds():
 
 def test_equal_seeds_answer_alike_and_others_do_not():
     # A queen wins half: so rollouts decide.
-    state = after("leduc_poker", (2, 5))
+    state, game = after("leduc_poker", (2, 5)), load_game("leduc_poker")
     shares = [
-        HonestPolicy("leduc_poker", rollouts=20, seed=seed).win_share(state, 0)
+        HonestPolicy(game, rollouts=20, seed=seed).win_share(state, 0)
         for seed in (1, 1, 2, 3, 4)
     ]
     assert shares[0] == shares[1]
@@ -151,4 +154,4 @@ def test_refusals(text, game, words):
 
 def test_not_poker_has_its_own_error():
     with pytest.raises(NotPokerError):
-        HonestPolicy("tic_tac_toe")
+        HonestPolicy(load_game("tic_tac_toe"))

@@ -13,7 +13,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 import spiel_cr
 from spiel_cr.common import plugins
 from spiel_cr.eval.cli import main
-from spiel_cr.players import opponent_strings, own_players
+from spiel_cr.players import opponent_strings
 from spiel_cr.players.opponents import BotPolicy
 
 MODULE = """
@@ -52,8 +52,11 @@ def broken(player):
 def wrong_seat(player):
     return Last(0)
 
-def nothing():
+def nothing(game):
     return None
+
+from os import system
+from subprocess import run
 """
 
 GAME = """
@@ -91,6 +94,7 @@ def clean(monkeypatch, tmp_path):
     monkeypatch.setenv(plugins.VARIABLE, "")
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.setattr(plugins, "own_modules", set())
+    monkeypatch.setattr(plugins, "_named", set())
     monkeypatch.chdir(tmp_path)
     (tmp_path / "my_bots.py").write_text(MODULE, encoding="utf-8")
     yield
@@ -140,7 +144,10 @@ def test_opponents_of_a_file():
     ("text", "message"),
     [
         ("my_bots:Lost", "module 'my_bots' has no attribute 'Lost'"),
-        ("no_bots_here:First", "No module named 'no_bots_here'; write module:name"),
+        ("no_bots_here:First", "'no_bots_here' was not imported; write module:name"),
+        ("os:system(command=touch made)", "module 'os' was not imported; .*--import"),
+        ("my_bots:system(command=touch made)", "none of game, player, seed"),
+        ("my_bots:run(args=touch)", "none of game, player, seed"),
         ("my_bots:Last(speed=2)", "unknown parameter 'speed'"),
         ("my_bots:policy", "is a module; write module:name of a function"),
         ("my_bots:nothing", "made a NoneType; return a pyspiel.Bot"),
@@ -151,12 +158,14 @@ def test_opponents_of_a_file():
 def test_refusals_say_what_to_write(text, message):
     with pytest.raises(ValueError, match=message):
         spiel_cr.load_bot(text, "kuhn_poker", 1)
+    assert not os.path.exists("made")
 
 
-def test_a_policy_itself(monkeypatch):
+@pytest.mark.usefixtures("imported")
+def test_a_policy_itself():
     table = UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
-    monkeypatch.setattr(own_players, "plain", table, raising=False)
-    bot = spiel_cr.load_bot("spiel_cr.players.own_players:plain", "kuhn_poker", 0)
+    sys.modules["my_bots"].plain = table
+    bot = spiel_cr.load_bot("my_bots:plain", "kuhn_poker", 0)
     assert first_answer(bot) == {0: 0.5, 1: 0.5}
 
 

@@ -10,7 +10,7 @@ from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_resolver import PartialResolver
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_sampled
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr import mccfr
 from tests.support import games
 
@@ -24,7 +24,7 @@ def search(seed):
 
 
 def sample(seed):
-    config = parse_sampled("evr-mccfr(batch=4)")
+    config = find("evr-mccfr(batch=4)").config
     mccfr.make_solver(games.compiled("kuhn"), config=config, seed=seed)
 
 
@@ -38,7 +38,11 @@ def sample(seed):
             games.compiled("kuhn"), 0, ResolvingConfig(iterations=1), seed=seed
         ),
         lambda seed: PartialResolver(
-            *(KUHN, 0, ResolvingConfig(iterations=1), PartialConfig(100)), seed=seed
+            spiel_cr.load_game(KUHN),
+            0,
+            ResolvingConfig(iterations=1),
+            PartialConfig(100),
+            seed=seed,
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),
     ],

@@ -13,8 +13,8 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as config
 from spiel_cr.solvers.laying_out import Layout
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
@@ -169,7 +169,7 @@ def solver_of(variant, iterations):
     def solve(d, forest):
         solver = cfr.make_solver(
             forest.form,
-            config=config.parse_algorithm(variant),
+            config=find(variant).config,
             values=True,
             first=d.player,
             compile="fast",
@@ -208,7 +208,7 @@ def test_the_first_layer_is_the_whole_game():
         state = continual.resolve_layer(d, 1, start, solver_of("cfr+", 40))
         whole = cfr.make_solver(
             compiled.form,
-            config=config.parse_algorithm("cfr+"),
+            config=find("cfr+").config,
             first=p,
             compile="fast",
         )
@@ -274,7 +274,7 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
     d = decomposition.decompose(games.compiled(name), player)
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
-    gamma = config.parse_algorithm(variant).gamma
+    gamma = find(variant).config.gamma
     state = continual.initial_state(d)
     for layer in range(1, d.num_layers):
         above = state

@@ -21,8 +21,8 @@ from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as config
 from tests.support import games
 from tests.support.strategies import everywhere
 
@@ -144,7 +144,7 @@ def forests(name, player, leaf, depth=1, unit="moves"):
     def solve(d, forest):
         solver = cfr.make_solver(
             forest.form,
-            config=config.parse_algorithm(SOLVER),
+            config=find(SOLVER).config,
             values=True,
             first=player,
             compile="fast",

@@ -18,8 +18,8 @@ from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as algorithm
 from tests.support import games, made_games
 from tests.support.strategies import everywhere
 
@@ -75,7 +75,7 @@ def check_distributions(decisions, behaviour):
 def forests(name, player, solver, iterations):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = decomposition.decompose(compiled(name), player)
-    config = algorithm.parse_algorithm(solver)
+    config = find(solver).config
 
     def solve(d, forest):
         made = cfr.make_solver(
@@ -185,7 +185,7 @@ def test_no_program_is_compiled_in_a_match(name, player, kind):
 def test_programs_that_are_compiled_in_a_match_are_counted():
     """What the test above rests on; an algorithm that nothing was warmed up for."""
     resolver = Resolver(compiled("kuhn"), 0, ResolvingConfig(FAST, 20))
-    resolver.subgames._algorithm = algorithm.parse_any("dcfr(alpha=1.25)")
+    resolver.subgames._algorithm = find("dcfr(alpha=1.25)").config
     everywhere(resolver)
     assert resolver.statistics.programs_compiled == 1
 

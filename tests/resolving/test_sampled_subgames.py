@@ -18,7 +18,7 @@ from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.sampled_subgames import Shape
 from spiel_cr.resolving.subgame_games import Layer
-from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.algorithms import find
 from tests.support import games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
 from tests.support.strategies import everywhere, random_behaviours
@@ -63,7 +63,7 @@ def test_layers_are_as_many_as_listed(name, player):
 
 @functools.cache
 def laid_out(name, player):
-    config = algorithm.parse_any("os-mccfr(batch=16,explore=balanced)")
+    config = find("os-mccfr(batch=16,explore=balanced)").config
     return sampled_subgames.lay_out(cut(name, player), config)
 
 

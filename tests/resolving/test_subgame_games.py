@@ -16,8 +16,8 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer, best_response_values
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as config
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.strategies import random_behaviours
@@ -333,7 +333,7 @@ def test_shapes_differ_without_the_common_capacity():
 def run(form, player, iterations):
     solver = cfr.make_solver(
         form,
-        config=config.parse_algorithm("cfr+"),
+        config=find("cfr+").config,
         values=True,
         first=player,
         compile="fast",

@@ -16,7 +16,7 @@ import pytest
 from spiel_cr.common.jax_utils import cast, precision
 from spiel_cr.resolving import decomposition, sampled_subgames, subgame_sampling
 from spiel_cr.resolving.subgame_games import Layer, Subgame
-from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.algorithms import find
 from tests.support import games
 
 PLAYERS = (0, 1)
@@ -39,7 +39,7 @@ BASELINES = ("none", "average", "history", "expected")
 
 def sampler(baseline):
     text = f"os-mccfr(epsilon=0.5,delta=0.5,baseline={baseline})"
-    return algorithm.parse_any(text)
+    return find(text).config
 
 
 @functools.cache

@@ -16,8 +16,8 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
 from spiel_cr.policies.result import HeldByTree
 from spiel_cr.solvers import checkpoint
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.runs import TabularRun
 from tests.support import games
@@ -194,7 +194,7 @@ _POINT = [20, 0.5, 0.01]
 
 @pytest.fixture(scope="module")
 def solver():
-    return cfr.make_solver(games.compiled("kuhn").form, config=parse_algorithm("cfr+"))
+    return cfr.make_solver(games.compiled("kuhn").form, config=find("cfr+").config)
 
 
 def keeper_of(solver, path):

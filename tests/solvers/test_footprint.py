@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers import footprint
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import find
 from tests.support import games
 
 # Games, algorithms and dtypes; from 0.5 to 3 GB.
@@ -40,7 +40,7 @@ def test_estimates_are_near_the_peak(string, algorithm, dtype):
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     report = json.loads(done.stdout.splitlines()[-1])
     tree = spiel_cr.compile_game(string)
-    config = algorithm if algorithm == "lp" else parse_any(algorithm)
+    config = algorithm if algorithm == "lp" else find(algorithm).config
     estimate = footprint.peak_bytes(tree, config, np.dtype(dtype))
     if report["judge"] == "openspiel":
         estimate += python_judge.openspiel_bytes(tree)
@@ -51,7 +51,7 @@ def test_estimates_grow_with_what_they_count():
     """A batch, a baseline, a wider type, a larger game: none of them is free."""
 
     def peak(name, algorithm, dtype):
-        config = parse_any(algorithm)
+        config = find(algorithm).config
         return footprint.peak_bytes(games.compiled(name), config, np.dtype(dtype))
 
     ascending = [

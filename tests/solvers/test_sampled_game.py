@@ -21,7 +21,7 @@ from spiel_cr.common.errors import (
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers import making, policy_files
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver, batch_bytes
@@ -149,7 +149,7 @@ def test_a_run_goes_on_with_the_limit_that_it_began_with(tmp_path, content):
     path.write_bytes(content)
     result = sample(memory_limit=None, checkpoint_path=path)
     assert_same(result, sample())
-    batch = batch_bytes(parse_any(SMALL), 2, result.game.max_game_length())
+    batch = batch_bytes(find(SMALL).config, 2, result.game.max_game_length())
     room = storage.load_metadata(path)["table_limit"]
     assert result.table.limit == room - batch
 
@@ -278,6 +278,7 @@ def test_killed_and_resumed(tmp_path):
 
 _PEAK = """
 import sys, spiel_cr
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.common import memory
 algorithm = "vr-mccfr(batch=2048,incremental=false)"
 result = spiel_cr.solve(sys.argv[1], algorithm, spiel_cr.Goal(seconds=15),

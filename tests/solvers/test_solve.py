@@ -89,7 +89,7 @@ def test_no_curve_unless_asked():
         *(("eval_every", v) for v in (0, -1, 1.5, True, 2**31)),
         *(("iterations", v) for v in (0, -1, 1.5, True, 2**31)),
         *(("dtype", v) for v in ("int32", "float16", "x")),
-        *(("algorithm", v) for v in ("", "x", "LP(", "lp()")),
+        *(("algorithm", v) for v in ("", "x", "LP(", "lp(x=1)")),
     ],
 )
 def test_bad_arguments_refused(name, value):

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_config as config
 
 
 def random_behaviours(compiled, seed, *, zeros=False):
@@ -24,7 +24,7 @@ def random_behaviours(compiled, seed, *, zeros=False):
 def solver_of(form, name, **options):
     """A full-width solver by the algorithm's string; `options` of `cfr.make_solver`."""
     options = {"compile": "fast"} | options
-    return cfr.make_solver(form, config=config.parse_algorithm(name), **options)
+    return cfr.make_solver(form, config=find(name).config, **options)
 
 
 def everywhere(resolver, match=None, order=None):

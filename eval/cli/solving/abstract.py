@@ -18,15 +18,16 @@ import numpy as np
 
 import spiel_cr
 from spiel_cr.abstraction import buckets, files, gameshrink
-from spiel_cr.abstraction.methods import METHODS, parse_method
+from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.common.parameters import read_settings
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import CFR, find
 
 from ..command import Commands, add_command, given, option, path_value, writing
 
@@ -52,19 +53,19 @@ def add(commands: Commands) -> None:
 
 def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
     budget = buckets.read_budget(arguments.budget)
-    method = parse_method(arguments.method)
-    parse_algorithm(arguments.algorithm)
+    method = read_settings(arguments.method, METHODS, "method")
+    find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:
         check_iterations(arguments.iterations, name="--iterations")
-    game = load_game(arguments.game)
+    opened = open_game(arguments.game)
     limits = given(arguments, "memory_limit")
-    signals = signal_game(game, progress=True, **limits)
+    signals = signal_game(opened, progress=True, **limits)
     buckets.check_budget(signals, budget)
     announce("putting signals into buckets")
     started = time.perf_counter()
     found = buckets.abstract(signals, budget, method, seed=arguments.seed)
     row: dict[str, Any] = {
-        "game": str(game),
+        "game": str(opened.game),
         "budget": list(budget),
         "method": dataclasses.asdict(method),
         "seconds": time.perf_counter() - started,
@@ -72,7 +73,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
         "buckets": [found.partition.num_classes(player) for player in range(2)],
         "costs": found.costs,
     }
-    print(f"{game}, by {arguments.method}")
+    print(f"{opened.game}, by {arguments.method}")
     for r, counts in enumerate(zip(*row["signals"], strict=True)):
         kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
         all_of = " / ".join(f"{count:,}" for count in counts)

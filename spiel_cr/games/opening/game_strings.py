@@ -9,12 +9,14 @@ import functools
 import math
 import os
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common.parameters import Parameters, parse, printable, read_number, remedy
+from spiel_cr.games.opening import poker_parameters
 
 # How games call their number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
@@ -71,12 +73,26 @@ def _checked(found: Parameters, text: str) -> str:
                 f"{_listed(found.name)}; {remedy(table)}"
             )
         parts.append(f"{key}={_value(key, value, table[key], text)}")
+    if found.name == "universal_poker":
+        try:
+            poker_parameters.check(_read(found.given, table))
+        except ValueError as error:
+            raise ValueError(
+                f"game={text!r}: {error}; {found.name} takes {_listed(found.name)}"
+            ) from error
     for key in table:
         if key == "filename" and key not in found.given:
             raise ValueError(
                 f"game={text!r} needs a file; write {found.name}({key}=PATH)"
             )
     return f"{found.name}({','.join(parts)})"
+
+
+def _read(given: Mapping[str, str], table: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters, those left out by their defaults, whole numbers as numbers."""
+    whole = {key for key, default in table.items() if isinstance(default, int)}
+    values = {**table, **given}
+    return {key: int(values[key]) if key in whole else values[key] for key in table}
 
 
 def _value(key: str, value: str, default: Any, text: str) -> str:

@@ -7,7 +7,7 @@ twice.
 
 import dataclasses
 import functools
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import pyspiel
 
@@ -40,19 +40,30 @@ class Opened:
         return estimate.estimate_histories(self.game, room=room)
 
 
-# A game that is not compiled, as users give it.
-Openable: TypeAlias = str | pyspiel.Game | Opened
+class HasGame(Protocol):
+    """A game in another form: compiled, of signals, open."""
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The game, loaded and checked."""
+
+
+# A game as users give it.
+Openable: TypeAlias = str | pyspiel.Game | HasGame
 
 
 def open_game(game: Openable) -> Opened:
     """Loads and checks a game, unless that is done.
 
     Args:
-      game: OpenSpiel game string, game, or one that is open.
+      game: OpenSpiel game string, game, or one in another form, which was checked
+        when that was made.
 
     Raises:
       pyspiel.SpielError, ValueError, TypeError: as `load_game`.
     """
     if isinstance(game, Opened):
         return game
-    return Opened(load_game(game))
+    if isinstance(game, str | pyspiel.Game) or not hasattr(game, "game"):
+        return Opened(load_game(game))
+    return Opened(game.game)

@@ -8,7 +8,6 @@ import pyspiel
 from spiel_cr.common.checks import check_choice, check_whole
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.opening.game_checks import chance_outcomes
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.state_source import StateSource
@@ -34,22 +33,21 @@ def kind_for(game: pyspiel.Game, *, use_rules: bool = True) -> str:
     return RULES if use_rules and vectorised.of_game(game) is not None else STRINGS
 
 
-def make_source(game: str | pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator:
+def make_source(game: pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator:
     """What steps a game's histories.
 
     Args:
-      game: OpenSpiel game string or game.
+      game: a sequential game.
       kind: of its keys, one of `KINDS`.
       workers: processes that step OpenSpiel's states; 1: this one does.
 
     Raises:
-      pyspiel.SpielError, ValueError: as `load_game`; a game without rules on arrays is
+      ValueError: a game without rules on arrays is
         to be played by them; or these are to be played by several processes.
       WorkerFailedError: a process ended.
     """
     check_choice(kind, "kind", KINDS)
     check_whole(workers, "workers", 1, MOST_WORKERS)
-    game = load_game(game)
     if kind == RULES:
         if workers > 1:
             raise ValueError(

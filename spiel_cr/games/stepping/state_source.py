@@ -12,7 +12,6 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.opening.vectorised import Visit
 from spiel_cr.games.stepping import keys
 from spiel_cr.games.stepping.simulator import Positions
@@ -56,14 +55,9 @@ class StateSource:
 
     state_bytes = STATE_BYTES
 
-    def __init__(self, game: str | pyspiel.Game) -> None:
-        """Loads the game.
-
-        Raises:
-          pyspiel.SpielError, ValueError: as `load_game`; among others where it has no
-            information-state strings.
-        """
-        self.game = load_game(game)
+    def __init__(self, game: pyspiel.Game) -> None:
+        """Steps a sequential game, as from `load_game`."""
+        self.game = game
         self.max_actions: int = self.game.num_distinct_actions()
 
     def start(self, count: int, random: np.random.Generator) -> Positions:

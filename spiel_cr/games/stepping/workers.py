@@ -16,7 +16,7 @@ import pyspiel
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
-from spiel_cr.games.opening.loading import load_again, load_game
+from spiel_cr.games.opening.loading import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.stepping.state_source import FACTS, Decision
@@ -79,20 +79,20 @@ class Workers:
 
     state_bytes = state_source.STATE_BYTES
 
-    def __init__(self, game: str | pyspiel.Game, count: int) -> None:
+    def __init__(self, game: pyspiel.Game, count: int) -> None:
         """Starts the processes, and waits until each has loaded the game.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
           count: of processes.
 
         Raises:
-          pyspiel.SpielError, ValueError: as `load_game`; a bad count; or other
+          ValueError: a bad count; or other
             processes cannot make this game from its string.
           WorkerFailedError: a process ended.
         """
         check_whole(count, "workers", 1, MOST_WORKERS)
-        self.game = load_game(game)
+        self.game = game
         self.max_actions: int = self.game.num_distinct_actions()
         if load_again(self.game) is None:
             raise ValueError(

@@ -8,8 +8,8 @@ from spiel_cr.common.atomic import Path
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.common.memory import Limit, parse_limit, room_for, too_large
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree import cache as compile_cache
 from spiel_cr.games.tree import numbering, second_look, state_walk, vectorised_walk
 from spiel_cr.games.tree.infostate_strings import Strings
@@ -65,8 +65,8 @@ def compile_game(
     limit = MAX_HISTORIES
     if max_histories is not None:
         limit = check_whole(max_histories, "max_histories", 1)
-    game = load_game(game)
-    rules = of_game(game) if vectorised else None
+    opened = open_game(game)
+    game, rules = opened.game, opened.rules if vectorised else None
 
     def compile_now() -> CompiledGame:
         with Watch(game, memory_limit, progress=progress) as watch:

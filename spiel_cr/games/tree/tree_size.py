@@ -8,8 +8,8 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranks
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.vectorised import of_game, visits
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.vectorised import visits
 from spiel_cr.games.tree import state_walk
 
 
@@ -51,8 +51,8 @@ def count_levels(game: str | pyspiel.Game) -> Sizes:
       pyspiel.SpielError: OpenSpiel does not know the game.
       ValueError: the game is not two-player zero-sum.
     """
-    game = load_game(game)
-    rules = of_game(game)
+    opened = open_game(game)
+    game, rules = opened.game, opened.rules
     if rules is None:
         walked, (strings0, strings1) = state_walk.walk(game)
         over = walked.player == TERMINAL

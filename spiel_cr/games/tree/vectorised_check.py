@@ -11,8 +11,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.compiler import compile_game
 
 # Of this many states at once tensors are compared: OpenSpiel makes lists of them.
@@ -101,8 +101,8 @@ def check_rollouts(
     Raises:
       ValueError: they differ, or the game is not vectorised; says after which actions.
     """
-    game = load_game(game)
-    rules = of_game(game)
+    opened = open_game(game)
+    game, rules = opened.game, opened.rules
     if rules is None:
         raise ValueError(f"{game} is not vectorised; give its class a vectorised()")
     comparison = _Comparison(game, rules)

@@ -23,7 +23,7 @@ from spiel_cr.common.jax_utils import spread
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 from spiel_cr.judging.responses import ismcts_kernel, posterior, responder_tree
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.ismcts_kernel import PriorAndValue, Roots, Table
+from spiel_cr.judging.responses.ismcts_kernel import Roots, Table
 from spiel_cr.judging.responses.responder_tree import SearchTree
 from spiel_cr.policies.conversions import uniform_behaviour
 
@@ -60,7 +60,6 @@ def search_response(
     config: SearchConfig | None = None,
     *,
     seed: int = 0,
-    prior_and_value: PriorAndValue | None = None,
     progress: bool = False,
 ) -> Response:
     """Searches wherever the response comes, from the first decision to the last.
@@ -76,7 +75,6 @@ def search_response(
       other_behaviour: float64 [S'], the fixed opponent's action probabilities.
       config: simulations and the rest.
       seed: of all draws.
-      prior_and_value: of all infosets; None: uniform prior, random rollouts.
       progress: show a bar.
 
     Raises:
@@ -94,7 +92,7 @@ def search_response(
     _check_counts(arrays, config)
     infosets = tree.infosets[player]
     arrays = jax.device_put(arrays)
-    prior_and_value = jax.device_put(prior_and_value or uniform_prior(arrays))
+    prior = uniform_prior(arrays)
     table = empty_table(arrays)
     reached = posterior.reached(tree, player, other_behaviour)
     decisions = infosets.decisions
@@ -117,7 +115,7 @@ def search_response(
             continue
         key, use = jax.random.split(key)
         settings = learning if learns else config
-        table, done = search(arrays, table, prior_and_value, roots, use, settings)
+        table, done = search(arrays, table, prior, roots, use, settings)
         simulations += done
         if not learns:
             chosen[_most_visited(infosets, table, roots)] = True
@@ -132,7 +130,7 @@ def search_response(
 def search(
     arrays: SearchTree,
     table: Table,
-    prior_and_value: PriorAndValue,
+    prior: jax.Array,
     roots: np.ndarray,
     key: jax.Array,
     config: SearchConfig,
@@ -143,7 +141,7 @@ def search(
     Args:
       arrays: the game, on the device.
       table: what is known so far.
-      prior_and_value: of all infosets.
+      prior: float [S + A], P(a | s) by sequence.
       roots: int [R], infosets to begin at.
       key: of JAX's random numbers; consumed.
       config: simulations, exploration, batch.
@@ -165,7 +163,7 @@ def search(
     table = ismcts_kernel.run()(
         arrays,
         table,
-        prior_and_value,
+        prior,
         Roots(jnp.asarray(padded), len(roots), rounds, interval),
         jnp.asarray(points),
         key,
@@ -174,18 +172,18 @@ def search(
     return table, rounds * width
 
 
-def uniform_prior(arrays: SearchTree) -> PriorAndValue:
-    """All actions alike, and rollouts."""
+def uniform_prior(arrays: SearchTree) -> jax.Array:
+    """float [S + A], P(a | s) by sequence: all actions alike."""
     counts = np.asarray(arrays.actions)[:-1]
     prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
     prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
-    return PriorAndValue(jnp.asarray(prior), None)
+    return jnp.asarray(prior)
 
 
 def empty_table(arrays: SearchTree) -> Table:
     """Nothing searched yet."""
     size, number = len(arrays.reward), len(arrays.parent)
-    sizes = (size, size, number, number, number, number)
+    sizes = (size, size, number, number, number)
     return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 

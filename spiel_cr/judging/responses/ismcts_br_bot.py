@@ -11,7 +11,6 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.game_checks import player_return
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.judging.responses import ismcts_node
 from spiel_cr.judging.responses.beliefs.belief_search import BeliefSearch
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
@@ -108,7 +107,7 @@ class ISMCTSBRBot(StateResponder):
 
     def __init__(
         self,
-        game: str | pyspiel.Game,
+        game: pyspiel.Game,
         player: int,
         opponent: openspiel_policy.Policy,
         config: SearchConfig | None = None,
@@ -121,7 +120,7 @@ class ISMCTSBRBot(StateResponder):
         """Searches nothing yet.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
           player: the seat, 0 or 1.
           opponent: its policy; must depend on its information states only.
           config: simulations per decision and the rest (`batch` is not used).
@@ -136,9 +135,7 @@ class ISMCTSBRBot(StateResponder):
 
         Raises:
           ValueError: a bad argument.
-          pyspiel.SpielError: OpenSpiel does not know the game.
         """
-        game = load_game(game)
         config = config or SearchConfig()
         if config.learn:
             raise ValueError(

@@ -38,8 +38,6 @@ class Table(NamedTuple):
       value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
         ones follow at every later decision; the responder's utility.
       infoset_value: float [I], mean value of its actions, see `_SHARPNESS`.
-      stopped: float [I], how many simulations left the tree there, see
-        `PriorAndValue.value`.
       begun: float [I], how many began there.
       reached: float [I], how many have been there.
     """
@@ -47,7 +45,6 @@ class Table(NamedTuple):
     visits: jax.Array
     value: jax.Array
     infoset_value: jax.Array
-    stopped: jax.Array
     begun: jax.Array
     reached: jax.Array
 
@@ -68,19 +65,6 @@ class Roots(NamedTuple):
     interval: int
 
 
-class PriorAndValue(NamedTuple):
-    """What is thought of infosets before they are searched.
-
-    Attributes:
-      prior: float [S + A], P(a | s) by sequence.
-      value: float [I] or None, what an infoset is worth to the responder where a
-        simulation leaves the tree; None: a random rollout tells.
-    """
-
-    prior: jax.Array
-    value: jax.Array | None
-
-
 def programs() -> int:
     """How many programs this process has compiled for searches."""
     return int(run()._cache_size())
@@ -96,7 +80,7 @@ def run() -> Any:
 def search(
     arrays: SearchTree,
     table: Table,
-    predicted: PriorAndValue,
+    prior: jax.Array,
     roots: Roots,
     points: jax.Array,
     key: jax.Array,
@@ -120,15 +104,15 @@ def search(
         draw = ((points.astype(jnp.float32) + shift) % 1).astype(table.visits.dtype)
         turn = (i * turns + jnp.arange(width) // each) % roots.number
         root = roots.infosets[turn]
-        return _simulate(arrays, carry, predicted, root, draw)
+        return _simulate(arrays, carry, root, draw)
 
     def several(
         k: jax.Array, carry: tuple[Table, jax.Array]
     ) -> tuple[Table, jax.Array]:
         table, expected = carry
         end = jnp.minimum((k + 1) * roots.interval, roots.rounds)
-        ends = _choices(arrays, table, predicted, expected, exploration, width)
-        batch = _Batch(table.visits, table.stopped, table.reached > 0, ends)
+        ends = _choices(arrays, table, prior, expected, exploration, width)
+        batch = _Batch(table.visits, ends)
         batch = jax.lax.fori_loop(k * roots.interval, end, one, batch)
         slots = end * turns
         place = jnp.arange(len(roots.infosets))
@@ -136,10 +120,9 @@ def search(
         new = jnp.where(place < roots.number, full, 0).astype(begun.dtype)
         after = table._replace(
             visits=batch.visits,
-            stopped=batch.stopped,
             begun=begun.at[roots.infosets].add(new),
         )
-        after = _back_up(arrays, after, predicted)
+        after = _back_up(arrays, after)
         return after, after.reached - table.reached
 
     looks = -(-roots.rounds // roots.interval)
@@ -152,14 +135,10 @@ class _Batch(NamedTuple):
 
     Attributes:
       visits: float [S + A], see `Table`.
-      stopped: float [I], see `Table`.
-      inside: bool [I], the infosets of the tree.
       ends: float [S + A], cumulative probabilities of each infoset's actions.
     """
 
     visits: jax.Array
-    stopped: jax.Array
-    inside: jax.Array
     ends: jax.Array
 
 
@@ -168,21 +147,18 @@ class _Walk(NamedTuple):
 
     Attributes:
       node: int32 [B], where each is.
-      alive: bool [B], neither over nor at a leaf whose value is predicted.
+      alive: bool [B], not over.
       path: int32 [D, B], sequences taken; the last one of the table where none.
-      leaf: int32 [B], infosets whose predicted value is taken; I where none.
     """
 
     node: jax.Array
     alive: jax.Array
     path: jax.Array
-    leaf: jax.Array
 
 
 def _simulate(
     arrays: SearchTree,
     batch: _Batch,
-    predicted: PriorAndValue,
     root: jax.Array,
     draw: jax.Array,
 ) -> _Batch:
@@ -194,11 +170,7 @@ def _simulate(
 
     def step(depth: jax.Array, walk: _Walk) -> _Walk:
         infoset = arrays.infoset[walk.node]
-        alive, leaf = walk.alive, walk.leaf
-        if predicted.value is not None:
-            leave = alive & ~batch.inside[infoset] & (depth > 0)
-            leaf = jnp.where(leave, infoset, leaf)
-            alive = alive & ~leave
+        alive = walk.alive
         first, luck = arrays.first[infoset], draw[2 * depth + 1]
         action, beyond = jnp.zeros_like(first), jnp.ones_like(alive)
         for a in range(shape.actions - 1):
@@ -216,22 +188,18 @@ def _simulate(
             shape.below,
         )
         path = walk.path.at[depth].set(jnp.where(alive, first + action, unused))
-        return _Walk(below, alive & (luck < going), path, leaf)
+        return _Walk(below, alive & (luck < going), path)
 
     walk = _Walk(
         arrays.member[place],
         jnp.ones(len(root), bool),
         jnp.full((shape.depth, len(root)), unused, jnp.int32),
-        jnp.full(len(root), len(batch.stopped), jnp.int32),
     )
     walk = jax.lax.fori_loop(0, shape.depth, step, walk)
-    stopped = batch.stopped
-    if predicted.value is not None:
-        stopped = stopped.at[walk.leaf].add(1, mode="drop")
-    return batch._replace(visits=batch.visits.at[walk.path].add(1), stopped=stopped)
+    return batch._replace(visits=batch.visits.at[walk.path].add(1))
 
 
-def _back_up(arrays: SearchTree, table: Table, predicted: PriorAndValue) -> Table:
+def _back_up(arrays: SearchTree, table: Table) -> Table:
     """Values of all actions, from the last level of decisions to the first."""
     total = table.visits * arrays.reward
     values, counts = [], []
@@ -243,9 +211,7 @@ def _back_up(arrays: SearchTree, table: Table, predicted: PriorAndValue) -> Tabl
         share = jnp.maximum(visits, 0) / jnp.maximum(most, 1)[None]
         weight = share**_SHARPNESS
         best = (weight * value).sum(axis=0) / jnp.maximum(weight.sum(axis=0), 1)
-        if predicted.value is not None:
-            best = jnp.where(most > 0, best, predicted.value[begin:end])
-        reached = jnp.maximum(visits, 0).sum(axis=0) + table.stopped[begin:end]
+        reached = jnp.maximum(visits, 0).sum(axis=0)
         arrived = reached - table.begun[begin:end]
         total = total.at[arrays.parent[begin:end]].add(arrived * best)
         values.append(best)
@@ -267,7 +233,7 @@ def _rows(arrays: SearchTree, begin: int, end: int) -> tuple[jax.Array, jax.Arra
 def _choices(
     arrays: SearchTree,
     table: Table,
-    predicted: PriorAndValue,
+    prior: jax.Array,
     expected: jax.Array,
     exploration: jax.Array,
     width: int,
@@ -277,7 +243,7 @@ def _choices(
     Args:
       arrays: the game.
       table: what is known.
-      predicted: of all infosets.
+      prior: float [S + A], P(a | s) by sequence.
       expected: float [I], how many simulations to share out at each infoset.
       exploration: c of PUCT, in utilities.
       width: simulations side by side.
@@ -289,7 +255,7 @@ def _choices(
     mean = (visits * value).sum(axis=0) / jnp.maximum(visits.sum(axis=0), 1)
     value = jnp.where(visits > 0, value, mean[None])
     drive = exploration * jnp.sqrt(table.reached + coming)
-    push = jnp.where(legal, drive[None] * predicted.prior[rows], 0)
+    push = jnp.where(legal, drive[None] * prior[rows], 0)
 
     def scores(extra: jax.Array) -> jax.Array:
         """PUCT's scores if every action had this many more visits."""

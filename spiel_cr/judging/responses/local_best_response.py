@@ -25,7 +25,6 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.responses import posterior
@@ -103,7 +102,7 @@ class LBRBot(StateResponder):
 
     def __init__(
         self,
-        game: str | pyspiel.Game,
+        game: pyspiel.Game,
         player: int,
         opponent: openspiel_policy.Policy,
         *,
@@ -115,7 +114,7 @@ class LBRBot(StateResponder):
         """Asks nothing yet.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
           player: the seat, 0 or 1.
           opponent: its policy; must depend on its information states only.
           leaf: default play, "call" or "raise" (poker only), or "uniform".
@@ -126,12 +125,10 @@ class LBRBot(StateResponder):
 
         Raises:
           ValueError: a bad argument, or "call" or "raise" in a game that is not poker.
-          pyspiel.SpielError: OpenSpiel does not know the game.
         """
         check_choice(leaf, "leaf", LEAVES)
         if rollouts is not None:
             check_iterations(rollouts, name="rollouts")
-        game = load_game(game)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._rollouts = rollouts
         # Of the utilities that the last decision met, without sign.

@@ -7,7 +7,6 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator
 from spiel_cr.games.stepping.state_source import StateSource
@@ -70,7 +69,7 @@ def on_tree(tree: CompiledGame, behaviour: Sequence[np.ndarray]) -> Setting:
 
 
 def on_states(
-    game: str | pyspiel.Game, policy: openspiel_policy.Policy, *, use_rules: bool = True
+    game: pyspiel.Game, policy: openspiel_policy.Policy, *, use_rules: bool = True
 ) -> Setting:
     """A game that is not compiled, by its rules on arrays if the policy plays on them.
 
@@ -78,15 +77,11 @@ def on_states(
     on OpenSpiel's states, once for each information state.
 
     Args:
-      game: OpenSpiel game string or game.
+      game: a sequential game.
       policy: of both seats; must depend on information states only.
       use_rules: take the game's rules on arrays where that is possible.
-
-    Raises:
-      pyspiel.SpielError, ValueError: as `load_game`.
     """
-    loaded = load_game(game)
-    source, knowledge = _source_of(loaded, use_rules)
+    source, knowledge = _source_of(game, use_rules)
     arrays = isinstance(source, RulesSource)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return Setting(source, UniformPlayer())
@@ -100,23 +95,20 @@ def on_states(
         if isinstance(average, NetworkAverage) and average.features == _TENSORS:
             return Setting(source, _networks(policy, knowledge))
     if arrays and knowledge is not None and by_legal_actions(policy):
-        return Setting(source, LegalPlayer(loaded, policy, knowledge))
+        return Setting(source, LegalPlayer(game, policy, knowledge))
     if arrays:
-        return on_states(loaded, policy, use_rules=False)
+        return on_states(game, policy, use_rules=False)
     return Setting(source, StatePlayer(policy))
 
 
-def on_bot(game: str | pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
+def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
     """A game on OpenSpiel's states, against bots that are known by their moves alone.
 
     Args:
-      game: OpenSpiel game string or game.
+      game: a sequential game.
       bots: of player 0 and of player 1.
-
-    Raises:
-      pyspiel.SpielError, ValueError: as `load_game`.
     """
-    source, _ = _source_of(load_game(game), False)
+    source, _ = _source_of(game, False)
     return Setting(source, BotPlayer(bots))
 
 

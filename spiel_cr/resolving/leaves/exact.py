@@ -26,9 +26,10 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.values import Ranges, ValueFunction
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr import cfr_footprint as footprint
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig, parse_algorithm
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 
 # Of XLA, where a solve runs within another one's program; fitted to peaks of processes.
 _NESTED = 80e6
@@ -42,13 +43,13 @@ class ExactValues(ValueFunction):
 
         Args:
           iterations: of each solve, at least 1.
-          algorithm: a full-width algorithm, see `parse_algorithm`.
+          algorithm: a full-width algorithm, see `algorithms.find`.
 
         Raises:
           ValueError: a bad argument.
         """
         self.iterations = check_iterations(iterations)
-        self.config = parse_algorithm(algorithm)
+        self.config = find(algorithm, families=(CFR,)).config
 
     def lay_out(self, tree: CompiledGame, states: PublicStates) -> "ExactBelow":
         """The game below some public states; see `ValueFunction`."""

@@ -19,8 +19,8 @@ from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from spiel_cr.solvers.cfr.solver import Solver
 
 # A subgame that fits no program's shapes keeps this share of its histories and is tried
@@ -82,7 +82,10 @@ class LayerSolver:
           clock: of the player; it takes in every solve.
         """
         self._player, self._config, self._settings = player, config, settings
-        self._clock, self._algorithm = clock, parse_algorithm(config.solver)
+        self._clock, self._algorithm = (
+            clock,
+            find(config.solver, families=(CFR,)).config,
+        )
         # By who updates first, to whose order a program belongs.
         self._capacities = Capacities(), Capacities()
         # For `close`, the last game of either; None: it will not be asked for again.

@@ -15,7 +15,6 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.labelled import Nodes
 from spiel_cr.games.stepping.observations import Stage, continues
 from spiel_cr.resolving.clock import Clock, Cost, Statistics
@@ -139,9 +138,9 @@ class PartialAgent(abc.ABC):
           number: the decision; all before it were solved.
         """
 
-    def _first_tree(self, game: str | pyspiel.Game) -> PartialTree:
+    def _first_tree(self, game: pyspiel.Game) -> PartialTree:
         """The start of the game, not expanded."""
-        game, most = load_game(game), self.settings.max_histories
+        most = self.settings.max_histories
         leaf = self._leaf = self.settings.read_leaf()
         if isinstance(leaf, Continuations):
             leaf.policy(functools.partial(load_blueprint, game=game))

@@ -48,7 +48,7 @@ class PartialResolver(PartialAgent):
 
     def __init__(
         self,
-        game: str | pyspiel.Game,
+        game: pyspiel.Game,
         player: int,
         config: ResolvingConfig,
         settings: PartialConfig,
@@ -58,7 +58,7 @@ class PartialResolver(PartialAgent):
         """Solves the start of the game, learns shapes, compiles every program.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: a sequential game.
           player: 0 or 1.
           config: how subgames are solved; `init_ms` is for solving the start.
           settings: how partial trees are made.

@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import CHANCE
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.stepping.rules_source import RulesSource
@@ -85,7 +85,7 @@ class PartialTree:
           ValueError: a bad game, limit or leaf value.
         """
         check_whole(max_histories, "max_histories", 2)
-        game = loading.load_game(game)
+        game = open_game(game).game
         values = parse_leaf(leaf, compiled=False)
         assert isinstance(values, HistoryValues)
         if values.k > 1 and player is None:

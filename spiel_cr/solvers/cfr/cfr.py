@@ -20,7 +20,7 @@ from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.abstraction import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
-from spiel_cr.solvers.cfr.solver import PlayerState, Solver
+from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How each player's infosets share regrets; None where they do not.
@@ -155,8 +155,7 @@ def update_player(
     if mean_values is not None and values:
         mean_values += share * (jnp.concatenate(values[::-1]) - mean_values)
     regrets, next_strategy = update_regrets(
-        *(rule, tree, shared, player.regrets, player.strategy),
-        *(actions[::-1], means[::-1], iteration),
+        rule, tree, shared, player, actions[::-1], means[::-1], iteration
     )
     return PlayerState(
         strategy=next_strategy,
@@ -181,8 +180,7 @@ def update_regrets(
     rule: regret_matching.Rule,
     tree: treeplex.Treeplex,
     shared: SharedRegrets | None,
-    regrets: treeplex.Blocks,
-    strategy: treeplex.Blocks,
+    player: PlayerState,
     actions: Sequence[Sequence[jax.Array]],
     means: Sequence[Sequence[jax.Array]],
     iteration: jax.Array,
@@ -193,8 +191,7 @@ def update_regrets(
       rule: regret rule.
       tree: the player's treeplex; only its blocks are used.
       shared: its buckets.
-      regrets: the cumulative regrets.
-      strategy: the current strategy.
+      player: its state, of which regrets and strategy are used.
       actions: counterfactual values of actions, or estimates of them, [A, n] a block.
       means: values of infosets, [n] a block.
       iteration: float scalar, from 1.
@@ -207,13 +204,15 @@ def update_regrets(
         for level in zip(actions, means, strict=True)
     ]
     if shared is not None:
-        return shared_regrets.update(rule, tree, shared, regrets, gains, iteration)
+        return shared_regrets.update(
+            rule, tree, shared, player.regrets, gains, iteration
+        )
     levels = [
         regret_matching.update_blocks(
             rule, old, kept, new, level.uniform, level.tolerance, iteration
         )
         for old, kept, new, level in zip(
-            regrets, strategy, gains, tree.levels, strict=True
+            player.regrets, player.strategy, gains, tree.levels, strict=True
         )
     ]
     return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
@@ -326,11 +325,13 @@ def make_solver(
         form,
         problem,
         state,
-        optimised if compile == "optimised" else _quick_run(compile),
-        config=config,
-        dtype=dtype,
-        exponent=exponent,
-        first=first,
+        Program(
+            optimised if compile == "optimised" else _quick_run(compile),
+            config,
+            dtype,
+            exponent=exponent,
+            first=first,
+            consumes=large and compile == "optimised",
+        ),
         buckets=buckets,
-        consumes=large and compile == "optimised",
     )

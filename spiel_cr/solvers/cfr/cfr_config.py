@@ -3,11 +3,8 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number, check_whole
-from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.common.checks import Wanted, check_number, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
-
-_MAX_BATCH = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,11 +30,16 @@ class CFRConfig:
         check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
 
 
-_CHOICES = {
+# What settings of sampled members must be.
+_WANTED: Wanted = {
     "scheme": ("outcome", "external", "average"),
     "baseline": ("none", "average", "history", "expected"),
     "averaging": ("exact", "sampled"),
     "explore": ("uniform", "balanced"),
+    "decay": "(0, 1]",
+    "batch": range(1, (1 << 20) + 1),
+    "threshold": "[0, inf)",
+    "bonus": "(0, inf)",
 }
 
 
@@ -76,7 +78,7 @@ class MCCFRConfig:
     rule: Rule = Rule()
     gamma: float = 0.0
     alternating: bool = True
-    scheme: str = "outcome"
+    scheme: str = dataclasses.field(default="outcome", metadata={"fixed": True})
     epsilon: float = 0.6
     explore: str = "uniform"
     batch: int = 1024
@@ -89,19 +91,14 @@ class MCCFRConfig:
     bonus: float = 1e6
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            check_choice(getattr(self, field), field, choices)
+        check_settings(self, _WANTED)
         check_number(self.gamma, "gamma", "[0, inf)", why="it is averaging's exponent")
         check_number(
             self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
         )
-        check_number(self.decay, "decay", "(0, 1]")
         check_number(
             self.delta, "delta", "[0, 1)", why="some trajectories must be free"
         )
-        check_whole(self.batch, "batch", 1, _MAX_BATCH)
-        check_number(self.threshold, "threshold", "[0, inf)")
-        check_number(self.bonus, "bonus", "(0, inf)")
 
 
 # Published settings. OpenSpiel's CFRSolver and CFRPlusSolver are cfr and cfr+.
@@ -152,102 +149,3 @@ SAMPLED_PRESETS: dict[str, MCCFRConfig] = {
         ),
     )
 }
-ALGORITHMS: dict[str, CFRConfig | MCCFRConfig] = {**PRESETS, **SAMPLED_PRESETS}
-
-# First-order methods (see `solvers.first_order.config`), which only `solve` takes.
-WHOLE_GAMES = ("egt", "iterated-smoothing", "pdhg")
-
-# What may be written in brackets. A preset says what the others are.
-_RULE = table_of(Rule)
-_FULL_WIDTH = {**_RULE, **table_of(CFRConfig, leave_out=("name", "rule"))}
-_SAMPLED = {**_RULE, **table_of(MCCFRConfig, leave_out=("name", "rule", "scheme"))}
-
-
-def parse_algorithm(algorithm: str | CFRConfig, name: str = "algorithm") -> CFRConfig:
-    """Reads a string like "cfr+" or "dcfr(alpha=1.5,beta=0,gamma=2)".
-
-    Args:
-      algorithm: a preset's name, with any of the parameters alpha, beta, gamma,
-        exploration (numbers; alpha and beta also inf, beta also -inf), predictive and
-        alternating (booleans) in brackets; a CFRConfig is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    config = parse_any(algorithm, name)
-    if isinstance(config, MCCFRConfig):
-        raise ValueError(
-            f"{name}={algorithm!r} samples; here a full-width algorithm is needed: "
-            f"choose one of "
-            f"{', '.join(PRESETS)}"
-        )
-    return config
-
-
-def parse_sampled(algorithm: str | MCCFRConfig, name: str = "solver") -> MCCFRConfig:
-    """Reads a sampled algorithm, see `parse_any`.
-
-    Args:
-      algorithm: as there.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: a full-width one, or as `parse_any`.
-    """
-    config = parse_any(algorithm, name)
-    if isinstance(config, MCCFRConfig):
-        return config
-    raise ValueError(
-        f"{name}={algorithm!r} does not sample; choose one of "
-        f"{', '.join(SAMPLED_PRESETS)}"
-    )
-
-
-def parse_any(
-    algorithm: str | CFRConfig | MCCFRConfig, name: str = "algorithm"
-) -> CFRConfig | MCCFRConfig:
-    """Reads full-width algorithms and sampled ones.
-
-    Args:
-      algorithm: as for `parse_algorithm`, or a sampled preset's name, as in
-        "evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)", with the
-        parameters of `MCCFRConfig` besides those of the regret rule; a configuration
-        is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, CFRConfig | MCCFRConfig):
-        return algorithm
-    if not isinstance(algorithm, str):
-        raise ValueError(
-            f"{name}={algorithm!r} must be a string such as 'cfr+', or a "
-            f"CFRConfig or MCCFRConfig"
-        )
-    parameters = parse(algorithm, name)
-    preset_name = parameters.name
-    if preset_name == "lp":
-        raise ValueError(
-            f"{name}='lp' solves whole games only: use it with solve, and without "
-            "parameters"
-        )
-    if preset_name in WHOLE_GAMES:
-        raise ValueError(
-            f"{name}={algorithm!r} solves whole games only: use it with solve, or take "
-            f"'cfr+' here"
-        )
-    preset = ALGORITHMS.get(preset_name)
-    if preset is None:
-        raise ValueError(
-            f"{name}={algorithm!r}: there is no algorithm {preset_name!r}; choose "
-            f"one of "
-            f"{', '.join(ALGORITHMS)}; solve also takes lp, "
-            f"{', '.join(WHOLE_GAMES)}"
-        )
-    table = _FULL_WIDTH if isinstance(preset, CFRConfig) else _SAMPLED
-    values = parameters.convert(table)
-    rule = {key: values.pop(key) for key in list(values) if key in _RULE}
-    values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))
-    return dataclasses.replace(preset, **values)

@@ -81,6 +81,32 @@ class PositionReader(Reader, Protocol):
         """float [positions], reach; what matters are shares at each infoset."""
 
 
+class Program(NamedTuple):
+    """What advances a solver's state, and how that state is read.
+
+    Attributes:
+      advance: `advance(problem, state, iterations, config=config)` is the state after
+        some more iterations; jitted.
+      config: the algorithm: a frozen dataclass with a `name`.
+      dtype: of all floating-point arrays.
+      exponent: the problem's payoffs are the game's over 2^exponent.
+      first: who updates first; a state's `players` are in the order of updates.
+      weighs_reach: the state's averages are sequence forms; otherwise only the
+        proportions within an infoset mean something.
+      reader: of strategies; None where the state has them as `players`.
+      consumes: the program writes into the arrays of the state that it is given.
+    """
+
+    advance: Any
+    config: Any
+    dtype: np.dtype
+    exponent: int = 0
+    first: int = 0
+    weighs_reach: bool = True
+    reader: Reader | None = None
+    consumes: bool = False
+
+
 def _check_state(state: Any, reader: Reader | None) -> None:
     """Raises ValueError where a state of numpy arrays holds what no solve leaves."""
     if any(not np.isfinite(leaf).all() for leaf in jax.tree.leaves(state)):
@@ -125,16 +151,9 @@ class Solver:
         form: layout.SequenceForm,
         problem: Any,
         state: State | Callable[[], State],
-        program: Any,
+        program: Program,
         *,
-        config: Any,
-        dtype: np.dtype,
-        exponent: int = 0,
-        first: int = 0,
-        weighs_reach: bool = True,
         buckets: Labels = (None, None),
-        reader: Reader | None = None,
-        consumes: bool = False,
         compile_seconds: float = 0.0,
     ) -> None:
         """Puts game and state on the device and compiles the program.
@@ -142,35 +161,22 @@ class Solver:
         Args:
           form: the game.
           problem: the game as the program takes it, numpy arrays.
-          state: the initial state, numpy arrays; players in the order of updates. Or
-            what makes it on the device, for large games: what compiling takes is then
-            given back before the state is there.
-          program: `program(problem, state, iterations, config=config)` is the state
-            after some more iterations; jitted.
-          config: the algorithm.
-          dtype: of all floating-point arrays.
-          exponent: the problem's payoffs are the game's over 2^exponent.
-          first: who updates first.
-          weighs_reach: the state's averages are sequence forms; otherwise only the
-            proportions within an infoset mean something.
+          state: the initial state, numpy arrays. Or what makes it on the device, for
+            large games: what compiling takes is then given back before the state is
+            there.
+          program: that is run, and how its state is read.
           buckets: for each player the bucket of each infoset, or None.
-          reader: of strategies; None where the state has them as `players`.
-          consumes: the program writes into the arrays of the state that it is given.
           compile_seconds: that other programs, which made problem or state, took.
         """
-        self._reader = reader
-        self._consumes = consumes
-        self._weighs_reach = weighs_reach
+        self._program = program
+        self._reader = program.reader
         self.buckets = buckets
         self.form = form
-        self.config = config
-        self.dtype = dtype
-        self.exponent = exponent
+        self.config, self.dtype = program.config, program.dtype
+        self.exponent = program.exponent
         self.seconds = 0.0
-        self._order = (first, 1 - first)
-        self._program = program
         self.compile_seconds = compile_seconds
-        with precision(dtype):
+        with precision(program.dtype):
             self.problem = jax.device_put(problem)
             if callable(state):
                 self.compile_seconds += self._compile(state)
@@ -219,7 +225,7 @@ class Solver:
         _check_state(jax.tree.unflatten(structure, leaves), self._reader)
         with precision(self.dtype):
             # Who consumes arrays must not get a file's.
-            arrays = jax.device_put(list(leaves), may_alias=not self._consumes)
+            arrays = jax.device_put(list(leaves), may_alias=not self._program.consumes)
         self._state = jax.tree.unflatten(structure, arrays)
         self._lent = False
         self.seconds = seconds
@@ -286,7 +292,7 @@ class Solver:
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
-        if self._weighs_reach and self.buckets[player] is None:
+        if self._program.weighs_reach and self.buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
         return reach_from_behaviour(decisions, self.average_behaviour(player))
@@ -303,10 +309,10 @@ class Solver:
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy, exact, in the game's units."""
-        if self._consumes:
+        if self._program.consumes:
             memory.trim()  # of a large game, what iterations worked with
         shared = any(labels is not None for labels in self.buckets)
-        if self._reader is None and self._weighs_reach and not shared:
+        if self._reader is None and self._program.weighs_reach and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
             return best_responses.nash_conv_of_averages(self.form, (first, second))
         if isinstance(self._reader, PositionReader):
@@ -348,7 +354,7 @@ class Solver:
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        mine: PlayerState = self._state.players[self._order[player]]
+        mine: PlayerState = self._state.players[player ^ self._program.first]
         return mine
 
     def _sequences(self, player: int) -> np.ndarray:
@@ -377,7 +383,8 @@ class Solver:
         """Compiles the program for states like the first; the seconds that it took."""
         started = time.perf_counter()
         like, count = jax.eval_shape(start), np.zeros((), np.int32)
-        lowered = self._program.lower(self.problem, like, count, config=self.config)
+        advance = self._program.advance
+        lowered = advance.lower(self.problem, like, count, config=self.config)
         lowered.compile()
         memory.trim()
         return time.perf_counter() - started
@@ -388,12 +395,12 @@ class Solver:
         count = np.asarray(iterations, np.int32)
         with precision(self.dtype):
             state = self._state
-            if self._consumes and self._lent:
+            if self._program.consumes and self._lent:
                 state = jax.tree.map(jnp.copy, state)
             # What a program consumes is gone: until its result has taken its place,
             # nobody may interrupt.
             with interrupts.Steps() as steps, steps.step():
-                self._state = self._program(
+                self._state = self._program.advance(
                     self.problem, state, count, config=self.config
                 )
                 self._lent = False

@@ -7,7 +7,7 @@ from spiel_cr.solvers.deep.averages import (
     ExactAverage,
     NetworkAverage,
 )
-from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
 from spiel_cr.solvers.deep.network_policy import (
@@ -32,7 +32,6 @@ __all__ = [
     "Stepped",
     "TensorKnowledge",
     "load_deep_policy",
-    "parse_deep",
     "save_deep_policy",
     "stepped",
 ]

@@ -19,13 +19,14 @@ be the sum and W the weight of the visits in it, discounted alike:
   advantages.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 
 import numpy as np
 
 from spiel_cr.common.fits import Plan, Targets
-from spiel_cr.solvers.deep.approximators import Approximator, Perceptron, Table
+from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import regret_matching
@@ -36,37 +37,6 @@ from spiel_cr.solvers.deep.reservoirs import (
     joined,
     per_infoset,
 )
-
-# Advantages, but for those of bad actions, are small beside the range of utilities, and
-# steps of Adam move outputs by about the learning rate. With this share of half of the
-# range as the unit of outputs, fits on Leduc poker miss strategies by a fifth as much.
-_UNIT = 1 / 16
-
-
-def make_approximator(
-    knowledge: Knowledge, player: int | None, config: DeepConfig, seed: int
-) -> Approximator:
-    """The network or table of a configuration.
-
-    Args:
-      knowledge: what rows stand for.
-      player: whose infosets it sees; None: joint information.
-      config: the algorithm.
-      seed: of first weights.
-    """
-    if config.network == "table":
-        assert isinstance(knowledge, CompiledKnowledge)
-        rows = len(knowledge.deciders)
-        if player is not None:
-            rows = knowledge.num_infosets[player]
-        return Table(rows, knowledge.num_actions)
-    return Perceptron(
-        *(knowledge, player),
-        hidden=config.hidden,
-        layers=config.layers,
-        scale=knowledge.scale * (1 if player is None else _UNIT),
-        seed=seed,
-    )
 
 
 class Advantages:
@@ -92,10 +62,13 @@ class Advantages:
         """
         self._knowledge, self._player, self._config = knowledge, player, config
         self._seed = seed
-        self.approximator = make_approximator(knowledge, player, config, seed)
+        self._approximator = functools.partial(
+            make_approximator, knowledge, player, config
+        )
+        self.approximator = self._approximator(seed)
         self.newest: Approximator | None = None
         if config.predictive and config.memory == "reservoir":
-            self.newest = make_approximator(knowledge, player, config, seed + 1)
+            self.newest = self._approximator(seed + 1)
         self.memory: Reservoir | Sums | None = None
         if config.memory == "exact":
             assert isinstance(knowledge, CompiledKnowledge)
@@ -156,7 +129,7 @@ class Advantages:
                 targets = self._bootstrapped(visits, iteration, random)
         self._iteration = iteration
         if config.restart:
-            self.approximator.restart(self._seed + 2 * iteration)
+            self.approximator = self._approximator(self._seed + 2 * iteration)
         plan = Plan(config.steps, config.batch, config.learning_rate)
         targets = self._balanced(targets)
         self.loss = self.approximator.fit(targets, plan, random)

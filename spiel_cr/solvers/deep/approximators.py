@@ -6,8 +6,15 @@ import numpy as np
 
 from spiel_cr.common import fits, networks
 from spiel_cr.common.fits import Plan, Targets
-from spiel_cr.solvers.deep.infosets import Knowledge
+from spiel_cr.solvers.deep.deep_config import DeepConfig
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
 from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.reservoirs import sums_by_row
+
+# Advantages, but for those of bad actions, are small beside the range of utilities, and
+# steps of Adam move outputs by about the learning rate. With this share of half of the
+# range as the unit of outputs, fits on Leduc poker miss strategies by a fifth as much.
+_UNIT = 1 / 16
 
 
 class Approximator(Protocol):
@@ -33,9 +40,6 @@ class Approximator(Protocol):
           ordered: see `fits.fit`.
         """
 
-    def restart(self, seed: int) -> None:
-        """Forgets what it has learned."""
-
     def leaves(self) -> list[np.ndarray]:
         """All that it has learned: float32 arrays; of a table one float64 array."""
 
@@ -58,9 +62,8 @@ class Perceptron:
         self,
         knowledge: Knowledge,
         player: int | None,
+        config: DeepConfig,
         *,
-        hidden: int,
-        layers: int,
         scale: float,
         seed: int,
     ) -> None:
@@ -69,14 +72,13 @@ class Perceptron:
         Args:
           knowledge: what its rows stand for.
           player: whose infosets it sees; None: joint information.
-          hidden: units of each hidden layer.
-          layers: hidden layers.
+          config: says how many hidden units and layers.
           scale: what its outputs are multiplied with.
           seed: of its first weights.
         """
         self._knowledge, self._player, self._scale = knowledge, player, scale
         wide = knowledge.num_features * (2 if player is None else 1)
-        self.shape = Shape(wide, knowledge.num_actions, hidden, layers)
+        self.shape = Shape(wide, knowledge.num_actions, config.hidden, config.layers)
         self._parameters = networks.make(self.shape.widths, seed)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
@@ -103,10 +105,6 @@ class Perceptron:
             ordered=ordered,
         )
         return loss
-
-    def restart(self, seed: int) -> None:
-        """See `Approximator`."""
-        self._parameters = networks.make(self.shape.widths, seed)
 
     def leaves(self) -> list[np.ndarray]:
         """See `Approximator`."""
@@ -151,19 +149,13 @@ class Table:
         ordered: bool = False,
     ) -> float:
         """See `Approximator`; there is no loss to tell."""
+        weight = np.where(targets.legal, targets.weight[:, None], 0)
+        target = np.where(weight > 0, targets.target, 0)
         count = len(self.values)
-        for action in range(self.values.shape[1]):
-            weight = np.where(targets.legal[:, action], targets.weight, 0)
-            target = np.where(weight > 0, targets.target[:, action], 0)
-            total = np.bincount(targets.rows, weight * target, count)
-            over = np.bincount(targets.rows, weight, count)
-            known = over > 0
-            self.values[known, action] = total[known] / over[known]
+        total = sums_by_row(targets.rows, weight * target, count)
+        over = sums_by_row(targets.rows, weight, count)
+        np.divide(total, over, out=self.values, where=over > 0)
         return 0.0
-
-    def restart(self, seed: int) -> None:
-        """See `Approximator`."""
-        self.values = np.zeros_like(self.values)
 
     def leaves(self) -> list[np.ndarray]:
         """See `Approximator`."""
@@ -174,3 +166,24 @@ class Table:
         if len(leaves) != 1 or leaves[0].shape != self.values.shape:
             raise ValueError("the table is of another game")
         self.values = leaves[0].astype(np.float64)
+
+
+def make_approximator(
+    knowledge: Knowledge, player: int | None, config: DeepConfig, seed: int
+) -> Approximator:
+    """The network or table of a configuration.
+
+    Args:
+      knowledge: what rows stand for.
+      player: whose infosets it sees; None: joint information.
+      config: the algorithm.
+      seed: of first weights.
+    """
+    if config.network == "table":
+        assert isinstance(knowledge, CompiledKnowledge)
+        rows = len(knowledge.deciders)
+        if player is not None:
+            rows = knowledge.num_infosets[player]
+        return Table(rows, knowledge.num_actions)
+    scale = knowledge.scale * (1 if player is None else _UNIT)
+    return Perceptron(knowledge, player, config, scale=scale, seed=seed)

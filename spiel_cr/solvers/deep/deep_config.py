@@ -3,13 +3,14 @@
 import dataclasses
 import math
 
-from spiel_cr.common import parameters
-from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.checks import (
+    Wanted,
+    check_choice,
+    check_number,
+    check_settings,
+    check_whole,
+)
 
-SAMPLING = ("external", "outcome")
-VALUES = ("sampled", "corrected", "critic")
-ACCUMULATE = ("mean", "cumulative")
-MEMORY = ("reservoir", "exact")
 AVERAGING = ("network", "bank", "exact")
 NETWORK = ("mlp", "table")
 FEATURES = ("information_state", "observation")
@@ -17,6 +18,26 @@ FALLBACK = ("argmax", "uniform")
 DRAWS = ("stratified", "independent")
 # What networks may be made of, also those of policy files.
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64
+# What settings must be.
+_WANTED: Wanted = {
+    "sampling": ("external", "outcome"),
+    "values": ("sampled", "corrected", "critic"),
+    "accumulate": ("mean", "cumulative"),
+    "memory": ("reservoir", "exact"),
+    "network": NETWORK,
+    "features": FEATURES,
+    "fallback": FALLBACK,
+    "draws": DRAWS,
+    "epsilon": "(0, 1]",
+    "balance": "[0, 1]",
+    "learning_rate critic_rate": "(0, inf)",
+    "linear gamma": "[0, 10]",
+    "hidden": range(1, MOST_UNITS + 1),
+    "layers": range(1, MOST_LAYERS + 1),
+    "traversals steps batch capacity average_steps": range(1, 2**31),
+    "critic_steps critic_batch": range(1, 2**31),
+    "bank": range(2**31),
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +49,7 @@ class DeepConfig:
     Regret matching on the network's advantages is the player's next strategy.
 
     Attributes:
-      name: of the preset.
+      name: for people; the preset or the string it was made from.
       sampling: "external": all actions of the updating player, one of everybody
         else's; "outcome": one action everywhere.
       epsilon: of outcome sampling, the share of uniform exploration by the updating
@@ -78,7 +99,7 @@ class DeepConfig:
       critic_capacity: transitions that the critic learns from, the newest.
     """
 
-    name: str
+    name: str = dataclasses.field(compare=False)
     sampling: str = "external"
     epsilon: float = 0.5
     draws: str = "stratified"
@@ -112,36 +133,13 @@ class DeepConfig:
 
     def __post_init__(self) -> None:
         """Raises ValueError for a bad setting, or settings that exclude each other."""
-        for name, choices in (
-            ("sampling", SAMPLING),
-            ("values", VALUES),
-            ("accumulate", ACCUMULATE),
-            ("memory", MEMORY),
-            ("network", NETWORK),
-            ("features", FEATURES),
-            ("fallback", FALLBACK),
-            ("draws", DRAWS),
-        ):
-            check_choice(getattr(self, name), name, choices)
+        check_settings(self, _WANTED)
         for one in self.averages:
             check_choice(one, "averaging", AVERAGING)
-        check_number(self.epsilon, "epsilon", "(0, 1]")
-        check_number(self.balance, "balance", "[0, 1]")
-        for name in ("learning_rate", "critic_rate"):
-            check_number(getattr(self, name), name, "(0, inf)")
-        for name in ("linear", "gamma"):
-            check_number(getattr(self, name), name, "[0, 10]")
         if self.alpha != math.inf:
             why = "inf discounts nothing"
             check_number(self.alpha, "alpha", "[0, 10]", why=why)
-        check_whole(self.hidden, "hidden", 1, MOST_UNITS)
-        check_whole(self.layers, "layers", 1, MOST_LAYERS)
-        for name in ("traversals", "steps", "batch", "capacity"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("average_steps", "critic_steps", "critic_batch"):
-            check_whole(getattr(self, name), name, 1)
         check_whole(self.critic_capacity, "critic_capacity", self.critic_batch)
-        check_whole(self.bank, "bank", 0)
         self._check_together()
 
     def _check_together(self) -> None:
@@ -170,9 +168,10 @@ class DeepConfig:
     def needs_compiled(self) -> str | None:
         """A setting that only compiled games have, as "memory=exact"; None: there is
         none."""
-        for name, value in (("memory", "exact"), ("network", "table")):
-            if getattr(self, name) == value:
-                return f"{name}={value}"
+        if self.memory == "exact":
+            return "memory=exact"
+        if self.network == "table":
+            return "network=table"
         return "averaging=exact" if "exact" in self.averages else None
 
 
@@ -217,27 +216,3 @@ PRESETS: dict[str, DeepConfig] = {
         ),
     )
 }
-
-# What may be written in brackets. A preset says what the others are.
-_TABLE = parameters.table_of(DeepConfig, leave_out=("name",))
-
-
-def parse_deep(algorithm: str | DeepConfig, name: str = "algorithm") -> DeepConfig:
-    """Reads a string like "sd-cfr" or "dream(hidden=128,epsilon=0.6)".
-
-    Args:
-      algorithm: a preset's name, with any of the parameters of `DeepConfig`; a
-        configuration is taken as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: an unknown preset or parameter, or a bad value.
-    """
-    if isinstance(algorithm, DeepConfig):
-        return algorithm
-    parsed = parameters.parse(algorithm, name)
-    if parsed.name not in PRESETS:
-        raise ValueError(
-            f"{name}={algorithm!r} is not known; choose one of {', '.join(PRESETS)}"
-        )
-    return dataclasses.replace(PRESETS[parsed.name], **parsed.convert(_TABLE))

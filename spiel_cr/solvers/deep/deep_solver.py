@@ -10,16 +10,12 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import networks
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
-from spiel_cr.solvers.deep.advantages import (
-    Advantages,
-    make_approximator,
-    numbered,
-    within,
-)
-from spiel_cr.solvers.deep.approximators import Perceptron
+from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
+from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import (
     Average,
     BankAverage,
@@ -28,7 +24,7 @@ from spiel_cr.solvers.deep.averages import (
     RunningReach,
 )
 from spiel_cr.solvers.deep.critic import Critic
-from spiel_cr.solvers.deep.deep_config import DeepConfig, parse_deep
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape, softmax
@@ -70,7 +66,7 @@ class DeepSolver(Training):
 
         Args:
           game: compiled; or a source of histories of any game, which the caller closes.
-          config: the algorithm, or a string for `parse_deep`.
+          config: the algorithm, or a string such as "sd-cfr(hidden=64)".
           seed: of everything random.
           knowledge: of the source's positions; only where `game` is a source.
 
@@ -79,7 +75,7 @@ class DeepSolver(Training):
             game does not provide the tensors that networks read.
           ImportError: optax is missing, and networks are asked for.
         """
-        self.config = config = parse_deep(config)
+        self.config = config = read_settings(config, PRESETS)
         super().__init__(game, config, seed, knowledge)
         knowledge = self.knowledge
         self.nodes = 0
@@ -189,20 +185,6 @@ class DeepSolver(Training):
         """A seed of its own for each network."""
         sequence = np.random.SeedSequence([self.seed, which])
         return int(sequence.generate_state(1)[0] >> 1)
-
-    def current_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], what a player plays now, by logical sequence.
-
-        Args:
-          player: 0 or 1.
-
-        Raises:
-          ValueError: the game is not compiled.
-        """
-        knowledge = self._compiled()
-        rows, legal = np.arange(len(knowledge.legal[player])), knowledge.legal[player]
-        strategy = self.strategy(player, Seen(rows, legal))
-        return knowledge.behaviour(player, strategy)
 
     def average(self, kind: str | None = None) -> Average:
         """Both players' average strategies, as arrays.

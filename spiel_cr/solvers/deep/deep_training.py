@@ -3,12 +3,14 @@
 import abc
 from typing import Any
 
+import numpy as np
+
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, compiled_only
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 
 
 class Training(abc.ABC):
@@ -68,13 +70,40 @@ class Training(abc.ABC):
     def _iterate(self) -> None:
         """One iteration."""
 
+    @abc.abstractmethod
+    def strategy(self, player: int, seen: Seen) -> np.ndarray:
+        """float64 [m, A], what a player plays now.
+
+        Args:
+          player: 0 or 1.
+          seen: what it sees at m decisions.
+        """
+
+    def current_behaviour(self, player: int) -> np.ndarray:
+        """float64 [S], what a player plays now, by logical sequence.
+
+        Args:
+          player: 0 or 1.
+
+        Raises:
+          ValueError: the game is not compiled.
+        """
+        known = self._compiled()
+        seen = Seen(np.arange(len(known.legal[player])), known.legal[player])
+        return known.behaviour(player, self.strategy(player, seen))
+
     def _compiled(self) -> CompiledKnowledge:
         """What is known of a compiled game.
 
         Raises:
           ValueError: the game is not compiled.
         """
-        return compiled_only(self.knowledge, self.source.game)
+        if isinstance(self.knowledge, CompiledKnowledge):
+            return self.knowledge
+        raise ValueError(
+            f"{self.source.game} is not compiled, and has no numbered infosets; "
+            f"compile it, or take the networks that average() gives"
+        )
 
     def _nash_conv(self, behaviours: Any) -> float:
         """NashConv of two strategies by logical sequence, in the game's units."""

@@ -214,24 +214,6 @@ class CompiledKnowledge:
         return found
 
 
-def compiled_only(knowledge: Knowledge, game: Any) -> CompiledKnowledge:
-    """The knowledge, if it is of a compiled game.
-
-    Args:
-      knowledge: of a solver.
-      game: that it is of, an OpenSpiel game.
-
-    Raises:
-      ValueError: it is not of a compiled game.
-    """
-    if isinstance(knowledge, CompiledKnowledge):
-        return knowledge
-    raise ValueError(
-        f"{game} is not compiled, and has no numbered infosets; compile it, or take "
-        f"the networks that average() gives"
-    )
-
-
 def feature_count(game: Any, features: str) -> int:
     """F: the length of a game's tensors.
 

@@ -22,7 +22,7 @@ from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.networks import Parameters
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
 from spiel_cr.solvers.deep.averages import (
@@ -442,8 +442,8 @@ def load_deep_policy(
       ImportError: optax is missing.
     """
     named, average = _read(path)
-    loaded = result.named_game(named, path) if game is None else load_game(game)
-    if str(loaded) != named and str(load_game(named)) != str(loaded):
+    loaded = result.named_game(named, path) if game is None else open_game(game).game
+    if str(loaded) != named and str(open_game(named).game) != str(loaded):
         raise ValueError(
             f"{path} holds a policy for {named}, not for {loaded}; give the policy's "
             f"own game, or train one for this game"

@@ -1,11 +1,14 @@
 """What networks are fitted to: samples of visits, sums per infoset, transitions."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from spiel_cr.common.fits import Targets
+
+# A named tuple of arrays with equally many rows.
+Rows = TypeVar("Rows", bound=Any)
 
 
 def joined(chunks: Iterable[Targets]) -> Targets:
@@ -21,7 +24,104 @@ def joined(chunks: Iterable[Targets]) -> Targets:
     return Targets(*(np.concatenate(own) for own in arrays))
 
 
-class Reservoir:
+class Transitions(NamedTuple):
+    """Moves that a critic learns from.
+
+    Attributes:
+      rows: [n, ...], joint information.
+      action: int32 [n], OpenSpiel's, what was played.
+      utility: float32 [n], player 0's where the game was over then, else 0.
+      player: int8 [n], who decides next; negative: the game was over.
+      next_rows: [n, ...], those after the move; anything where the game was over.
+      next_legal: bool [n, A], there.
+    """
+
+    rows: np.ndarray
+    action: np.ndarray
+    utility: np.ndarray
+    player: np.ndarray
+    next_rows: np.ndarray
+    next_legal: np.ndarray
+
+
+class Kept(Generic[Rows]):
+    """Rows of arrays, so many at most; which ones stay is up to its kinds.
+
+    Attributes:
+      capacity: the most rows that are kept.
+      met: rows so far.
+    """
+
+    # What has the arrays.
+    kind: type[Rows]
+
+    def __init__(self, capacity: int) -> None:
+        """Is empty; room is taken as rows come.
+
+        Args:
+          capacity: the most rows that are kept.
+        """
+        self.capacity, self.met = capacity, 0
+        self._arrays: list[np.ndarray] = []
+
+    def __len__(self) -> int:
+        return min(self.met, self.capacity)
+
+    def _put(self, rows: Rows, place: np.ndarray) -> None:
+        """Takes in rows; those whose place is below the capacity are kept.
+
+        Args:
+          rows: n of them.
+          place: int64 [n], of each; of equal places the last one stays.
+        """
+        if not self._arrays:
+            self._arrays = [own[:0].copy() for own in rows]
+        size = min(self.capacity, self.met + len(place))
+        if size > len(self._arrays[0]):
+            room = min(self.capacity, max(size, 2 * len(self._arrays[0]), 1024))
+            for k, own in enumerate(self._arrays):
+                self._arrays[k] = np.zeros((room, *own.shape[1:]), own.dtype)
+                self._arrays[k][: len(self)] = own[: len(self)]
+        kept = np.flatnonzero(place < self.capacity)
+        for own, new in zip(self._arrays, rows, strict=True):
+            own[place[kept]] = new[kept]
+        self.met += len(place)
+
+    def targets(self) -> Rows:
+        """All that is kept; views, valid until the next rows come."""
+        return self.kind(*(own[: len(self)] for own in self._arrays))
+
+    def at(self, places: np.ndarray) -> Rows:
+        """Some of them.
+
+        Args:
+          places: int64 [m], from 0 to below the number of those kept.
+        """
+        return self.kind(*(own[places] for own in self._arrays))
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All there is, for `restore`."""
+        kept = self.targets()._asdict() if self._arrays else {}
+        return {"met": np.array(self.met), **kept}
+
+    def restore(self, arrays: dict[str, np.ndarray]) -> None:
+        """Puts back what `arrays` gave.
+
+        Raises:
+          ValueError: it is not of such a memory.
+        """
+        met = int(arrays["met"])
+        names = self.kind._fields if met else ()
+        size = min(met, self.capacity)
+        if met < 0 or any(
+            name not in arrays or len(arrays[name]) != size for name in names
+        ):
+            raise ValueError("the memory has another size")
+        self.met = met
+        self._arrays = [arrays[name].copy() for name in names]
+
+
+class Reservoir(Kept[Targets]):
     """A uniform sample of all visits so far, without replacement (Vitter 1985, R).
 
     Targets are kept in single precision.
@@ -29,23 +129,9 @@ class Reservoir:
     A batch of visits is taken in at once: visit number i (from 1) goes to place i - 1
     while there is room; later to a uniformly drawn place of the first i, if that is one
     of the reservoir's. Where two of a batch draw one place, the later one stays.
-
-    Attributes:
-      capacity: the most visits that are kept.
-      met: visits so far.
     """
 
-    def __init__(self, capacity: int) -> None:
-        """Is empty; room is taken with the first visits.
-
-        Args:
-          capacity: the most visits that are kept.
-        """
-        self.capacity, self.met = capacity, 0
-        self._arrays: list[np.ndarray] = []
-
-    def __len__(self) -> int:
-        return min(self.met, self.capacity)
+    kind = Targets
 
     def add(self, visits: Targets, random: np.random.Generator) -> None:
         """Takes in a batch of visits.
@@ -57,62 +143,13 @@ class Reservoir:
         count = len(visits.weight)
         if not count:
             return
-        visits = visits._replace(target=visits.target.astype(np.float32))
-        if not self._arrays:
-            self._arrays = [own[:0].copy() for own in visits]
-        self._grow(min(self.capacity, self.met + count))
         number = self.met + np.arange(count)
         place = np.where(
             number < self.capacity,
             number,
             (random.random(count) * (number + 1)).astype(np.int64),
         )
-        kept = np.flatnonzero(place < self.capacity)
-        for own, new in zip(self._arrays, visits, strict=True):
-            # Of equal places the last one is written last.
-            own[place[kept]] = new[kept]
-        self.met += count
-
-    def _grow(self, size: int) -> None:
-        """Makes room, twice as much each time."""
-        room = len(self._arrays[0])
-        if size <= room:
-            return
-        room = min(self.capacity, max(size, 2 * room, 1024))
-        for k, own in enumerate(self._arrays):
-            larger = np.zeros((room, *own.shape[1:]), own.dtype)
-            larger[: len(self)] = own[: len(self)]
-            self._arrays[k] = larger
-
-    def targets(self) -> Targets:
-        """All that is kept; views, valid until the next visits come."""
-        return Targets(*(own[: len(self)] for own in self._arrays))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
-        named = zip(
-            Targets._fields, self.targets() if self._arrays else (), strict=False
-        )
-        return {"met": np.array(self.met), **dict(named)}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave.
-
-        Raises:
-          ValueError: it is not of such a reservoir.
-        """
-        met = int(arrays["met"])
-        names = Targets._fields
-        if met < 0 or (
-            met
-            and any(
-                name not in arrays or len(arrays[name]) != min(met, self.capacity)
-                for name in names
-            )
-        ):
-            raise ValueError("the reservoir has another size")
-        self.met = met
-        self._arrays = [arrays[name].copy() for name in names] if met else []
+        self._put(visits._replace(target=visits.target.astype(np.float32)), place)
 
 
 class Sums:
@@ -138,12 +175,9 @@ class Sums:
 
     def add(self, visits: Targets) -> None:
         """Adds visits; their rows are infosets."""
-        count = len(self.weight)
+        count, target = len(self.weight), np.where(visits.legal, visits.target, 0)
         self.weight += np.bincount(visits.rows, visits.weight, count)
-        for action in range(self.legal.shape[1]):
-            target = np.where(visits.legal[:, action], visits.target[:, action], 0)
-            gain = visits.weight * target
-            self.total[:, action] += np.bincount(visits.rows, gain, count)
+        self.total += sums_by_row(visits.rows, visits.weight[:, None] * target, count)
 
     def discount(self, factor: float) -> None:
         """Keeps what is positive, times a factor; weights shrink alike."""
@@ -177,6 +211,12 @@ class Sums:
         self.total, self.weight = total.copy(), weight.copy()
 
 
+def sums_by_row(rows: np.ndarray, numbers: np.ndarray, count: int) -> np.ndarray:
+    """float64 [count, A], numbers [n, A] summed by the rows that they belong to."""
+    columns = [np.bincount(rows, column, count) for column in numbers.T]
+    return np.stack(columns, axis=1)
+
+
 def per_infoset(visits: Targets, legal: np.ndarray) -> Targets:
     """The weighted mean of visits at each infoset of a compiled game.
 
@@ -204,89 +244,13 @@ def balanced(targets: Targets, power: float) -> Targets:
     return targets._replace(weight=weight)
 
 
-class Transitions(NamedTuple):
-    """Moves that a critic learns from.
+class Replay(Kept[Transitions]):
+    """The newest transitions."""
 
-    Attributes:
-      rows: [n, ...], joint information.
-      action: int32 [n], OpenSpiel's, what was played.
-      utility: float32 [n], player 0's where the game was over then, else 0.
-      player: int8 [n], who decides next; negative: the game was over.
-      next_rows: [n, ...], those after the move; anything where the game was over.
-      next_legal: bool [n, A], there.
-    """
-
-    rows: np.ndarray
-    action: np.ndarray
-    utility: np.ndarray
-    player: np.ndarray
-    next_rows: np.ndarray
-    next_legal: np.ndarray
-
-
-class Replay:
-    """The newest transitions.
-
-    Attributes:
-      capacity: the most that are kept.
-      met: transitions so far.
-    """
-
-    def __init__(self, capacity: int) -> None:
-        """Is empty.
-
-        Args:
-          capacity: the most transitions that are kept.
-        """
-        self.capacity, self.met = capacity, 0
-        self._arrays: list[np.ndarray] = []
-
-    def __len__(self) -> int:
-        return min(self.met, self.capacity)
+    kind = Transitions
 
     def add(self, moves: Transitions) -> None:
         """Takes in some transitions, instead of the oldest ones."""
-        count = len(moves.action)
-        if not count:
-            return
-        if not self._arrays:
-            self._arrays = [
-                np.zeros((self.capacity, *own.shape[1:]), own.dtype) for own in moves
-            ]
-        last = slice(max(0, count - self.capacity), None)
-        place = (self.met + np.arange(count)[last]) % self.capacity
-        for own, new in zip(self._arrays, moves, strict=True):
-            own[place] = new[last]
-        self.met += count
-
-    def at(self, places: np.ndarray) -> Transitions:
-        """Some of them.
-
-        Args:
-          places: int64 [m], from 0 to below the number of those kept.
-        """
-        return Transitions(*(own[places] for own in self._arrays))
-
-    def arrays(self) -> dict[str, np.ndarray]:
-        """All there is, for `restore`."""
-        size = len(self)
-        named = zip(Transitions._fields, self._arrays, strict=False)
-        return {"met": np.array(self.met), **{name: own[:size] for name, own in named}}
-
-    def restore(self, arrays: dict[str, np.ndarray]) -> None:
-        """Puts back what `arrays` gave.
-
-        Raises:
-          ValueError: it is not of such a replay buffer.
-        """
-        met = int(arrays["met"])
-        self.met, self._arrays = met, []
-        if not met:
-            return
-        for name in Transitions._fields:
-            if name not in arrays or len(arrays[name]) != len(self):
-                raise ValueError("the replay buffer has another size")
-            own = arrays[name]
-            room = np.zeros((self.capacity, *own.shape[1:]), own.dtype)
-            room[: len(own)] = own
-            self._arrays.append(room)
+        place = (self.met + np.arange(len(moves.action))) % self.capacity
+        if len(place):
+            self._put(moves, place)

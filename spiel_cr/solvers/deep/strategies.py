@@ -3,8 +3,7 @@
 import numpy as np
 
 from spiel_cr.common.fits import Plan, Targets
-from spiel_cr.solvers.deep.advantages import make_approximator
-from spiel_cr.solvers.deep.approximators import Perceptron
+from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
@@ -67,11 +66,7 @@ class SampledStrategies:
         if not targets.weight.sum() > 0:
             return None
         network = Perceptron(
-            *(self._knowledge, self._player),
-            hidden=config.hidden,
-            layers=config.layers,
-            scale=1.0,
-            seed=self._seed,
+            self._knowledge, self._player, config, scale=1.0, seed=self._seed
         )
         plan = Plan(config.average_steps, config.batch, config.learning_rate, "cross")
         network.fit(targets, plan, np.random.default_rng(self._seed))

@@ -15,7 +15,6 @@ import pyspiel
 from spiel_cr.common import networks
 from spiel_cr.common.networks import Parameters
 from spiel_cr.games.opening import vectorised
-from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource, States
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision, StateSource
@@ -184,7 +183,7 @@ class Stepped(NamedTuple):
 
 
 def stepped(
-    game: str | pyspiel.Game,
+    game: pyspiel.Game,
     features: str = "information_state",
     *,
     use_rules: bool = True,
@@ -192,23 +191,21 @@ def stepped(
     """A source of histories of a game, and what is known at its positions.
 
     Args:
-      game: OpenSpiel game string or game.
+      game: a sequential game.
       features: as `config.FEATURES`.
       use_rules: take the game's rules on arrays, if they give these tensors.
 
     Raises:
-      pyspiel.SpielError, ValueError: as `load_game`, or the game does not provide these
-        tensors.
+      ValueError: the game does not provide these tensors.
     """
-    loaded = load_game(game)
-    size, actions = feature_count(loaded, features), loaded.num_distinct_actions()
-    rules = vectorised.of_game(loaded) if use_rules else None
+    size, actions = feature_count(game, features), game.num_distinct_actions()
+    rules = vectorised.of_game(game) if use_rules else None
     source: Simulator
     reader: Reader
     if rules is not None and hasattr(rules, f"{features}_tensor"):
-        source = by_rules = RulesSource(loaded, rules)
+        source = by_rules = RulesSource(game, rules)
         reader = RulesReader(by_rules, features, actions)
     else:
-        source = StateSource(loaded)
+        source = StateSource(game)
         reader = StateReader(features, size, actions)
-    return Stepped(source, TensorKnowledge(loaded, reader, features))
+    return Stepped(source, TensorKnowledge(game, reader, features))

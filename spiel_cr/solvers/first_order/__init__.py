@@ -6,7 +6,6 @@ from spiel_cr.solvers.first_order.first_order_config import (
     FirstOrderConfig,
     PDHGConfig,
     SmoothingConfig,
-    parse_first_order,
 )
 from spiel_cr.solvers.first_order.solvers import make_solver
 
@@ -17,5 +16,4 @@ __all__ = [
     "PDHGConfig",
     "SmoothingConfig",
     "make_solver",
-    "parse_first_order",
 ]

@@ -3,8 +3,12 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number, check_whole
-from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.common.checks import (
+    Wanted,
+    check_choice,
+    check_number,
+    check_settings,
+)
 
 # How infosets weigh in regularisers, see `regularisers.make_weights`.
 WEIGHTS = ("one", "height", "balanced")
@@ -77,12 +81,14 @@ class PDHGConfig:
     draws: int = 16
 
     def __post_init__(self) -> None:
-        check_whole(self.check, "check", 1, 1_000_000)
-        check_number(self.sufficient, "sufficient", "(0, 1)")
-        check_number(self.necessary, "necessary", "(0, 1)")
-        check_number(self.longest, "longest", "(0, 1]")
-        check_whole(self.rounds, "rounds", 0, 1000)
-        check_whole(self.draws, "draws", 1, 10_000)
+        wanted: Wanted = {
+            "check": range(1, 1_000_001),
+            "sufficient necessary": "(0, 1)",
+            "longest": "(0, 1]",
+            "rounds": range(1001),
+            "draws": range(1, 10_001),
+        }
+        check_settings(self, wanted)
 
 
 FirstOrderConfig = EGTConfig | SmoothingConfig | PDHGConfig
@@ -95,31 +101,3 @@ PRESETS: dict[str, FirstOrderConfig] = {
         PDHGConfig("pdhg"),
     )
 }
-
-
-def is_first_order(algorithm: object) -> bool:
-    """Whether an algorithm is of this family, whatever its parameters."""
-    if isinstance(algorithm, str):
-        return algorithm.partition("(")[0].strip() in PRESETS
-    return isinstance(algorithm, FirstOrderConfig)
-
-
-def parse_first_order(
-    algorithm: str | FirstOrderConfig, name: str = "algorithm"
-) -> FirstOrderConfig:
-    """Reads a string like "egt(weights=height)".
-
-    Args:
-      algorithm: a preset's name, with any of its settings in brackets; settings are
-        returned as they are.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, FirstOrderConfig):
-        return algorithm
-    parameters = parse(algorithm, name)
-    preset = parameters.preset(PRESETS, "first-order method")
-    values = parameters.convert(table_of(type(preset), leave_out=("name",)))
-    return dataclasses.replace(preset, name=algorithm, **values)

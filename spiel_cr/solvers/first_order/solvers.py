@@ -14,7 +14,7 @@ from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.common.memory import trim
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.first_order import (
     excessive_gap,
     primal_dual,
@@ -183,12 +183,14 @@ def make_solver(
         form,
         problem,
         state,
-        programs.run,
-        config=config,
-        dtype=dtype,
-        exponent=exponent,
-        reader=_Iterates(form),
-        consumes=large,
+        Program(
+            programs.run,
+            config,
+            dtype,
+            exponent=exponent,
+            reader=_Iterates(form),
+            consumes=large,
+        ),
         compile_seconds=compile_seconds,
     )
 

@@ -33,7 +33,7 @@ from spiel_cr.solvers.cfr import cfr, shared_regrets
 from spiel_cr.solvers.cfr.abstraction import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
-from spiel_cr.solvers.cfr.solver import PlayerState, Solver
+from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver
 from spiel_cr.solvers.mccfr import (
     baselines,
     choice,
@@ -236,8 +236,7 @@ def update_player(
         actions.append(blocks)
         means.append(cfr.infoset_values(strategy, blocks))
     regrets, next_strategy = cfr.update_regrets(
-        *(rule, tree, problem.shared[player], state.regrets, state.strategy),
-        *(actions, means, iteration),
+        rule, tree, problem.shared[player], state, actions, means, iteration
     )
     added = state.reach
     if sample.visits is not None:
@@ -359,14 +358,16 @@ def make_solver(
         tree.form,
         parts.problem,
         parts.state,
-        functools.partial(run, plan=static),
-        config=config,
-        dtype=dtype,
-        exponent=exponent,
-        weighs_reach=config.averaging == "exact",
+        Program(
+            functools.partial(run, plan=static),
+            config,
+            dtype,
+            exponent=exponent,
+            weighs_reach=config.averaging == "exact",
+            reader=parts.reader,
+            consumes=visiting,
+        ),
         buckets=buckets,
-        reader=parts.reader,
-        consumes=visiting,
     )
     if alone:
         _alone.append(int(run._cache_size()))

@@ -10,8 +10,8 @@ from spiel_cr.games.signals import form, public_terms
 from spiel_cr.games.signals.game import SparseKernel
 from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.policies import best_responses
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 
 # Signals of both players by round: slices too narrow to move whole, and wide ones.
 NARROW = ((2, 3, 5), (3, 4, 7))
@@ -123,7 +123,7 @@ def test_iterates_are_those_of_the_listed_payoffs(algorithm):
     listed = layout.build(products.decisions, products.payoffs)
     one, other = (
         cfr.make_solver(
-            game, config=parse_algorithm(algorithm), values=True, compile="fast"
+            game, config=find(algorithm).config, values=True, compile="fast"
         )
         for game in (products, listed)
     )
@@ -182,7 +182,7 @@ def test_weights_that_are_small_throughout_change_no_strategy():
         weights = [np.ldexp(own, scale) for own in terms.weights[1]]
         scaled = terms._replace(weights=(None, weights))
         game = form.build(sides, parents, kernels, scaled)
-        solver = cfr.make_solver(game, config=parse_algorithm("cfr+"), compile="fast")
+        solver = cfr.make_solver(game, config=find("cfr+").config, compile="fast")
         solver.run(10)
         found.append(solver.average(0))
     np.testing.assert_array_equal(*found)

@@ -8,8 +8,8 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.signals.form import form_of
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from tests.support.kuhn_signals import kuhn
 
 
@@ -87,7 +87,7 @@ def test_units_of_kernels_and_stakes_are_no_matter():
     for one in (game, other):
         solver = cfr.make_solver(
             form_of(one, products=True),
-            config=parse_algorithm("cfr+"),
+            config=find("cfr+").config,
             dtype=np.float32,
             compile="fast",
         )

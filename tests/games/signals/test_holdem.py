@@ -16,8 +16,8 @@ from spiel_cr.games.signals import bundled
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import HandKernel, Hands, SignalGame
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr import make_solver
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from tests.support import signal_walks as walks
 
 slow = pytest.mark.slow
@@ -416,7 +416,7 @@ def test_iterates_with_and_without_suits(board):
     found = []
     for suits in (True, False):
         form = form_of(signal_game(parameters, suits=suits), products=True)
-        solver = make_solver(form, config=parse_algorithm("cfr+"))
+        solver = make_solver(form, config=find("cfr+").config)
         solver.run(20)
         reach = solver.average(0), solver.average(1)
         found.append((nash_conv(form, reach), expected_value(form, reach)))

@@ -70,8 +70,33 @@ ROWS = [
     ("turn_based_simultaneous_game(game=kuhn_poker())", "OpenSpiel refuses it; choose"),
 ]
 
+# OpenSpiel would end the process at most of these.
+POKER_ROWS = [
+    ("numRanks=14", "numRanks=14 must be a whole number from 2 to 13"),
+    ("numSuits=0", "numSuits=0 must be"),
+    ("numHoleCards=9", "numHoleCards=9 must be a whole number from 1 to 3"),
+    ("numRounds=-1", "numRounds=-1 must be"),
+    ("numRounds=3", "firstPlayer=1 1 must be 3 whole numbers from 1 to 2"),
+    ("betting=limit,numRounds=1,raiseSize=0 2", "raiseSize=0 2 must be 1 whole"),
+    ("betting=limit,raiseSize=a b", "raiseSize=a b must be 2 whole numbers"),
+    ("blind=a b", "blind=a b must be 2 whole numbers from 0 to 2147483647"),
+    ("blind=0 0 4", "blind=0 0 4 must have a positive number"),
+    ("stack=99999999999 1", "stack=99999999999 1 must be"),
+    ("blind=5 10,stack=20 9", "stack=20 9 must be more than .*, 10: the larger"),
+    ("potSize=5", "potSize=5 must be even"),
+    ("maxRaises=x y", "maxRaises=x y must be"),
+    ("numBoardCards=3 5,numRanks=13", "numBoardCards=3 5 must be at most 7 cards"),
+    ("numRanks=2,numSuits=1", "at most the 2 of the deck"),
+    ("boardCards=2C", "boardCards=2C must be at most 1 different cards .*, such as 7c"),
+    ("numBoardCards=0 2,boardCards=2c2c", "must be at most 2 different cards"),
+    ("handReaches=1 2", "handReaches must be 2652 numbers from 0 on"),
+]
 
-@pytest.mark.parametrize(("text", "words"), ROWS)
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    ROWS + [(f"universal_poker({given})", words) for given, words in POKER_ROWS],
+)
 def test_mistakes(text, words):
     with pytest.raises((ValueError, pyspiel.SpielError), match=words) as caught:
         load_game(text)

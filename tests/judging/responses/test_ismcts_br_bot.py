@@ -380,7 +380,7 @@ def test_states_of_the_unconverted_game_are_refused():
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
     game = loading.load_game(string)
     uniform = policy_lib.UniformRandomPolicy(game)
-    bot = ISMCTSBRBot(string, 0, uniform, SearchConfig(simulations=2))
+    bot = ISMCTSBRBot(game, 0, uniform, SearchConfig(simulations=2))
     state = pyspiel.load_game(string).new_initial_state()
     for ask in (bot.get_policy, bot.step, bot.search):
         with pytest.raises(

@@ -244,7 +244,7 @@ def test_states_of_the_unconverted_game_are_refused():
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
     game = loading.load_game(string)
     uniform = policy_lib.UniformRandomPolicy(game)
-    bot = LBRBot(string, 0, uniform, leaf="uniform", rollouts=2)
+    bot = LBRBot(game, 0, uniform, leaf="uniform", rollouts=2)
     state = pyspiel.load_game(string).new_initial_state()
     for ask in (bot.get_policy, bot.step, bot.action_values):
         with pytest.raises(

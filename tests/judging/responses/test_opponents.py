@@ -7,9 +7,10 @@ from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import compile_game, solve
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.resolving.continual import resolve
-from spiel_cr.solvers.cfr.cfr_config import parse_any
+from spiel_cr.solvers.algorithms import find
 from tests.support import games
 from tests.support.learner import Learner
 from tests.support.states import after
@@ -58,7 +59,8 @@ def assert_same(table, other, tolerance):
     ],
 )
 def test_chumps_lose_what_they_must(game, kind, expected):
-    found = nash_conv(game, opponents.chump(game, kind))
+    loaded = load_game(game)
+    found = nash_conv(loaded, opponents.chump(loaded, kind))
     assert found == pytest.approx(expected, abs=1e-12)
 
 
@@ -82,7 +84,7 @@ def test_chumps_lose_what_they_must(game, kind, expected):
 def test_what_chumps_do(game, path, expected):
     state = after(game, *path)
     for kind, probabilities in zip(opponents.CHUMPS, expected, strict=True):
-        given = opponents.chump(game, kind).action_probabilities(state)
+        given = opponents.chump(load_game(game), kind).action_probabilities(state)
         assert sorted(given) == sorted(state.legal_actions())
         assert {a: p for a, p in given.items() if p} == probabilities, kind
 
@@ -90,9 +92,9 @@ def test_what_chumps_do(game, path, expected):
 def test_chumps_need_poker():
     for game in ("liars_dice", "tic_tac_toe", games.BY_NAME["goofspiel4"].string):
         with pytest.raises(ValueError, match="not a game of poker"):
-            opponents.chump(game, "always_fold")
+            opponents.chump(load_game(game), "always_fold")
     with pytest.raises(ValueError, match="must be one of always_fold"):
-        opponents.chump("kuhn_poker", "maniac")
+        opponents.chump(load_game("kuhn_poker"), "maniac")
 
 
 def test_an_algorithm_stopped_early():
@@ -128,12 +130,12 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
             return "the policy"
 
     def solve(game, name, goal, *, seed):
-        asked.append((str(game.game), parse_any(name), goal.iterations, seed))
+        asked.append((str(game.game), find(name).config, goal.iterations, seed))
         return Solution()
 
     monkeypatch.setattr("spiel_cr.players.bot_strings.solve", solve)
     assert opponent_strings.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
-    assert asked == [("kuhn_poker()", parse_any(algorithm), 4, 5)]
+    assert asked == [("kuhn_poker()", find(algorithm).config, 4, 5)]
 
 
 def test_a_file(tmp_path):
@@ -202,13 +204,17 @@ def test_a_bot_that_cheats_at_the_rules():
         def step(self, state):
             return 7
 
-    given = opponents.BotPolicy("kuhn_poker", lambda player, seed: Wrong(None, seed))
+    given = opponents.BotPolicy(
+        load_game("kuhn_poker"), lambda player, seed: Wrong(None, seed)
+    )
     with pytest.raises(ValueError, match="chose 7"):
         given.action_probabilities(after("kuhn_poker", 0, 1))
 
 
 def test_openspiels_own_bots_can_be_opponents():
-    given = opponents.BotPolicy("leduc_poker", pyspiel.make_uniform_random_bot)
+    given = opponents.BotPolicy(
+        load_game("leduc_poker"), pyspiel.make_uniform_random_bot
+    )
     game = pyspiel.load_game("leduc_poker")
     uniform = policy_lib.UniformRandomPolicy(game)
     state = after("leduc_poker", 0, 2, 2)

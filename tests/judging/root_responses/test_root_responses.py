@@ -8,6 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from benchmarks.games import HOLDEM
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses import setting as settings
@@ -167,7 +168,7 @@ def test_chumps_play_on_rules_on_arrays():
 
 
 def test_a_bot_that_only_acts_is_told_the_match():
-    setting = settings.on_bot("kuhn_poker", (FoldsBot(), FoldsBot()))
+    setting = settings.on_bot(load_game("kuhn_poker"), (FoldsBot(), FoldsBot()))
     responder = TableResponder(setting, 0)
     responder.learn(0.05, batch=64)
     # The bot passes, always: who bets wins the ante.

@@ -22,8 +22,8 @@ from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import look_ahead, public_states_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import lp
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
 from tests.support import games
 from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import random_behaviours
@@ -232,7 +232,7 @@ def test_a_solver_asks_at_the_iterates(player, layer, depth):
         ahead = look_ahead(d, layer, depth, value)
         forest = gadget.build_forest(d, layer, reach, given, ahead)
         solver = cfr.make_solver(
-            forest.form, config=parse_algorithm("cfr+"), values=True, compile="fast"
+            forest.form, config=find("cfr+").config, values=True, compile="fast"
         )
         solver.run(25)
         found.append(

@@ -7,6 +7,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.observations import observations
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.partial import opponent_knowledge
@@ -25,7 +26,7 @@ class Idle(PartialAgent):
         settings = PartialConfig(max_histories, leaf=leaf, **settings)
         random = np.random.default_rng(0)
         super().__init__(player, settings, Clock(50.0, None), random, lambda: 0)
-        tree = self._first_tree(game)
+        tree = self._first_tree(load_game(game))
         tree.grow()
         self._start_from(SolvedTree.of(tree, player))
 

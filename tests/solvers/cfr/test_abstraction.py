@@ -16,8 +16,8 @@ from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree import compiler, replay
 from spiel_cr.judging import python_judge
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import abstraction, cfr
-from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import mccfr, sample_tree, trajectories
 from tests.support import games, made_games, reference
 from tests.support.solving import solve_with
@@ -224,7 +224,7 @@ def test_buckets_of_one_change_nothing(row, name, dtype):
 def test_mean_values_are_kept():
     """Values of infosets under the iterates, where resolving would ask for them."""
     game = games.compiled("kuhn")
-    config = algorithm.parse_any("cfr+")
+    config = find("cfr+").config
     alone = tuple(np.arange(len(own), dtype=np.int32) for own in game.infosets)
     found = []
     for labels in ((None, None), alone):
@@ -289,7 +289,7 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     """Exact values instead of estimates: the same regrets and the same strategies."""
     game = compiled(FORGETFUL[0])
     labels = abstraction.labels_of(game, imperfect_recall=True)
-    config = algorithm.parse_any("os-mccfr(batch=1)")
+    config = find("os-mccfr(batch=1)").config
     random = np.random.default_rng(0)
     layout = samples, plan = sample_tree.build(game)
     solver = mccfr.make_solver(

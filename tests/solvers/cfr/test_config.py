@@ -10,6 +10,7 @@ from open_spiel.python.algorithms import exploitability
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.solve import solve
 from tests.support import games
@@ -153,12 +154,9 @@ def test_bad_iterations_are_refused(iterations):
 
 
 def test_algorithm_strings():
-    config = algorithm.parse_algorithm("dcfr(alpha=inf,beta=-inf,gamma=3)")
+    config = find("dcfr(alpha=inf,beta=-inf,gamma=3)").config
     assert (config.rule.alpha, config.rule.beta) == (math.inf, -math.inf)
     assert config.gamma == 3 and config.alternating
-    assert algorithm.parse_algorithm(config) is config
-    assert (
-        algorithm.parse_algorithm("cfr(beta=-inf,gamma=1)")
-        == (algorithm.PRESETS["cfr+"])
-    )
-    assert not algorithm.parse_algorithm("cfr(alternating=False)").alternating
+    assert find(config).config is config
+    assert find("cfr(beta=-inf,gamma=1)").config == (algorithm.PRESETS["cfr+"])
+    assert not find("cfr(alternating=False)").config.alternating

@@ -5,8 +5,8 @@ import pytest
 
 from spiel_cr.common import networks
 from spiel_cr.common.fits import Targets
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.advantages import Advantages
-from spiel_cr.solvers.deep.deep_config import parse_deep
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from tests.support import games
 
@@ -27,7 +27,7 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
     """
     knowledge = CompiledKnowledge(games.compiled("kuhn"))
     legal = knowledge.legal[player]
-    config = parse_deep(f"{name}(network=table,memory=reservoir,fallback=uniform)")
+    config = find(f"{name}(network=table,memory=reservoir,fallback=uniform)").config
     advantages = Advantages(knowledge, player, config, 0)
     random = np.random.default_rng(5 + player)
     regret, summed = np.zeros(legal.shape), np.zeros(len(legal))

@@ -4,14 +4,15 @@ import dataclasses
 
 import pytest
 
-from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig, parse_deep
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 
 
 def test_presets_are_read_and_changed():
-    assert parse_deep("dream") is not None
+    assert find("dream").config is not None
     for name, preset in PRESETS.items():
-        assert parse_deep(name) == preset == parse_deep(preset)
-    changed = parse_deep("sd-cfr(hidden=32,memory=exact,averaging=bank+exact)")
+        assert find(name).config == preset == find(preset).config
+    changed = find("sd-cfr(hidden=32,memory=exact,averaging=bank+exact)").config
     assert (
         dataclasses.replace(
             PRESETS["sd-cfr"], hidden=32, memory="exact", averaging="bank+exact"
@@ -26,7 +27,6 @@ def test_presets_are_read_and_changed():
 @pytest.mark.parametrize(
     ("text", "what"),
     [
-        ("cfr+", "cfr\\+.* is not known; choose one of deep-cfr"),
         ("sd-cfr(width=3)", "unknown parameter 'width'"),
         ("sd-cfr(hidden=0)", "hidden=0"),
         ("sd-cfr(hidden=65537)", "hidden=65537"),
@@ -47,7 +47,7 @@ def test_presets_are_read_and_changed():
 )
 def test_bad_strings_are_refused(text, what):
     with pytest.raises(ValueError, match=what):
-        parse_deep(text)
+        find(text)
 
 
 def test_settings_are_checked_without_strings():

@@ -50,17 +50,22 @@ def test_reservoirs_keep_all_visits_alike(batches):
     assert ((newest - expected) ** 2 / expected).sum() > 1000 * statistic / total
 
 
-def test_small_reservoirs_hold_everything():
+@pytest.mark.parametrize("size", [0, 2, 700])
+def test_small_reservoirs_hold_everything(size):
     reservoir = Reservoir(1000)
     random = np.random.default_rng(0)
-    for first in range(0, 700, 7):
-        reservoir.add(visits_of(np.arange(first, first + 7)), random)
-    assert np.array_equal(reservoir.targets().rows, np.arange(700))
+    reservoir.add(visits_of(np.arange(0)), random)
+    for rows in np.split(np.arange(size), size // 7 or 1):
+        reservoir.add(visits_of(rows), random)
+    if not size:
+        assert not len(reservoir) and reservoir.arrays() == {"met": 0}
+        return
+    assert np.array_equal(reservoir.targets().rows, np.arange(size))
     again = Reservoir(1000)
     again.restore(reservoir.arrays())
     assert np.array_equal(again.targets().target, reservoir.targets().target)
     with pytest.raises(ValueError, match="another size"):
-        again.restore({**reservoir.arrays(), "met": np.array(3)})
+        again.restore({**reservoir.arrays(), "met": np.array(1)})
 
 
 def test_sums_are_the_weighted_means_of_visits():

@@ -6,12 +6,12 @@ import pytest
 import spiel_cr
 from spiel_cr.common import networks
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.solvers import making
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep import needs
-from spiel_cr.solvers.deep.deep_config import parse_deep
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.outputs import Shape
-from spiel_cr.solvers.deep.self_play.self_play_config import parse_self_play
 from spiel_cr.solvers.deep.tensors import stepped
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -22,7 +22,7 @@ SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
 def test_full_memories_take_what_was_estimated():
     """Arrays of a solver whose reservoirs and critic's memory are full."""
     text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,bank=2)"
-    config, way = parse_deep(text), stepped(DICE)
+    config, way = find(text).config, stepped(load_game(DICE))
     solver = DeepSolver(way.source, config, knowledge=way.knowledge)
     solver.run(3)
     found = {"reservoirs": 0, "moves": 0, "iterates": 0}
@@ -57,13 +57,12 @@ def test_full_memories_take_what_was_estimated():
 def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     """The setting that is named makes it fit."""
     text = text.replace("_000", "000")
-    parse = parse_self_play if text.startswith("mmd") else parse_deep
-    way, limit = stepped("phantom_ttt"), "1GB"
+    way, limit = stepped(load_game("phantom_ttt")), "1GB"
     arguments = way.source.game, way.knowledge, iterations
-    need = needs.estimate(parse(text), *arguments)
+    need = needs.estimate(find(text).config, *arguments)
     assert max(need) == getattr(need, part)
     with pytest.raises(GameTooLargeError, match=f"choose {remedy}") as refused:
-        needs.check(parse(text), *arguments, limit)
+        needs.check(find(text).config, *arguments, limit)
     less = str(refused.value).partition(f"choose {remedy}")[2].split(",")[0].split()[0]
     name = remedy.removesuffix("=")
     settings = [
@@ -71,14 +70,14 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     ]
     head = text.partition("(")[0]
     smaller = f"{head}({','.join([*settings, f'{remedy}{less}'])})"
-    needs.check(parse(smaller), *arguments, limit)
+    needs.check(find(smaller).config, *arguments, limit)
 
 
 def test_memories_that_a_run_does_not_fill_count_as_they_are():
     """Outcome sampling meets no more decisions than a match has moves."""
-    way = stepped(DICE)
+    way = stepped(load_game(DICE))
     few, many = (
-        needs.estimate(parse_deep("dream"), way.source.game, way.knowledge, iterations)
+        needs.estimate(find("dream").config, way.source.game, way.knowledge, iterations)
         for iterations in (1, 10**6)
     )
     length, actions = way.source.game.max_game_length(), way.knowledge.num_actions

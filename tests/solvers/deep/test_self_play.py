@@ -16,13 +16,13 @@ from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
-    parse_self_play,
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import Rows, Settings
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
@@ -375,19 +375,17 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn, magnet):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shared", ["true", "false"])
-def test_networks_learn_kuhn_poker(kuhn, shared):
-    solver = SelfPlay(kuhn, f"ppo(hidden=32,shared={shared},schedule=1e5,episodes=512)")
+def test_networks_learn_kuhn_poker(kuhn):
+    solver = SelfPlay(kuhn, "ppo(hidden=32,schedule=1e5,episodes=512)")
     before = solver.nash_conv()
     solver.run_to(100_000)
     assert solver.nash_conv() < before / 2
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("shared", ["true", "false"])
-def test_results_are_networks_that_play_the_same(kuhn, shared):
-    """Without values; and, where both players had one network, with one each."""
-    solver = SelfPlay(kuhn, f"ppo(hidden=3,episodes=64,epochs=1,shared={shared})")
+def test_results_are_networks_that_play_the_same(kuhn):
+    """Without values."""
+    solver = SelfPlay(kuhn, "ppo(hidden=3,episodes=64,epochs=1)")
     solver.run_to(400)
     policy = DeepPolicy(kuhn.game, solver.average())
     for player, own in enumerate(kuhn.infosets):
@@ -402,11 +400,9 @@ def test_results_are_networks_that_play_the_same(kuhn, shared):
     assert table.behaviour[1].tolist() == [1.0] + 12 * [0.5]
 
 
-@pytest.mark.parametrize("shared", ["true", "false"])
-def test_networks_see_the_features_that_are_asked_for(kuhn, shared):
+def test_networks_see_the_features_that_are_asked_for(kuhn):
     """Kuhn poker's observations are shorter than its information states."""
-    text = f"mmd(hidden=3,layers=1,shared={shared},features=observation)"
-    solver = SelfPlay(kuhn, text)
+    solver = SelfPlay(kuhn, "mmd(hidden=3,layers=1,features=observation)")
     average = solver.average()
     assert average.features == "observation"
     assert average.shape.features == kuhn.game.observation_tensor_size() == 7
@@ -436,9 +432,8 @@ def test_stratified_draws_leave_less_to_chance(kuhn):
 def test_games_that_are_not_compiled_are_played_by_tensors():
     """By rules on arrays and by states alike: both see the same."""
     for use_rules in (True, False):
-        source, knowledge = stepped(
-            "liars_dice(numdice=1,dice_sides=3)", use_rules=use_rules
-        )
+        game = load_game("liars_dice(numdice=1,dice_sides=3)")
+        source, knowledge = stepped(game, use_rules=use_rules)
         solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
         rows = play(source, solver, 50, np.random.default_rng(1)).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
@@ -485,12 +480,12 @@ def test_schedules():
 )
 def test_bad_settings_are_named(text, names):
     with pytest.raises(ValueError, match=names):
-        parse_self_play(text)
+        find(text)
 
 
 def test_presets_are_read():
     assert set(SELF_PLAY_PRESETS) == {"mmd", "ppo"}
-    config = parse_self_play("ppo(clip=inf,hidden=7,magnet=moving)")
+    config = find("ppo(clip=inf,hidden=7,magnet=moving)").config
     assert (config.clip, config.hidden, config.magnet) == (math.inf, 7, "moving")
     assert config.epochs == SELF_PLAY_PRESETS["ppo"].epochs
 

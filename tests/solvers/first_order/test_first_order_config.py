@@ -4,8 +4,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.contestants import registry
-from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr.cfr_config import WHOLE_GAMES, parse_any
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.first_order import first_order_config as config
 
 
@@ -18,8 +17,7 @@ def test_settings_in_brackets():
 
 
 def test_other_modules_know_the_names():
-    assert tuple(config.PRESETS) == WHOLE_GAMES
-    for name in WHOLE_GAMES:
+    for name in config.PRESETS:
         assert registry.find(name).ours
 
 
@@ -43,8 +41,8 @@ def test_bad_settings_are_refused(text, word):
 
 
 def test_where_they_do_not_belong():
-    with pytest.raises(ValueError, match="solves whole games only"):
-        parse_any("egt(weights=one)")
+    with pytest.raises(ValueError, match="is first-order, and must be full-width"):
+        find("egt(weights=one)", families=(CFR,))
     with pytest.raises(ValueError, match="no regrets"):
         spiel_cr.solve(
             "kuhn_poker", "pdhg", 1, layout=spiel_cr.Layout(buckets=(None, None))

@@ -10,8 +10,9 @@ import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.first_order import primal_dual, regularisers
-from spiel_cr.solvers.first_order.first_order_config import PRESETS, parse_first_order
+from spiel_cr.solvers.first_order.first_order_config import PRESETS
 from spiel_cr.solvers.first_order.solvers import large_programs, make_solver
 from tests.support import games
 
@@ -22,7 +23,7 @@ ROUNDING = 1e-13
 
 def solver_of(name, algorithm, dtype=np.float64):
     form = games.compiled(name).form
-    return make_solver(form, config=parse_first_order(algorithm), dtype=dtype)
+    return make_solver(form, config=find(algorithm).config, dtype=dtype)
 
 
 def smoothing_bound(solver):
@@ -72,7 +73,7 @@ def test_seconds_of_compiling_are_those_of_all_programs(algorithm):
     jax.monitoring.register_event_duration_secs_listener(tell)
     try:
         began = time.perf_counter()
-        solver = make_solver(form, config=parse_first_order(algorithm))
+        solver = make_solver(form, config=find(algorithm).config)
         elapsed = time.perf_counter() - began
     finally:
         jax.monitoring.unregister_event_duration_listener(tell)
@@ -123,7 +124,7 @@ def test_iterated_smoothing_is_linear(sides):
     Kuhn poker and liar's dice. On Goofspiel with 4 cards it ends faster, at 0.
     """
     string = f"liars_dice(numdice=1,dice_sides={sides})" if sides else "kuhn_poker"
-    config = parse_first_order("iterated-smoothing")
+    config = find("iterated-smoothing").config
     solver = make_solver(spiel_cr.compile_game(string).form, config=config)
     steps, logs = [], []
     for _ in range(400):
@@ -194,7 +195,7 @@ def test_in_the_form_of_signals(algorithm):
     signals = signal_game("python_leduc_poker")
     products = form_of(signals, products=True)
     listed = form_of(signals, products=False)
-    config = parse_first_order(algorithm)
+    config = find(algorithm).config
     found = []
     for form in (products, listed):
         solver = make_solver(form, config=config)
@@ -224,7 +225,7 @@ def test_what_a_step_of_egt_holds():
     do not change, took 15 in all; on Rhode Island Hold'em it is as many.
     """
     form = form_of(signal_game("python_leduc_poker"), products=True)
-    config = parse_first_order("egt")
+    config = find("egt").config
     solver = make_solver(form, config=config)
     with jax.enable_x64(True):
         program = large_programs().run.lower(

@@ -11,6 +11,7 @@ import spiel_cr
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import branching_walk, mccfr, visited
 from tests.support import games
@@ -86,7 +87,7 @@ def test_contract(name, variant):
             np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-6)
         sums = np.bincount(owner, result.average[p][1:], len(infosets))
         np.testing.assert_allclose(sums, 1, rtol=0, atol=1e-12)
-    batch = algorithm.parse_any(variant).batch
+    batch = find(variant).config.batch
     assert result.trajectories == 2 * 60 * batch
     assert (result.iterations, result.algorithm) == (60, variant)
     reach = reach_of(result.tree.form, result.average)
@@ -216,27 +217,27 @@ def test_precision(flag):
     assert differ(single, double)
     # The same draws: regret matching may magnify rounding, but the runs are alike.
     assert double.nash_conv() == pytest.approx(single.nash_conv(), abs=0.05)
-    solver = mccfr.make_solver(compiled, config=algorithm.parse_any(variant))
+    solver = mccfr.make_solver(compiled, config=find(variant).config)
     assert solver.dtype == np.float32
     assert solver.state.weight.dtype == np.float32
 
 
 def test_full_width_algorithms_are_asked_for_where_needed():
-    with pytest.raises(ValueError, match="samples; here a full-width algorithm"):
-        algorithm.parse_algorithm("os-mccfr")
+    with pytest.raises(ValueError, match="is sampled, and must be full-width"):
+        find("os-mccfr", families=(CFR,))
 
 
 def test_strings():
-    config = algorithm.parse_any(
+    config = find(
         "evr-mccfr(epsilon=0.5,baseline=average,decay=0.25,batch=7,"
         "averaging=sampled,explore=uniform,incremental=true,delta=0.5,alpha=1.5)"
-    )
+    ).config
     assert isinstance(config, algorithm.MCCFRConfig)
     assert (config.epsilon, config.baseline, config.decay) == (0.5, "average", 0.25)
     assert (config.batch, config.averaging) == (7, "sampled")
     assert (config.explore, config.incremental, config.delta) == ("uniform", True, 0.5)
     assert config.rule.alpha == 1.5 and config.rule.beta == -np.inf
-    assert algorithm.parse_any(config) is config
+    assert find(config).config is config
     names = {field.name for field in dataclasses.fields(config)} - {"name", "rule"}
     # A preset says the scheme; everything else can be said in a string.
     assert names - set(algorithm._SAMPLED) == {"scheme"}
@@ -277,7 +278,7 @@ def test_average_strategy_samplings_probabilities():
 def test_average_strategy_sampling_sees_the_sums_of_reaches():
     """After t equal weights an empty sequence's sum is t; those below add up to it."""
     compiled = games.compiled("kuhn")
-    config = algorithm.parse_any("as-mccfr(batch=32)")
+    config = find("as-mccfr(batch=32)").config
     solver = mccfr.make_solver(compiled, config=config)
     solver.run(9)
     for p in PLAYERS:

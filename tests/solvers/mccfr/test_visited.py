@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.solvers.cfr import cfr_config as algorithm
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr import choice, flat_tree, mccfr, sample_tree, visited, walk
 from tests.support import games
 
@@ -34,7 +34,7 @@ slow = pytest.mark.slow
 
 def solver_of(name, variant, visits=None, **options):
     """A solver; `visits` says which of the two ways, whatever the size."""
-    config = algorithm.parse_any(variant)
+    config = find(variant).config
     options = {"dtype": np.float64, "seed": 3, **options}
     with pytest.MonkeyPatch.context() as patch:
         if visits is not None:
@@ -139,11 +139,11 @@ def test_an_interrupt_leaves_a_state(monkeypatch):
     program = solver._program
 
     def interrupted(*args, **options):
-        after = program(*args, **options)
+        after = program.advance(*args, **options)
         signal.raise_signal(signal.SIGINT)
         return after
 
-    solver._program = interrupted
+    solver._program = program._replace(advance=interrupted)
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -226,7 +226,7 @@ def test_what_does_not_go_together_is_refused(variant, reason):
 
 def test_the_solver_chooses_by_size():
     def visits(variant, entries, **options):
-        return choice.visits_only(algorithm.parse_any(variant), entries, **options)
+        return choice.visits_only(find(variant).config, entries, **options)
 
     assert visits("os-mccfr(batch=1)", 10)
     assert not visits("os-mccfr(batch=64)", 1000)

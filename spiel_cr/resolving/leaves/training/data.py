@@ -8,7 +8,7 @@ import numpy as np
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.training.targets import TargetSolver
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import CFR, find
 
 # Pairs of ranges that are solved at a time.
 _AT_ONCE = 64
@@ -57,7 +57,7 @@ class Labeller:
           iterations, algorithm: of solves.
         """
         self._states, self._scale = states, scale
-        config = parse_algorithm(algorithm)
+        config = find(algorithm, families=(CFR,)).config
         self._solver = TargetSolver(tree, states, iterations, config)
 
     def label(

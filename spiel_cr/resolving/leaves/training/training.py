@@ -17,6 +17,7 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
@@ -28,11 +29,11 @@ from spiel_cr.resolving.leaves.training.data import Labeller, Samples, joined
 from spiel_cr.resolving.leaves.training.met_ranges import MeetSettings, Met, draw, meet
 from spiel_cr.resolving.leaves.training.random_ranges import random_ranges
 from spiel_cr.resolving.leaves.training.training_config import (
+    PRESETS,
     TrainingConfig,
-    parse_training,
 )
 from spiel_cr.resolving.leaves.training.training_cuts import Cuts, find_cuts
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import CFR, find
 
 _KIND = "value training"
 
@@ -96,7 +97,7 @@ def train_values(
       depth: of lookaheads, in `depth_unit`; see `resolving.lookahead.look_ahead`.
       depth_unit: as there.
       out: the .npz file that the network is written to; one that is there is replaced.
-      config: settings, or a string for `parse_training`.
+      config: settings, or a string such as "leduc(hidden=64)".
       minutes: stop soon after; None: when all steps are done. What is there by then is
         written. A phase's data that are not complete by then are begun anew at the next
         time, so each run needs enough time for these.
@@ -116,7 +117,7 @@ def train_values(
         game does, or the checkpoint is of another training.
       DamagedFileError: the checkpoint was changed since it was written.
     """
-    config = parse_training(config)
+    config = read_settings(config, PRESETS, "config")
     check_lookahead(depth, depth_unit, None)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
@@ -260,7 +261,7 @@ class _Training:
         settings = MeetSettings(
             iterations=config.met_iterations,
             looks=config.looks,
-            config=parse_algorithm(config.met_algorithm),
+            config=find(config.met_algorithm, families=(CFR,)).config,
             random=np.random.default_rng([config.seed, phase, 1]),
             # In all phases the same iterations: neighbouring networks give like ranges.
             held_out=config.held_out,

@@ -2,9 +2,20 @@
 
 import dataclasses
 
-from spiel_cr.common.checks import check_number, check_seed, check_whole
-from spiel_cr.common.parameters import parse, table_of
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.common.checks import Wanted, check_seed, check_settings
+from spiel_cr.solvers.algorithms import CFR, find
+
+# What settings must be.
+_WANTED: Wanted = {
+    "hidden label_iterations met_iterations looks steps": range(1, 2**31),
+    "random_ranges met_ranges batch": range(2, 2**31),
+    "blocks pairs rounds": range(1001),
+    "pure met_share": "[0, 1]",
+    "recency matrix_rate": "[0, inf)",
+    "average": "[0, 1)",
+    "held_out": "(0, 1)",
+    "learning_rate delta": "(0, inf)",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,22 +80,9 @@ class TrainingConfig:
 
     def __post_init__(self) -> None:
         """Raises ValueError for a bad setting."""
-        for name in ("hidden", "label_iterations", "met_iterations", "looks", "steps"):
-            check_whole(getattr(self, name), name, 1)
-        for name in ("random_ranges", "met_ranges", "batch"):
-            check_whole(getattr(self, name), name, 2)
-        for name in ("blocks", "pairs", "rounds"):
-            check_whole(getattr(self, name), name, 0, 1000)
-        for name in ("pure", "met_share"):
-            check_number(getattr(self, name), name, "[0, 1]")
-        for name in ("recency", "matrix_rate"):
-            check_number(getattr(self, name), name, "[0, inf)")
-        check_number(self.average, "average", "[0, 1)")
-        check_number(self.held_out, "held_out", "(0, 1)")
-        for name in ("learning_rate", "delta"):
-            check_number(getattr(self, name), name, "(0, inf)")
+        check_settings(self, _WANTED)
         for name in ("label_algorithm", "met_algorithm"):
-            parse_algorithm(getattr(self, name))
+            find(getattr(self, name), families=(CFR,))
         check_seed(self.seed)
 
 
@@ -125,22 +123,3 @@ PRESETS: dict[str, TrainingConfig] = {
         batch=12,
     ),
 }
-_TABLE = table_of(TrainingConfig)
-
-
-def parse_training(text: str | TrainingConfig, name: str = "config") -> TrainingConfig:
-    """Reads a string like "general" or "leduc(hidden=64,steps=1000)".
-
-    Args:
-      text: the name of one of `PRESETS`, with any attributes of `TrainingConfig` in
-        brackets; a TrainingConfig is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown preset or attribute, or a value out of range.
-    """
-    if isinstance(text, TrainingConfig):
-        return text
-    parameters = parse(text, name)
-    preset = parameters.preset(PRESETS, "preset")
-    return dataclasses.replace(preset, **parameters.convert(_TABLE))

@@ -3,7 +3,6 @@
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
-    parse_self_play,
 )
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay, SelfPlayPoint
 
@@ -12,5 +11,4 @@ __all__ = [
     "SelfPlay",
     "SelfPlayConfig",
     "SelfPlayPoint",
-    "parse_self_play",
 ]

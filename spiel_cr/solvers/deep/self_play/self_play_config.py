@@ -3,22 +3,32 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number, check_whole
-from spiel_cr.common.parameters import parse, table_of
+from spiel_cr.common.checks import Wanted, check_number, check_settings
 from spiel_cr.solvers.deep.deep_config import DRAWS, FEATURES, NETWORK
 
-_MOST_EPISODES, _LONGEST = 1 << 20, 10**15
-_CHOICES = {
+# What settings must be.
+_WANTED: Wanted = {
     "network": NETWORK,
     "features": FEATURES,
     "draws": DRAWS,
     "magnet": ("uniform", "moving"),
+    "schedule": range(1, 10**15 + 1),
+    "episodes": range(1, (1 << 20) + 1),
+    "hidden": range(1, (1 << 14) + 1),
+    "layers": range(1, 65),
+    "epochs": range(1, 1001),
+    "minibatches": range(1, 10_001),
+    "learning_rate gradient_norm": "(0, inf)",
+    "trace magnet_rate": "[0, 1]",
+    "last_rate temperature last_temperature proximity value_weight": "[0, inf)",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
     """A policy gradient that plays against itself; its last iterate is the result.
+
+    Each player has a network of its own.
 
     Utilities are divided by half of the game's range of them, so all values lie in
     [-1, 1] and weights of divergences mean the same in every game.
@@ -32,8 +42,6 @@ class SelfPlayConfig:
         observation tensor, which may forget.
       hidden: units of each hidden layer of a perceptron.
       layers: hidden layers of a perceptron.
-      shared: both players have one network, which is told who acts; else one each.
-        Tables are never shared.
       schedule: decisions of both players after which rates and temperatures are at
         their ends, where they stay. Little is learned after that, so it is the length
         of a run that uses it well.
@@ -71,7 +79,6 @@ class SelfPlayConfig:
     features: str = "information_state"
     hidden: int = 64
     layers: int = 2
-    shared: bool = False
     schedule: int = 10_000_000
     episodes: int = 2048
     draws: str = "stratified"
@@ -91,30 +98,15 @@ class SelfPlayConfig:
     gradient_norm: float = 0.5
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            check_choice(getattr(self, field), field, choices)
-        check_whole(self.schedule, "schedule", 1, _LONGEST)
-        check_whole(self.episodes, "episodes", 1, _MOST_EPISODES)
-        for field, most in (
-            *(("hidden", 1 << 14), ("layers", 64)),
-            *(("epochs", 1000), ("minibatches", 10_000)),
-        ):
-            check_whole(getattr(self, field), field, 1, most)
-        check_number(self.learning_rate, "learning_rate", "(0, inf)")
-        check_number(self.last_rate, "last_rate", "[0, inf)")
-        for field in ("trace", "magnet_rate"):
-            check_number(getattr(self, field), field, "[0, 1]")
+        check_settings(self, _WANTED)
         if self.clip != math.inf:
             check_number(self.clip, "clip", "(0, inf)", why="or nothing is learned")
-        for field in ("temperature", "last_temperature", "proximity", "value_weight"):
-            check_number(getattr(self, field), field, "[0, inf)")
         if (self.temperature > 0) != (self.last_temperature > 0):
             raise ValueError(
                 f"temperature={self.temperature} and last_temperature="
                 f"{self.last_temperature}: it goes from one to the other by factors; "
                 f"let both be 0, or neither"
             )
-        check_number(self.gradient_norm, "gradient_norm", "(0, inf)")
 
     def temperature_at(self, share: float) -> float:
         """The weight of the magnet after a share of the schedule, of [0, 1]."""
@@ -163,26 +155,3 @@ SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
         ),
     )
 }
-# What may be written in brackets.
-_TABLE = table_of(SelfPlayConfig, leave_out=("name",))
-
-
-def parse_self_play(
-    algorithm: str | SelfPlayConfig, name: str = "algorithm"
-) -> SelfPlayConfig:
-    """Reads a string such as "mmd(hidden=64,temperature=0.2)".
-
-    Args:
-      algorithm: a preset's name, with any of the parameters of `SelfPlayConfig` in
-        brackets; a configuration is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, SelfPlayConfig):
-        return algorithm
-    parameters = parse(algorithm, name)
-    preset = parameters.preset(SELF_PLAY_PRESETS, "self-play")
-    values = parameters.convert(_TABLE)
-    return dataclasses.replace(preset, **values, name=algorithm)

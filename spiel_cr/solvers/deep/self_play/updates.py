@@ -11,6 +11,7 @@ import numpy as np
 from spiel_cr.common import networks
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.deep.averages import ExactAverage, NetworkAverage
@@ -19,8 +20,8 @@ from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
+    SELF_PLAY_PRESETS,
     SelfPlayConfig,
-    parse_self_play,
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import (
     Losses,
@@ -42,7 +43,6 @@ _LEAST, _SIZES = 64, 8
 _MOST_INFOSETS = 1 << 14
 # What is counted, and kept in a checkpoint.
 _COUNTS = ("iterations", "episodes", "decisions", "steps", "flops")
-_PLAYERS = np.eye(2, dtype=np.float32)
 
 
 class SelfPlayPoint(NamedTuple):
@@ -101,9 +101,8 @@ class SelfPlay(Training):
             the game does not provide the tensors that networks read.
           ImportError: optax is missing.
         """
-        self.config = config = parse_self_play(algorithm)
+        self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed, knowledge)
-        self._shared = config.shared and config.network == "mlp"
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
@@ -113,7 +112,7 @@ class SelfPlay(Training):
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with precision(np.dtype(np.float32)):
-            made = [self._make(n, seed) for n in range(1 if self._shared else 2)]
+            made = [self._make(n, seed) for n in range(2)]
         self._features = [features for features, _ in made]
         self._learners = [
             network.begin(parameters, self.settings, moving=config.magnet == "moving")
@@ -128,21 +127,10 @@ class SelfPlay(Training):
             assert knowledge.num_infosets is not None
             count = knowledge.num_infosets[number]
             return None, network.table(count, actions)
-        width = knowledge.num_features + 2 * self._shared
-        shape = Shape(width, actions + 1, config.hidden, config.layers)
+        shape = Shape(knowledge.num_features, actions + 1, config.hidden, config.layers)
         # A seed of 32 bits, by all bits of the solver's.
         own = np.random.SeedSequence([seed, number]).generate_state(1)[0]
-        parameters = networks.make(shape.widths, int(own >> 1))
-        tables = [knowledge.table(player) for player in range(2)]
-        features = tables[number]
-        if self._shared and features is not None:
-            features = jnp.concatenate(
-                [
-                    _with_player(np.asarray(table), player)
-                    for player, table in enumerate(tables)
-                ]
-            )
-        return features, parameters
+        return knowledge.table(number), networks.make(shape.widths, int(own >> 1))
 
     def step(self, share: float | None = None) -> SelfPlayPoint:
         """One iteration: matches, and steps of the optimiser on their decisions.
@@ -237,9 +225,7 @@ class SelfPlay(Training):
         returned: np.ndarray,
     ) -> Rows:
         """What a network learns from."""
-        mine = np.arange(len(episodes.player))
-        if not self._shared:
-            mine = np.flatnonzero(episodes.player == number)
+        mine = np.flatnonzero(episodes.player == number)
         gain = advantage[mine]
         if self.config.normalise and len(gain):
             gain = (gain - gain.mean()) / (gain.std() + 1e-8)
@@ -253,15 +239,12 @@ class SelfPlay(Training):
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
         """Asks a player's network; see `rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
-        return Answer(self._places(seen, player), seen.legal, *self.ask(seen, player))
+        return Answer(self._places(seen), seen.legal, *self.ask(seen, player))
 
-    def _places(self, seen: Seen, player: int) -> np.ndarray:
-        """What a player's network is given: features, or where they are in a table."""
-        counts = self.knowledge.num_infosets
-        if counts is None:
-            return _with_player(seen.rows, player) if self._shared else seen.rows
-        first = counts[0] if self._shared and player else 0
-        return (seen.rows + first).astype(np.int32)
+    def _places(self, seen: Seen) -> np.ndarray:
+        """What a network is given: features, or where they are in a table."""
+        compiled = self.knowledge.num_infosets is not None
+        return seen.rows.astype(np.int32) if compiled else seen.rows
 
     def ask(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
         """A player's policy and value.
@@ -286,12 +269,10 @@ class SelfPlay(Training):
         return log_policy[seen.rows], value[seen.rows]
 
     def _evaluate(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
-        number = 0 if self._shared else player
-        parameters = self._learners[number].parameters
-        places = self._places(seen, player)
+        parameters, places = self._learners[player].parameters, self._places(seen)
         with precision(np.dtype(np.float32)):
             return network.evaluate(
-                self._features[number], parameters, places, seen.legal
+                self._features[player], parameters, places, seen.legal
             )
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
@@ -317,19 +298,6 @@ class SelfPlay(Training):
         """
         return self.current_behaviour(0), self.current_behaviour(1)
 
-    def current_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], what a player plays now, by logical sequence.
-
-        Args:
-          player: 0 or 1.
-
-        Raises:
-          ValueError: the game is not compiled.
-        """
-        known = self._compiled()
-        seen = Seen(np.arange(known.num_infosets[player]), known.legal[player])
-        return known.behaviour(player, self.strategy(player, seen))
-
     def nash_conv(self) -> float:
         """NashConv of what both play now, in a compiled game's units.
 
@@ -354,17 +322,9 @@ class SelfPlay(Training):
         return NetworkAverage(shape, config.features, (first, second))
 
     def _policy_leaves(self, player: int) -> list[np.ndarray]:
-        """A perceptron's arrays without its value, and without being told who acts."""
-        learner = self._learners[0 if self._shared else player]
-        leaves = networks.leaves(learner.parameters)
-        leaves[-2:] = [own[..., :-1] for own in leaves[-2:]]
-        if self._shared:
-            # Who acts is one more bias.
-            bias, kernel = sorted(leaves[:2], key=np.ndim)
-            features = self.knowledge.num_features
-            made = {1: bias + kernel[features + player], 2: kernel[:features]}
-            leaves[:2] = [made[own.ndim] for own in leaves[:2]]
-        return leaves
+        """A perceptron's arrays without its value."""
+        leaves = networks.leaves(self._learners[player].parameters)
+        return [*leaves[:-2], *(own[..., :-1] for own in leaves[-2:])]
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`: numbers and arrays, no objects."""
@@ -427,9 +387,3 @@ def batch_size(count: int) -> int:
 def _clocks() -> np.ndarray:
     """float64 [2], seconds of this machine's clock and of the processor."""
     return np.array([time.perf_counter(), time.process_time()])
-
-
-def _with_player(features: np.ndarray, player: int) -> np.ndarray:
-    """float32 [n, F + 2], features and who acts."""
-    who = np.broadcast_to(_PLAYERS[player], (len(features), 2))
-    return np.concatenate([features, who], axis=1)

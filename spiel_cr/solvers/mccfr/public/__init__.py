@@ -3,7 +3,6 @@
 from spiel_cr.solvers.mccfr.public.public_config import (
     PRESETS,
     PublicConfig,
-    parse_public,
 )
 from spiel_cr.solvers.mccfr.public.public_solver import make_solver
 
@@ -11,5 +10,4 @@ __all__ = [
     "PRESETS",
     "PublicConfig",
     "make_solver",
-    "parse_public",
 ]

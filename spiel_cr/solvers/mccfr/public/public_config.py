@@ -4,7 +4,6 @@ import dataclasses
 import math
 
 from spiel_cr.common.checks import check_choice, check_number
-from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
 _CHOICES = {
@@ -35,7 +34,7 @@ class PublicConfig:
     name: str = dataclasses.field(compare=False)
     rule: Rule = Rule()
     gamma: float = 0.0
-    scheme: str = "outcome"
+    scheme: str = dataclasses.field(default="outcome", metadata={"fixed": True})
     epsilon: float = 0.6
     epsilon_other: float = 0.0
     baseline: str = "none"
@@ -81,29 +80,3 @@ PRESETS: dict[str, PublicConfig] = {
         ),
     )
 }
-
-_RULE = table_of(Rule)
-_SETTINGS = {**_RULE, **table_of(PublicConfig, leave_out=("name", "rule", "scheme"))}
-
-
-def parse_public(
-    algorithm: str | PublicConfig, name: str = "algorithm"
-) -> PublicConfig:
-    """Reads a string like "public-vr(decay=0.3)".
-
-    Args:
-      algorithm: a preset's name, with parameters of `PublicConfig` (but the scheme) and
-        of the regret rule in brackets; a PublicConfig is returned as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: unknown algorithm or parameter, or a value out of range.
-    """
-    if isinstance(algorithm, PublicConfig):
-        return algorithm
-    parameters = parse(algorithm, name)
-    preset = parameters.preset(PRESETS, "public sampling")
-    values = parameters.convert(_SETTINGS)
-    rule = {key: values.pop(key) for key in list(values) if key in _RULE}
-    values.update(name=algorithm, rule=dataclasses.replace(preset.rule, **rule))
-    return dataclasses.replace(preset, **values)

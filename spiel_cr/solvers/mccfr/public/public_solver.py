@@ -18,11 +18,12 @@ import numpy as np
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.common.jax_utils import as_one_kernel, cast
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.signals import form
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.cfr import regret_matching
-from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.mccfr.public import (
     boards,
 )
@@ -32,7 +33,7 @@ from spiel_cr.solvers.mccfr.public import (
 from spiel_cr.solvers.mccfr.public import (
     public_walk as walk,
 )
-from spiel_cr.solvers.mccfr.public.public_config import PublicConfig, parse_public
+from spiel_cr.solvers.mccfr.public.public_config import PRESETS, PublicConfig
 from spiel_cr.solvers.mccfr.public.rows import at, put
 from spiel_cr.solvers.mccfr.visited import Sums, increased
 
@@ -373,7 +374,7 @@ def make_solver(
 
     Args:
       game: the game.
-      algorithm: as `config.parse_public` takes it.
+      algorithm: settings, or a string such as "public-vr(decay=0.3)".
       dtype: float32 or float64.
       seed: of all random numbers; the same seed gives the same bits.
       memory_limit: as for `compile_game`.
@@ -385,7 +386,7 @@ def make_solver(
       ValueError: an algorithm, dtype or seed that there is not.
       GameTooLargeError: the game's tables do not fit.
     """
-    config = parse_public(algorithm)
+    config = read_settings(algorithm, PRESETS)
     dtype, seed = check_dtype(dtype), check_seed(seed)
     layout = places.build(game, boards.find(game, memory_limit))
     given = layout.places
@@ -401,10 +402,12 @@ def make_solver(
         signal_form,
         Problem(scaled),
         init(scaled, config, dtype, seed=seed),
-        functools.partial(_run, capacity=capacity),
-        config=config,
-        dtype=dtype,
-        exponent=exponent,
-        reader=Reader(layout, (counts[0], counts[1])),
-        consumes=True,
+        Program(
+            functools.partial(_run, capacity=capacity),
+            config,
+            dtype,
+            exponent=exponent,
+            reader=Reader(layout, (counts[0], counts[1])),
+            consumes=True,
+        ),
     )

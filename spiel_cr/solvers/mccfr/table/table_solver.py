@@ -5,16 +5,15 @@ import json
 import math
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from absl import logging
 
-from spiel_cr.common import interrupts, parameters
+from spiel_cr.common import interrupts
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.stepping.simulator import Simulator
-from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig, parse_sampled
+from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
 
 _NO_LIMIT = 2**31 - 1
@@ -31,37 +30,20 @@ _SMALL_BATCH = 64
 _WEIGHT_BITS = 32
 # From here on rounding errors of gamma times a logarithm can be seen in weights.
 _MOST_GAMMA = 1000.0
+# The defaults that are best without compiling. Measured on 6-card goofspiel in equal
+# seconds, batches of 4096 have 0.6 times the NashConv of batches of 256. Where the
+# table holds a quarter of the infosets, incremental trees have 0.6 to 0.8 times the
+# NashConv of others; where it holds all, about as much.
+PRESETS: dict[str, MCCFRConfig] = {
+    name: dataclasses.replace(
+        preset,
+        incremental=True,
+        batch=_BATCH if preset.scheme == "outcome" else preset.batch,
+    )
+    for name, preset in SAMPLED_PRESETS.items()
+}
 # What share of the memory the visits of external sampling may take.
 BRANCHES = 0.25
-
-
-def parse_uncompiled(
-    algorithm: str | MCCFRConfig, name: str = "algorithm"
-) -> MCCFRConfig:
-    """Reads a sampled algorithm, with the defaults that are best without compiling.
-
-    Where a string does not say otherwise, trees are built incrementally, and outcome
-    sampling has batches of 4096. Measured on 6-card goofspiel in equal seconds, these
-    have 0.6 times the NashConv of batches of 256. Where the table holds a quarter of
-    the infosets, incremental trees have 0.6 to 0.8 times the NashConv of others; where
-    it holds all, about as much.
-
-    Args:
-      algorithm: as for `config.parse_sampled`; a configuration is taken as it is.
-      name: of the argument, for errors.
-
-    Raises:
-      ValueError: as there, or a setting that only compiled games have.
-    """
-    config = parse_sampled(algorithm, name)
-    if isinstance(algorithm, str):
-        given = parameters.parse(algorithm, name).given
-        defaults: dict[str, Any] = {"incremental": True}
-        if config.scheme == "outcome":
-            defaults["batch"] = _BATCH
-        missing = {key: defaults[key] for key in defaults if key not in given}
-        config = dataclasses.replace(config, **missing)
-    return check_config(config)
 
 
 def check_config(config: MCCFRConfig) -> MCCFRConfig:

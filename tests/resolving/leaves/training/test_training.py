@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import storage
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree import compiler
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.leaves import ExactValues
@@ -24,10 +25,10 @@ from spiel_cr.resolving.leaves.training.data import Labeller, other_reach
 from spiel_cr.resolving.leaves.training.met_ranges import MeetSettings, meet
 from spiel_cr.resolving.leaves.training.random_ranges import random_ranges
 from spiel_cr.resolving.leaves.training.targets import TargetSolver
-from spiel_cr.resolving.leaves.training.training_config import PRESETS, parse_training
+from spiel_cr.resolving.leaves.training.training_config import PRESETS
 from spiel_cr.resolving.leaves.training.training_cuts import find_cuts
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr.cfr_config import parse_algorithm
+from spiel_cr.solvers.algorithms import find
 from tests.support.forests import values_of
 
 pytest.importorskip("optax")
@@ -64,7 +65,7 @@ def test_labels_are_exact_values(algorithm):
     states = cuts.parts[0]
     ranges = random_ranges(cuts.tree, states, 3, np.random.default_rng(0), pure=0.3)
     solver = TargetSolver(
-        *(cuts.tree, states, 25, parse_algorithm(algorithm)), dtype=np.float64
+        *(cuts.tree, states, 25, find(algorithm).config), dtype=np.float64
     )
     ours = solver.solve(ranges)
     below = ExactValues(25, algorithm).lay_out(cuts.tree, states)
@@ -119,7 +120,7 @@ def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
         MeetSettings(
             iterations=10,
             looks=10,
-            config=parse_algorithm("cfr+"),
+            config=find("cfr+").config,
             random=np.random.default_rng(0),
             held_out=0.3,
             held_random=np.random.default_rng(1),
@@ -222,17 +223,17 @@ def test_each_kind_of_parameter_has_its_own_rate():
 
 
 def test_settings_are_read_from_strings():
-    ours = parse_training("leduc(hidden=8,label_algorithm=pcfr+,seed=3)")
+    ours = read_settings("leduc(hidden=8,label_algorithm=pcfr+,seed=3)", PRESETS)
     fields = {"hidden": 8, "label_algorithm": "pcfr+", "seed": 3}
     assert ours == dataclasses.replace(PRESETS["leduc"], **fields)
-    assert parse_training(ours) is ours
+    assert read_settings(ours, PRESETS) is ours
     for text, match in (
         ("poker", "no preset 'poker'; choose one of general, leduc"),
         ("leduc(units=8)", "unknown parameter 'units'"),
         ("leduc(steps=0)", "steps=0 must"),
     ):
         with pytest.raises(ValueError, match=match):
-            parse_training(text)
+            read_settings(text, PRESETS, kind="preset")
 
 
 def test_without_time_the_network_is_as_it_began(tmp_path):

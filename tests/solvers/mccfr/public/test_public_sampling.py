@@ -12,11 +12,9 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
+from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.public import (
     boards,
-)
-from spiel_cr.solvers.mccfr.public import (
-    public_config as config,
 )
 from spiel_cr.solvers.mccfr.public import (
     public_places as places,
@@ -309,10 +307,7 @@ def squared_errors(given, table, exact, player, baseline):
 @pytest.mark.parametrize(
     ("algorithm", "reason"),
     [
-        (
-            "public-xs",
-            "there is no public sampling 'public-xs'; choose one of public-es",
-        ),
+        ("public-xs", "no algorithm 'public-xs'; choose one of .*public-es"),
         ("public-vr(batch=3)", "unknown parameter 'batch'"),
         ("public-vr(alpha=1.5)", "alpha=1.5: public sampling updates visited infosets"),
         ("public-vr(beta=0)", "beta=0.0: public sampling updates visited infosets"),
@@ -324,4 +319,4 @@ def squared_errors(given, table, exact, player, baseline):
 )
 def test_settings_that_there_are_not(algorithm, reason):
     with pytest.raises(ValueError, match=reason):
-        config.parse_public(algorithm)
+        find(algorithm)

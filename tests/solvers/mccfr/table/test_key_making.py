@@ -3,12 +3,15 @@
 import pyspiel
 import pytest
 
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping import key_making
 from tests.support import made_games
 
 
 def print_of(game):
-    return key_making.fingerprint(key_making.make_source(game, key_making.STRINGS))
+    return key_making.fingerprint(
+        key_making.make_source(load_game(game), key_making.STRINGS)
+    )
 
 
 def drawn(share):

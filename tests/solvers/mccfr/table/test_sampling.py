@@ -7,7 +7,8 @@ import pytest
 
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig, parse_sampled
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy
 from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver
@@ -205,7 +206,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
     uniform.
     """
     source, tree, keys = uncompiled.source_of(game), tree_of(game), keys_of(game)
-    config = parse_sampled(algorithm)
+    config = find(algorithm).config
     solver = UncompiledSolver(source, config, seed=3, max_bytes=max_bytes)
     sums = {key: np.zeros(len(tree.actions(key))) for key in tree.infosets}
     exploration = config.rule.exploration
@@ -326,7 +327,7 @@ def test_matching():
 
 def test_settings_are_not_changed_by_names():
     """A configuration of the compiled solver runs here as far as it can."""
-    config = parse_sampled("os-mccfr(batch=128)")
+    config = find("os-mccfr(batch=128)").config
     solver = UncompiledSolver(
         uncompiled.source_of("kuhn_poker"), config, seed=1, max_bytes=10**6
     )

@@ -7,14 +7,14 @@ import pytest
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig, parse_sampled
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import choice, mccfr
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_solver import (
     UncompiledSolver,
     batch_bytes,
     check_config,
-    parse_uncompiled,
 )
 from tests.support import games, reference, uncompiled
 
@@ -30,7 +30,7 @@ ALGORITHMS = (
 def make(algorithm: str, game: str = GOOFSPIEL, **options) -> UncompiledSolver:
     options = {"seed": 1, "max_bytes": 10**6} | options
     source = uncompiled.source_of(game)
-    return UncompiledSolver(source, parse_sampled(algorithm), **options)
+    return UncompiledSolver(source, find(algorithm).config, **options)
 
 
 def arrays(solver: UncompiledSolver) -> dict[str, list]:
@@ -81,19 +81,21 @@ def test_settings_that_need_a_tree(algorithm, said):
         make(algorithm)
 
 
+def settings_of(algorithm):
+    return find(algorithm).config_in("stepped")
+
+
 def test_defaults_without_compiling():
     """What a string does not say is best for a growing table; a configuration stays."""
-    plain = parse_uncompiled("vr-mccfr")
+    plain = settings_of("vr-mccfr")
     assert (plain.batch, plain.incremental, plain.epsilon) == (4096, True, 1.0)
-    said = parse_uncompiled("vr-mccfr(batch=7,incremental=false)")
+    said = settings_of("vr-mccfr(batch=7,incremental=false)")
     assert (said.batch, said.incremental) == (7, False)
-    assert parse_uncompiled("es-mccfr").batch == parse_sampled("es-mccfr").batch
+    assert settings_of("es-mccfr").batch == find("es-mccfr").config.batch
     config = MCCFRConfig("mine", batch=5)
-    assert parse_uncompiled(config) == check_config(config)
-    with pytest.raises(ValueError, match="algo='cfr' does not sample"):
-        parse_uncompiled("cfr", "algo")
+    assert settings_of(config) == check_config(config)
     with pytest.raises(ValueError, match="explore=balanced"):
-        parse_uncompiled("evr-mccfr")
+        settings_of("evr-mccfr")
 
 
 @pytest.mark.parametrize("alternating", [True, False])
@@ -242,7 +244,7 @@ def test_as_good_as_compiled(game, algorithm, monkeypatch):
     for seed in range(4):
         mine = make(algorithm, game, seed=seed, max_bytes=10**8)
         mine.run(200)
-        config = parse_sampled(algorithm)
+        config = find(algorithm).config
         theirs = mccfr.make_solver(compiled, config=config, seed=seed)
         theirs.run(200)
         behaviours = theirs.average_behaviour(0), theirs.average_behaviour(1)

@@ -12,6 +12,7 @@ import pytest
 
 from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.state_source import StateSource, key_of
 from spiel_cr.games.stepping.workers import Workers
 from tests.support import made_games
@@ -39,7 +40,7 @@ def play(source, count, seed, *, branch=False):
 @pytest.mark.parametrize("name", [LEDUC, "phantom_ttt", "goofspiel(num_cards=3)"])
 def test_positions_are_those_of_the_game(name):
     """Keys tell apart what information states do, and nothing else."""
-    source = StateSource(name)
+    source = StateSource(load_game(name))
     strings, total = {}, 0
     for positions in play(source, 60, 1):
         total += len(positions.player)
@@ -62,7 +63,7 @@ def test_positions_are_those_of_the_game(name):
 def test_returns_and_chance():
     """Utilities are those of the deals; chance is drawn from its odds."""
     game = pyspiel.load_game("kuhn_poker")
-    source = StateSource(game)
+    source = StateSource(load_game(game))
     random = np.random.default_rng(3)
     begin = source.start(3000, random)
     cards = [tuple(d.state.history()) for d in begin.states]
@@ -85,8 +86,8 @@ def test_returns_and_chance():
     [(1, True), pytest.param(3, True, marks=pytest.mark.slow)],
 )
 def test_workers_give_the_same(count, branch):
-    expected = play(StateSource(LEDUC), 50, 7, branch=branch)
-    with Workers(LEDUC, count) as workers:
+    expected = play(StateSource(load_game(LEDUC)), 50, 7, branch=branch)
+    with Workers(load_game(LEDUC), count) as workers:
         assert workers.held_bytes > 0
         found = play(workers, 50, 7, branch=branch)
     assert len(found) == len(expected) and len(found[-1].player)
@@ -98,7 +99,7 @@ def test_workers_give_the_same(count, branch):
 @pytest.mark.slow
 def test_workers_drop_what_nobody_has():
     """Else a long run would fill the memory."""
-    with Workers(LEDUC, 1) as workers:
+    with Workers(load_game(LEDUC), 1) as workers:
         random = np.random.default_rng(0)
         pid = workers._workers[0].process.pid
         sizes = []
@@ -115,21 +116,21 @@ def test_workers_drop_what_nobody_has():
 @pytest.mark.slow
 def test_a_game_written_in_python_is_found_by_workers():
     name = "python_ii_goofspiel(num_cards=3)"
-    with Workers(name, 2) as workers:
+    with Workers(load_game(name), 2) as workers:
         found = play(workers, 20, 0)
-    expected = play(StateSource(name), 20, 0)
+    expected = play(StateSource(load_game(name)), 20, 0)
     np.testing.assert_array_equal(found[-1].utility, expected[-1].utility)
 
 
 @pytest.mark.slow
 def test_what_happens_to_workers_is_told():
     random = np.random.default_rng(0)
-    with Workers("kuhn_poker", 2) as workers:
+    with Workers(load_game("kuhn_poker"), 2) as workers:
         begin = workers.start(10, random)
         os.kill(workers._workers[1].process.pid, signal.SIGKILL)
         with pytest.raises(WorkerFailedError, match="worker 1 of 2 ended with code -9"):
             workers.step(begin, np.arange(10), np.zeros(10, int), random)
-    with Workers("kuhn_poker", 1) as workers:
+    with Workers(load_game("kuhn_poker"), 1) as workers:
         begin = workers.start(10, random)
         with pytest.raises(WorkerFailedError, match="IndexError"):
             workers.step(begin, np.arange(10), np.full(10, 9), random)
@@ -140,7 +141,7 @@ import sys, time
 import numpy as np
 from spiel_cr.uncompiled.stepping.workers import Workers
 if __name__ == "__main__":
-    workers = Workers("kuhn_poker", 2)
+    workers = Workers(load_game("kuhn_poker"), 2)
     print(*(worker.process.pid for worker in workers._workers), flush=True)
     time.sleep(60)
 """
@@ -165,9 +166,7 @@ def test_killed_parents_leave_no_workers(tmp_path):
 
 def test_refused():
     with pytest.raises(ValueError, match="workers=0 must"):
-        Workers("kuhn_poker", 0)
-    with pytest.raises(ValueError, match="information_state_string"):
-        StateSource("backgammon")
+        Workers(load_game("kuhn_poker"), 0)
     made = made_games.random_game(1)
     with pytest.raises(ValueError, match="cannot make random_1.* from its string"):
         Workers(made, 1)
@@ -186,7 +185,7 @@ def test_broken_games_are_refused_where_they_break(broken, named):
     """The error names the history."""
     first = made_games.Node(0, (0,), ("a", "b"))
     game = made_games.MadeGame(lambda path: broken if path else first, "broken")
-    source, random = StateSource(game), np.random.default_rng(0)
+    source, random = StateSource(load_game(game)), np.random.default_rng(0)
     begin, none = source.start(2, random), np.zeros(2, int)
     with pytest.raises(InvalidGameError, match=f"after 0:0 .*{named}"):
         source.step(begin, np.arange(2), none, random)
