@@ -74,7 +74,8 @@ def solve(tree, dtype, limit):
 
 
 def resolve(tree, dtype, limit):
-    return spiel_cr.resolve(tree, "cfr+", dtype=dtype, memory_limit=limit)
+    layout = spiel_cr.Layout(memory_limit=limit)
+    return spiel_cr.resolve(tree, "cfr+", layout=layout, dtype=dtype)
 
 
 @pytest.mark.parametrize("run", [solve, resolve])
