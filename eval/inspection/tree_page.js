@@ -249,12 +249,10 @@ function showStep() {
   for (const number of subgame.infosets.slice(0, 50)) list.append(link(player, number));
   box.append(make("h3", "", counted(subgame.infosets, "own infosets", 50)), list);
   const others = make("ul"), augmented = subgame.augmented;
-  for (const [size, value, best, fixed, knows, example] of augmented.slice(0, 200)) {
+  for (const [size, value, best, knows, example] of augmented.slice(0, 200)) {
     const item = make("li"), go = make("button", "", knows);
     const lines = ["this policy gives it " + short(value)
       + ", a best response to this policy " + short(best)];
-    if (fixed !== null) lines.push("the gadget's value, for terminating: "
-      + short(fixed));
     lines.push(size + (size === 1 ? " history" : " histories"));
     go.append(make("span", "soft", "\n" + lines.join("\n")));
     go.type = "button";
@@ -270,11 +268,6 @@ function counted(all, what, most) {
   return all.length + " " + what
     + (all.length > most ? ", the first " + most + " are shown" : "");
 }
-$("playing").textContent = data.playing
-  ? "The gadgets' values are those that " + data.playing + " had when it was asked "
-    + "everywhere; its strategy, by whose reach they are weighted, may differ from the "
-    + "policy shown."
-  : "A player carries its own values from solve to solve; --gadgets shows them.";
 $("tree").setAttribute("role", "tree");
 $("tree").append(build(0));
 places.get(0).open(true);

@@ -14,7 +14,6 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.players import bots
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of
 
@@ -47,8 +46,6 @@ def tree_page(
     *,
     title: str,
     lead: str,
-    players: Sequence[bots.ResolvingBot] = (),
-    playing: str = "",
 ) -> str:
     """The page.
 
@@ -58,9 +55,6 @@ def tree_page(
       views: from `view_infosets`.
       title: of the page.
       lead: a sentence under it.
-      players: of both seats, whose gadgets are shown; empty: none. They are asked at
-        every infoset.
-      playing: what these are called.
 
     Raises:
       ValueError: the game is too large for a page.
@@ -69,11 +63,7 @@ def tree_page(
     data = {
         "nodes": _nodes(tree, strategy),
         "infosets": [[_infoset(view) for view in own] for own in views],
-        "roles": [
-            subgames_of(tree, strategy, seat, players[seat] if players else None)
-            for seat in range(2)
-        ],
-        "playing": playing,
+        "roles": [subgames_of(tree, strategy, seat) for seat in range(2)],
     }
     # "</script>" in a string would end the script.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
