@@ -1,6 +1,5 @@
 """Looking inside a strategy: numbers against a slow walk, the command, the page."""
 
-import dataclasses
 import json
 import re
 
@@ -8,11 +7,9 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.eval.cli import main
-from spiel_cr.eval.inspection import infoset_view, tree_page, tree_subgames
+from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
-from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import browser, games
 
 
@@ -192,54 +189,6 @@ def test_the_page_holds_the_whole_tree(leduc_page):
     assert not re.search(r"https?://|src=|url\(", text)
 
 
-def test_augmented_infosets_hold_what_the_opponent_gets():
-    """All of the opponent's value passes through those of the first layer."""
-    tree = games.compiled("leduc7")
-    strategy = random_strategy(tree, 5)
-    found = tree_subgames.subgames_of(tree, strategy, 0)
-    value = float(policy_lib.history_values(tree, strategy)[0])
-    reach = policy_lib.reach_from_behaviour(
-        tree.infosets[1].decisions, np.ones(tree.infosets[1].decisions.num_sequences)
-    )
-    assert (reach == 1).all()
-    first = found["layers"][0]
-    total = sum(root[1] for subgame in first for root in subgame["augmented"])
-    assert total == pytest.approx(-value, abs=1e-5)
-    # By best responses, all that the opponent can get.
-    best = sum(root[2] for subgame in first for root in subgame["augmented"])
-    reach = reach_of(tree.form, strategy)[0]
-    most = best_response_value(tree.form, 1, reach)
-    assert best == pytest.approx(most, abs=1e-5) and best > total + 0.1
-    every = [g for layer in found["layers"] for p in layer for g in p["augmented"]]
-    assert all(g[2] >= g[1] - 1e-6 for g in every)
-    opened = [
-        i for layer in found["layers"] for part in layer for i in part["infosets"]
-    ]
-    assert len(opened) == len(set(opened)) > 0
-    assert len(found["layers"]) >= 2
-
-
-def test_what_the_opponent_knows_without_being_told():
-    """Its last decision and action, where strings of those who wait are left out."""
-    tree = games.compiled("kuhn")
-    blind = dataclasses.replace(
-        tree, histories=dataclasses.replace(tree.histories, observations=None)
-    )
-    _, second = tree_subgames.subgames_of(blind, random_strategy(tree, 0), 0)["layers"]
-    known = {root[3] for subgame in second for root in subgame["augmented"]}
-    assert known == {"0p: Bet", "1p: Bet", "2p: Bet"}
-
-
-def test_games_that_cannot_be_resolved_say_why(monkeypatch):
-    def refuse(tree, player):
-        raise HiddenTurnsError("turns are hidden")
-
-    monkeypatch.setattr(tree_subgames, "decompose", refuse)
-    tree = games.compiled("kuhn")
-    found = tree_subgames.subgames_of(tree, random_strategy(tree, 0), 0)
-    assert found == {"refused": "turns are hidden"}
-
-
 def test_large_games_have_no_page(monkeypatch):
     monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
     tree = games.compiled("kuhn")
@@ -303,32 +252,14 @@ def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
 
 
 @browser.needs_browser
-def test_lists_that_are_cut_say_so(leduc_page, tmp_path):
-    """The first solve of Leduc poker has few own infosets; here they are many."""
-    content = leduc_page.read_text("utf-8")
-    data = data_of(content)
-    first = data["roles"][0]["layers"][0][0]
-    many = {name: first[name][:1] * 201 for name in ("infosets", "augmented")}
-    data["roles"][0]["layers"][0][0] = many
-    old = re.search(r"application/json>(.*?)</script>", content, re.DOTALL)[1]
-    new = json.dumps(data).replace("</", "<\\/")
-    path = tmp_path / "many.html"
-    path.write_text(content.replace(old, new), "utf-8")
-    dom, *_ = browser.open_page(path, tmp_path, width=1280)
-    assert "201 own infosets, the first 50 are shown" in dom
-    assert "201 augmented infosets, the first 200 are shown" in dom
-
-
-@browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
 def test_in_a_real_browser(leduc_page, tmp_path, width):
-    """Search, click the first result, and step to the next subgame."""
+    """Search, and click the first result."""
     acts = """
     const find = document.getElementById("find");
     find.value = "1";
     find.dispatchEvent(new Event("input"));
     document.querySelector("#found button").click();
-    document.getElementById("next").click();
     """
     dom, picture, console, (wide, window) = browser.open_page(
         leduc_page, tmp_path, width=width, script=acts
@@ -339,4 +270,3 @@ def test_in_a_real_browser(leduc_page, tmp_path, width):
     assert count > 100 and commonest < 0.97
     assert re.search(r'id="count"[^>]*>\d+ information states', dom)
     assert "a best response from here on gains" in dom and 'class="row now' in dom
-    assert re.search(r"layer 2, subgame 1 of \d+", dom)
