@@ -50,17 +50,18 @@ def check(values: Mapping[str, Any]) -> None:
     if values["potSize"] % 2:
         raise ValueError(f"potSize={values['potSize']} must be even")
     lists = {name: _numbers(values, name) for name in _LISTS}
-    if lists["blind"] and not any(lists["blind"]):
+    if not any(lists["blind"]):
         raise ValueError(f"blind={values['blind']} must have a positive number")
     if values["betting"] != "limit":
-        paid = max(*lists["blind"][:2], values["potSize"] // 2)
-        if min(lists["stack"]) < paid:
+        # OpenSpiel never ends where nobody has chips to bet.
+        paid = max(*lists["blind"], values["potSize"] // 2)
+        if min(lists["stack"]) <= paid:
             raise ValueError(
-                f"stack={values['stack']} must be at least what is paid before the "
+                f"stack={values['stack']} must be more than what is paid before the "
                 f"first bet, {paid}: the larger blind, and half of potSize"
             )
-    rounds, hole = values["numRounds"], values["numHoleCards"]
-    board = sum(lists["numBoardCards"][:rounds])
+    hole = values["numHoleCards"]
+    board = sum(lists["numBoardCards"])
     cards = values["numSuits"] * values["numRanks"]
     if board > _MOST_BOARD or 2 * hole + board > cards:
         raise ValueError(
@@ -96,7 +97,7 @@ def _numbers(values: Mapping[str, Any], name: str) -> list[int]:
             f"{name}={text} must be {count} whole numbers from {least} to {most}, one "
             f"for each {each}, with spaces between them"
         )
-    return [int(word) for word in words]
+    return [int(word) for word in words[:count]]
 
 
 def _check_board(values: Mapping[str, Any], most: int) -> None:
