@@ -443,7 +443,8 @@ def test_two_detectives_win_on_the_square():
 # Neither another round nor another detective ever helps the fugitive, so these three
 # say all of one or two detectives.
 @pytest.mark.parametrize(
-    "rounds, detectives, wanted", [(1, 1, 0), (2, 2, 0), (3, 1, -1)]
+    "rounds, detectives, wanted",
+    [(1, 1, 0), (2, 2, 0), pytest.param(3, 1, -1, marks=pytest.mark.slow)],
 )
 def test_value_of_the_tripod(rounds, detectives, wanted):
     """The fugitive has to leave its tip, and the detective guesses which one it was.
@@ -456,7 +457,8 @@ def test_value_of_the_tripod(rounds, detectives, wanted):
 
 
 @pytest.mark.parametrize(
-    "rounds, wanted", [(2, 1), pytest.param(3, 0, marks=pytest.mark.slow)]
+    "rounds, wanted",
+    [(1, 1), *(pytest.param(*row, marks=pytest.mark.slow) for row in [(2, 1), (3, 0)])],
 )
 def test_value_of_the_glasses(rounds, wanted):
     assert value("glasses", rounds, 2) == pytest.approx(wanted, abs=1e-9)

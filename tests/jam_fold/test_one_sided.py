@@ -85,12 +85,12 @@ def maximin():
     values = np.tile(np.arange(TOTAL + 1.0) / TOTAL, (2, 1))
     change = 1.0
     while change > 1e-7:
-        new = values.copy()
+        before = values.copy()
         for seat, chips in itertools.product((0, 1), range(1, TOTAL)):
-            new[seat, chips] = hand_value(
+            values[seat, chips] = hand_value(
                 chips, seat == 0, values[1 - seat], deals.sum(axis=2), strength
             )
-        change, values = np.abs(new - values).max(), new
+        change = np.abs(values - before).max()
     return values[:, 1:-1].T
 
 

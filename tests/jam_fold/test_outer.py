@@ -28,10 +28,9 @@ def test_value_iteration_stops_where_no_equilibrium_is():
     np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), np.eye(2))
 
 
-@pytest.mark.parametrize("algorithm", ["pi-fp", "fp-pi", "fp-vi"])
-def test_the_others_do_not(algorithm):
+def test_policy_iteration_does_not():
     game = StopOrGoOn(2.0)
-    end = last_round(algorithm, game, 10)
+    end = last_round("pi-fp", game, 10)
     np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), 0)
     np.testing.assert_array_equal(game.evaluate(end.profile), np.eye(2))
 
