@@ -77,7 +77,7 @@ def grow(
     game: pyspiel.Game,
     rules: SignalRules,
     limit: memory.Limit = None,
-    told: Callable[[int], object] = lambda more: None,
+    tell: Callable[[int], object] = lambda more: None,
 ) -> PublicTree:
     """Walks all bets along one deal.
 
@@ -85,7 +85,7 @@ def grow(
       game: for messages.
       rules: the game on arrays.
       limit: of memory.
-      told: is called with how many nodes more there are to come.
+      tell: is called with how many nodes more there are to come.
 
     Returns:
       The public tree.
@@ -126,7 +126,7 @@ def grow(
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
             )
-        told(more)
+        tell(more)
         where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
         del mask
         after = rules.child(states[where], action)
