@@ -382,7 +382,7 @@ _VALUES: dict[str, Values] = {
     "--trunk-iterations": _COUNT,
     "--values": Values(("iterates", "best_response"), ["", "mine", *_NO_WORD]),
     "--noise": Values(("0", "0.5"), ["-1", "inf", *_NOT_NUMBER]),
-    "--gadget": Values(("cfrd", "maxmargin", "unsafe"), ["", "safe", *_NO_WORD]),
+    "--gadget": Values(("cfrd", "maxmargin"), ["", "safe", *_NO_WORD]),
     "--policy": Values(_OPPONENTS, _not_opponents),
     "--instruments": Values(
         ("table", "exact;lbr", "exact; table"),

@@ -176,18 +176,12 @@ def test_a_resolving_bot_plays_what_resolve_gives():
 
 
 @pytest.mark.parametrize(
-    ("name", "gadget"),
-    [
-        ("kuhn", "maxmargin"),
-        ("kuhn", "unsafe"),
-        pytest.param("leduc7", "maxmargin", marks=pytest.mark.slow),
-        pytest.param("leduc7", "unsafe", marks=pytest.mark.slow),
-    ],
+    "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
 )
-def test_resolve_has_the_gadgets_of_a_resolving_bot(name, gadget):
+def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
     """At every infoset that the bot can reach; elsewhere its own reach is fresh."""
     tree = games.compiled(name)
-    config = ResolvingConfig(solver="cfr+", iterations=20, gadget=gadget)
+    config = ResolvingConfig(solver="cfr+", iterations=20, gadget="maxmargin")
     found = continual.resolve(tree, config).average
     plain = continual.resolve(tree, "cfr+", 20).average
     for player in PLAYERS:

@@ -15,6 +15,7 @@ from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.laying_out import Layout
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -386,12 +387,14 @@ def test_settings_of_a_player_resolve_a_whole_game():
     for settings, message in (
         ({"move_ms": 10.0}, "move_ms=10.0 is for players in a match"),
         ({"values": "best_response"}, "values='best_response' is for players"),
-        ({"solver": "os-mccfr"}, "solver='os-mccfr' samples"),
+        ({"solver": "os-mccfr"}, "solver='os-mccfr' is sampled"),
     ):
         wrong = dataclasses.replace(config, **settings)
         with pytest.raises(ValueError, match=message):
             continual.resolve("kuhn_poker", wrong)
-    with pytest.raises(ValueError, match="gadget='unsafe': in the form of signals"):
+    with pytest.raises(ValueError, match="gadget='maxmargin': in the form of signals"):
         continual.resolve(
-            "kuhn_poker", dataclasses.replace(config, gadget="unsafe"), form="signals"
+            "kuhn_poker",
+            dataclasses.replace(config, gadget="maxmargin"),
+            layout=Layout("signals"),
         )

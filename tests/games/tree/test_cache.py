@@ -348,8 +348,9 @@ def test_limits_hold_for_what_is_read(tmp_path):
 
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):
     def results():
-        solved = spiel_cr.solve(LEDUC, "lp", layout=spiel_cr.Layout(cache=tmp_path))
-        return solved, spiel_cr.resolve("matrix_rps", iterations=5, cache=tmp_path)
+        layout = spiel_cr.Layout(cache=tmp_path)
+        solved = spiel_cr.solve(LEDUC, "lp", layout=layout)
+        return solved, spiel_cr.resolve("matrix_rps", iterations=5, layout=layout)
 
     before = results()
     assert len(entries(tmp_path)) == 2

@@ -137,7 +137,7 @@ def _share(tree, behaviour, config, seed):
     for player in (0, 1):
         other = behaviour[1 - player]
         response = ismcts_br.search_response(tree, player, other, config, seed=seed)
-        found += expected_reward(tree, player, response.behaviour, other)
+        found += expected_reward(tree.form, player, response.behaviour, other)
         reach = reach_of(tree.form, behaviour)[1 - player]
         exact += best_response_value(tree.form, player, reach)
     return found / exact
@@ -169,7 +169,7 @@ def test_exact_policy_of_openspiel_agrees():
     exact = judge.value(tree.game.new_initial_state())
     config = SearchConfig(20_000)
     response = ismcts_br.search_response(tree, 0, behaviour[1], config, seed=1)
-    found = expected_reward(tree, 0, response.behaviour, behaviour[1])
+    found = expected_reward(tree.form, 0, response.behaviour, behaviour[1])
     assert exact - 0.02 < found <= exact + 1e-9
 
 
