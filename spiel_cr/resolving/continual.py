@@ -23,7 +23,6 @@ from tqdm import tqdm
 
 from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.games.signals import signal_footprint as signal_footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
@@ -41,8 +40,8 @@ from spiel_cr.resolving.resolving_config import (
     ResolvingConfig,
     whole_game_settings,
 )
+from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.laying_out import (
@@ -249,7 +248,7 @@ def _signal_roles(
     game: SignalGame, dtype: np.dtype[Any], memory_limit: memory.Limit
 ) -> _Roles:
     """Both players' layers in public terms; arguments as of `resolve`."""
-    need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
+    need = footprint.peak_bytes(game, dtype=dtype) + _gadget_bytes(game)
     _check_need(game.game, need, dtype, memory_limit)
     held = HeldBySignals(game, form_of(game), dtype)
     roles = [decompose_public(game, player) for player in range(2)]
@@ -265,7 +264,7 @@ def _compiled_roles(
     """Both players' layers of a compiled game; arguments as of `resolve`."""
     if limit is not None:
         limit.value.check(tree)
-    need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
+    need = footprint.peak_bytes(tree, dtype=dtype) + _DECOMPOSING * len(tree.histories)
     held = footprint.held_besides(tree)
     _check_need(tree.game, need, dtype, memory_limit, held=held)
     roles = [decompose(tree, player) for player in range(2)]
