@@ -76,7 +76,7 @@ def test_same_value(name):
     ("string", "products"),
     [
         *(("kuhn_poker", products) for products in (False, True)),
-        ("liars_dice(numdice=1,dice_sides=4)", True),
+        ("liars_dice(numdice=1,dice_sides=3)", True),
         pytest.param("leduc_poker", True, marks=pytest.mark.slow),
         pytest.param(games.BY_NAME["leduc13"].string, True, marks=pytest.mark.slow),
         pytest.param(games.BY_NAME["leduc13"].string, False, marks=pytest.mark.slow),
