@@ -20,7 +20,7 @@ from spiel_cr.common.errors import (
 )
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
-from spiel_cr.solvers import making, policy_files
+from spiel_cr.solvers import policy_files, table_run
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
@@ -341,7 +341,7 @@ def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog)
     """External sampling follows as much as the limit says, not as is free."""
     results = []
     for held in (100_000_000, 440_000_000):
-        monkeypatch.setattr(making.memory, "held_bytes", lambda held=held: held)
+        monkeypatch.setattr(table_run.memory, "held_bytes", lambda held=held: held)
         results.append(
             sample(
                 *(games.goofspiel(5, "descending"), "es-mccfr(batch=64)", 2),
