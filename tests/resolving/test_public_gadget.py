@@ -19,8 +19,7 @@ from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
 from spiel_cr.solvers.laying_out import Layout
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 
 PLAYERS = (0, 1)
 slow = pytest.mark.slow

@@ -7,8 +7,7 @@ from spiel_cr.games.signals import form
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 from tests.support.strategies import random_behaviours, solver_of
 
 
