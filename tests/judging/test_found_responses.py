@@ -569,10 +569,23 @@ def test_who_is_judged_as_a_rival():
         "solved(iterations=3)",
         "always_fold",
     ):
-        assert opponent_strings.load_rival(text, tree, 0) is None
-    assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
+        assert (
+            opponent_strings.rival_of(
+                opponent_strings.read_opponent(text, tree), tree, 0
+            )
+            is None
+        )
+    assert (
+        opponent_strings.rival_of(
+            opponent_strings.read_opponent("resolving(iterations=2)", tree), tree, 0
+        )
+        is None
+    )
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
-    assert opponent_strings.load_rival(oos, tree, 0) is not None
+    assert (
+        opponent_strings.rival_of(opponent_strings.read_opponent(oos, tree), tree, 0)
+        is not None
+    )
 
 
 def test_opponents_respect_the_memory_limit():
