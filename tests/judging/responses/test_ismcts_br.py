@@ -300,7 +300,6 @@ def test_a_second_response_compiles_nothing():
         ("exploration", -1.0),
         ("exploration", 0.0),
         ("exploration", float("nan")),
-        ("backup", "best"),
         ("max_nodes", 0),
     ],
 )
