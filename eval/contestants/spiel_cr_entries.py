@@ -168,7 +168,7 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
             result = spiel_cr.resolve(
                 instance.tree,
                 ResolvingConfig(config, fixed or iterations, **ahead),
-                memory_limit=instance.memory_limit,
+                layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
             )
             return _computed(result, note=counted(result.solves, "solve"))
 

@@ -12,7 +12,17 @@ from spiel_cr.players.bot_strings import MEMORY_LIMIT
 from ..common.budget import Budget
 from ..common.plurals import counted
 from ..contestants import registry
-from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
+from . import curves
+from .document import (
+    Block,
+    Command,
+    Document,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    Terms,
+)
 from .html_page import number, whole
 from .summary import GameSummary, Range, Row
 
@@ -68,7 +78,7 @@ def document_of(
 def _of_game(summary: GameSummary) -> Section:
     blocks: list[Block] = [*map(Paragraph, _outstanding(summary))]
     if summary.rows:
-        blocks += [Curves(summary), _table(summary)]
+        blocks += [_picture(summary), _table(summary)]
     if summary.absent:
         blocks.append(Terms("Missing here", summary.absent))
     if summary.failed:
@@ -77,6 +87,13 @@ def _of_game(summary: GameSummary) -> Section:
         ]
         blocks.append(Terms("Failed", pairs, warning=True))
     return Section(summary.game, blocks)
+
+
+def _picture(summary: GameSummary) -> Block:
+    if not curves.available():
+        return Paragraph("Pictures need the extra `plots` (matplotlib).")
+    words = "NashConv against seconds and iterations, all axes logarithmic"
+    return Picture(words, curves.chart(summary))
 
 
 def _outstanding(summary: GameSummary) -> list[str]:

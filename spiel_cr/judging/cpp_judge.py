@@ -15,7 +15,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.python_judge import Verdict
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
+from spiel_cr.solvers import footprint
 
 OPENSPIEL = "OpenSpiel"
 OURS = "spiel_cr"

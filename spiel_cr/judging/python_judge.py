@@ -13,7 +13,7 @@ from spiel_cr.games.opening import estimate
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
+from spiel_cr.solvers import footprint
 from spiel_cr.solvers.laying_out import impossible_outcomes
 
 JUDGES = ("auto", "openspiel", "spiel_cr")

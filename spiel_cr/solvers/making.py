@@ -10,7 +10,6 @@ from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals import signal_footprint as signal_footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.stepping import key_making, recall_checks
@@ -40,13 +39,14 @@ from spiel_cr.solvers.laying_out import STEPPED, Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
-from spiel_cr.solvers.runs import AnyRun, NetworkRun, TableRun, TabularRun
+from spiel_cr.solvers.run import Run
+from spiel_cr.solvers.runs import NetworkRun, TableRun, TabularRun
 
 # Of so many depths the states of a batch are held.
 _DEPTHS = 2
 
 
-def make_run(laid: Laid, task: Task) -> AnyRun:
+def make_run(laid: Laid, task: Task) -> Run:
     """Makes the solver of a task.
 
     Args:
@@ -83,19 +83,17 @@ def hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
     """
     config, limit = task.algorithm.config, task.layout.memory_limit
     kind = np.dtype(task.dtype or task.algorithm.family.dtypes[0])
+    linear = isinstance(config, str)
+    assert not isinstance(laid.game, Opened)
+    if isinstance(laid.game, CompiledGame) or not linear:
+        footprint.check(laid.game, config, kind, limit)
     if isinstance(laid.game, CompiledGame):
-        footprint.check(laid.game, config, task.dtype, limit)
         return HeldByTree(laid.game)
-    assert isinstance(laid.game, SignalGame)
-    program = isinstance(config, str)
-    if not program:
-        more = footprint.more_on_signals(laid.game, config, kind)
-        signal_footprint.check(laid.game, kind, limit, more=more)
     memory.trim()
     held = HeldBySignals(laid.game, form_of(laid.game), kind)
     memory.trim()
-    if program:
-        need = memory.BASE_BYTES + footprint.program_bytes(held.form)
+    if linear:
+        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
         remedy = "take cfr+, or choose smaller game parameters"
         memory.check_need(f"{config} on {held.game}", need, limit, remedy)
     return held

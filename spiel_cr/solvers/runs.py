@@ -1,14 +1,15 @@
 """Solvers of every family on their way, as `run.Run`, and what they leave."""
 
 import dataclasses
+import functools
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import atomic, interrupts, storage
+from spiel_cr.common import atomic, interrupts
 from spiel_cr.games.stepping import key_making
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
@@ -23,11 +24,10 @@ from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.laying_out import SIGNALS
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
-from spiel_cr.solvers.mccfr.table.table_files import TABLE
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
+from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver
-
-AfterChunk: TypeAlias = Callable[[int], bool]
+from spiel_cr.solvers.run import AfterChunk, Run
 
 
 def settings_text(config: Any) -> str:
@@ -38,15 +38,8 @@ def settings_text(config: Any) -> str:
     return repr(settings)
 
 
-class TabularRun:
-    """A solver of a compiled or a signal game as `run.Run`.
-
-    Attributes:
-      solver: that is driven.
-      held: the game in its form.
-    """
-
-    whole = True
+class TabularRun(Run):
+    """A solver of a compiled or a signal game."""
 
     def __init__(
         self,
@@ -64,24 +57,9 @@ class TabularRun:
           batch: trajectories of an iteration and player.
           seed: of the run, where it samples.
         """
-        self.solver, self.held = solver, held
-        self.name: str = solver.config.name
-        self._batch, self._seed = batch, seed
-
-    @property
-    def compile_seconds(self) -> float:
-        """Time spent tracing and compiling so far."""
-        return self.solver.compile_seconds
-
-    @property
-    def iterations(self) -> int:
-        """Iterations done so far."""
-        return self.solver.iterations
-
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return self.solver.seconds
+        super().__init__(solver)
+        self._held, self._batch, self._seed = held, batch, seed
+        self.compile_seconds = solver.compile_seconds
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
@@ -94,28 +72,14 @@ class TabularRun:
             raise ValueError("its arrays have other names")
         self.solver.restore([arrays[name] for name in names], seconds=seconds)
 
-    def advance(
-        self, count: int, seconds: float | None, after_chunk: AfterChunk
-    ) -> bool:
-        """See `run.Run`; a chunk takes about a quarter of a second."""
-        return self.solver.run(count, after_chunk=after_chunk)
-
-    def shown(self) -> dict[str, Any]:
-        """See `run.Run`."""
-        return {}
-
-    def nash_conv(self) -> float:
-        """See `run.Run`."""
-        return self.solver.nash_conv()
-
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint must have in common with the run."""
-        if isinstance(self.held, HeldByTree):
-            form, seal = None, fingerprint(self.held.tree)
+        """See `run.Run`."""
+        if isinstance(self._held, HeldByTree):
+            form, seal = None, fingerprint(self._held.tree)
         else:
-            form, seal = SIGNALS, signal_files.fingerprint(self.held.signals)
+            form, seal = SIGNALS, signal_files.fingerprint(self._held.signals)
         return {
-            "game": str(self.held.game),
+            "game": str(self._held.game),
             "form": form,
             "fingerprint": seal,
             "config": settings_text(self.solver.config),
@@ -125,37 +89,25 @@ class TabularRun:
         }
 
     def outcome(self) -> dict[str, Any]:
-        """Fields of the result."""
-        solver, kind = self.solver, np.dtype(np.float64)
-        if isinstance(self.held, HeldBySignals):
-            kind = self.held.dtype
+        """See `run.Run`."""
+        kind = np.dtype(np.float64)
+        if isinstance(self._held, HeldBySignals):
+            kind = self._held.dtype
 
         def both(read: Callable[[int], np.ndarray]) -> Behaviours:
-            return (
-                read(0).astype(kind, copy=False),
-                read(1).astype(kind, copy=False),
-            )
+            return read(0).astype(kind, copy=False), read(1).astype(kind, copy=False)
 
         return {
-            "held": self.held,
-            "average": both(solver.average_behaviour),
-            "current": both(solver.current_behaviour),
-            "compile_seconds": solver.compile_seconds,
-            "trajectories": 2 * self._batch * solver.iterations,
+            "held": self._held,
+            "average": both(self.solver.average_behaviour),
+            "current": both(self.solver.current_behaviour),
+            "compile_seconds": self.solver.compile_seconds,
+            "trajectories": 2 * self._batch * self.iterations,
         }
 
-    def close(self) -> None:
-        """Nothing is open."""
 
-
-class NetworkRun:
-    """A solver that trains networks as `run.Run`.
-
-    Attributes:
-      solver: that is driven.
-    """
-
-    compile_seconds = 0.0
+class NetworkRun(Run):
+    """A solver that trains networks."""
 
     def __init__(
         self, solver: DeepSolver | SelfPlay, tree: CompiledGame | None, seal: str
@@ -167,23 +119,14 @@ class NetworkRun:
           tree: the game, if it was compiled.
           seal: tells the game's version.
         """
-        self.solver, self._tree, self._seal = solver, tree, seal
-        self.name: str = solver.config.name
+        super().__init__(solver)
+        self._tree, self._seal = tree, seal
         self.whole = solver.iterations > 0
-
-    @property
-    def iterations(self) -> int:
-        """Iterations done so far."""
-        return self.solver.iterations
-
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return self.solver.seconds
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        return self.solver.arrays()
+        found: dict[str, np.ndarray] = self.solver.arrays()
+        return found
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`."""
@@ -204,16 +147,8 @@ class NetworkRun:
                     return True
         return False
 
-    def shown(self) -> dict[str, Any]:
-        """See `run.Run`."""
-        return {}
-
-    def nash_conv(self) -> float:
-        """See `run.Run`."""
-        return self.solver.nash_conv()
-
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint must have in common with the run."""
+        """See `run.Run`."""
         return {
             "game": str(self.solver.source.game),
             "form": "deep" if self._tree is None else "deep, compiled",
@@ -223,7 +158,7 @@ class NetworkRun:
         }
 
     def outcome(self) -> dict[str, Any]:
-        """Fields of the result."""
+        """See `run.Run`."""
         solver = self.solver
         fields: dict[str, Any] = {"trajectories": solver.episodes}
         if self._tree is not None:
@@ -232,25 +167,20 @@ class NetworkRun:
                 "average": solver.average_behaviours(),
                 "current": (solver.current_behaviour(0), solver.current_behaviour(1)),
             }
-        average = solver.average()
+        game, average = solver.source.game, solver.average()
         assert isinstance(average, BankAverage | NetworkAverage)
-        policy = DeepPolicy(solver.source.game, average)
-        return fields | {"held": HeldByNetworks(policy), "nodes": solver.nodes}
+        save = functools.partial(save_deep_policy, game=game, average=average)
+        held = HeldByPolicy(DeepPolicy(game, average), save)
+        return fields | {"held": held, "nodes": solver.nodes}
 
     def close(self) -> None:
-        """Closes what steps a game that was not compiled."""
+        """See `run.Run`."""
         if self._tree is None:
             self.solver.source.close()
 
 
-class TableRun:
-    """A solver that fills a table with the infosets that it meets, as `run.Run`.
-
-    Attributes:
-      solver: that is driven.
-    """
-
-    compile_seconds = 0.0
+class TableRun(Run):
+    """A solver that fills a table with the infosets that it meets."""
 
     def __init__(
         self, solver: UncompiledSolver, kind: str, size: int, room: int
@@ -263,28 +193,20 @@ class TableRun:
           size: the memory limit in bytes.
           room: what it leaves for the table and a batch.
         """
-        self.solver, self._kind, self._size, self._room = solver, kind, size, room
-        self.name: str = solver.config.name
+        super().__init__(solver)
+        self._kind, self._size, self._room = kind, size, room
         self._before = 0, 0
 
     @property
-    def whole(self) -> bool:
-        """Whether all iterations are whole."""
-        return self.solver.whole
-
-    @property
-    def iterations(self) -> int:
-        """Iterations done so far."""
-        return self.solver.iteration
-
-    @property
-    def seconds(self) -> float:
-        """Time spent iterating so far."""
-        return self.solver.seconds
+    def whole(self) -> bool:  # type: ignore[override]
+        """See `run.Run`."""
+        whole: bool = self.solver.whole
+        return whole
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        return self.solver.state()
+        found: dict[str, np.ndarray] = self.solver.state()
+        return found
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`; the seconds are among the arrays."""
@@ -295,12 +217,6 @@ class TableRun:
         except (KeyError, TypeError, OverflowError) as error:
             raise ValueError(f"its random numbers are none: {error!r}") from error
         self._before = self.solver.met, self.solver.known
-
-    def advance(
-        self, count: int, seconds: float | None, after_chunk: AfterChunk
-    ) -> bool:
-        """See `run.Run`; a chunk takes a quarter of a second or an iteration."""
-        return self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
 
     def shown(self) -> dict[str, Any]:
         """See `run.Run`; the share of infosets met lately that were known."""
@@ -319,7 +235,7 @@ class TableRun:
         raise ValueError(f"{self.solver.source.game}: NashConv needs the compiled game")
 
     def identity(self) -> dict[str, Any]:
-        """What a checkpoint must have in common with the run."""
+        """See `run.Run`."""
         solver = self.solver
         return {
             "game": str(solver.source.game),
@@ -332,12 +248,14 @@ class TableRun:
         }
 
     def outcome(self) -> dict[str, Any]:
-        """Fields of the result."""
+        """See `run.Run`."""
         solver, game = self.solver, self.solver.source.game
         source = key_making.make_source(game, self._kind)
         average = solver.average()
+        policy = TablePolicy(game, source, average)
+        save = functools.partial(save_table_policy, policy=policy, keys=self._kind)
         return {
-            "held": HeldByTable(TablePolicy(game, source, average), self._kind),
+            "held": HeldByPolicy(policy, save),
             "trajectories": solver.trajectories,
             "table": TableFacts(
                 infosets=len(average),
@@ -351,21 +269,21 @@ class TableRun:
         }
 
     def close(self) -> None:
-        """Closes what steps the game."""
+        """See `run.Run`."""
         self.solver.source.close()
 
 
 @dataclasses.dataclass(frozen=True)
-class HeldByTable:
-    """A strategy by hashes of information states; see `result.Held`.
+class HeldByPolicy:
+    """A strategy of a game that was not laid out; see `result.Held`.
 
     Attributes:
-      average: the policy, uniform at infosets that were never met.
-      keys: what infosets are told apart by.
+      average: the policy: by hashes of information states, or of networks.
+      save: writes it to a file, given its path and `metadata`.
     """
 
-    average: TablePolicy
-    keys: str
+    average: TablePolicy | DeepPolicy
+    save: Callable[..., None]
     form = None
 
     @property
@@ -381,42 +299,4 @@ class HeldByTable:
         self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
     ) -> None:
         """See `result.Held`."""
-        described = {
-            "kind": TABLE,
-            "game": str(self.game),
-            "keys": self.keys,
-            "fingerprint": key_making.fingerprint(self.average.source),
-            **metadata,
-            "versions": storage.versions(),
-        }
-        storage.save(path, arrays_of(self.average.strategy), described)
-
-
-@dataclasses.dataclass(frozen=True)
-class HeldByNetworks:
-    """A strategy that networks play; see `result.Held`.
-
-    Attributes:
-      average: the policy.
-    """
-
-    average: DeepPolicy
-    form = None
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The OpenSpiel game."""
-        return self.average.game
-
-    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
-        """The average strategy."""
-        return self.average
-
-    def write(
-        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
-    ) -> None:
-        """See `result.Held`."""
-        save_deep_policy(path, self.game, self.average.average, metadata)
-
-
-AnyRun: TypeAlias = TabularRun | NetworkRun | TableRun
+        self.save(path, metadata=metadata)

@@ -252,7 +252,11 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
     monkeypatch.setattr(continual, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
-        spiel_cr.resolve(games.compiled("leduc"), iterations=1, memory_limit="380MB")
+        spiel_cr.resolve(
+            games.compiled("leduc"),
+            iterations=1,
+            layout=spiel_cr.Layout(memory_limit="380MB"),
+        )
 
 
 def test_judge_fits_into_the_limit(monkeypatch):
@@ -281,7 +285,9 @@ def test_what_the_process_held_before_counts(monkeypatch):
         lambda limit: spiel_cr.solve(
             tree, "cfr+", 1, layout=spiel_cr.Layout(memory_limit=limit)
         ),
-        lambda limit: spiel_cr.resolve(tree, iterations=1, memory_limit=limit),
+        lambda limit: spiel_cr.resolve(
+            tree, iterations=1, layout=spiel_cr.Layout(memory_limit=limit)
+        ),
         lambda limit: python_judge.check_memory(tree, limit),
     ):
         with pytest.raises(GameTooLargeError, match=r" GB in all \(9.6 GB are held"):

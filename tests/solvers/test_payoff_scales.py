@@ -50,7 +50,6 @@ SAMPLED = (
 RESOLVING = (
     {"gadget": "cfrd"},
     {"gadget": "maxmargin"},
-    {"gadget": "unsafe"},
     {"values": "best_response"},
     {"depth": 2},
     {"solver": "os-mccfr(batch=64)"},

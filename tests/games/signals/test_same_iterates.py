@@ -7,8 +7,7 @@ from spiel_cr.games.signals import form
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 from tests.support.strategies import random_behaviours, solver_of
 
 
@@ -76,7 +75,7 @@ def test_same_value(name):
     ("string", "products"),
     [
         *(("kuhn_poker", products) for products in (False, True)),
-        ("liars_dice(numdice=1,dice_sides=4)", True),
+        ("liars_dice(numdice=1,dice_sides=3)", True),
         pytest.param("leduc_poker", True, marks=pytest.mark.slow),
         pytest.param(games.BY_NAME["leduc13"].string, True, marks=pytest.mark.slow),
         pytest.param(games.BY_NAME["leduc13"].string, False, marks=pytest.mark.slow),

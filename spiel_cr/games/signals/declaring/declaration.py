@@ -70,7 +70,8 @@ def build(
       GameTooLargeError: it takes more memory than the limit, or hours.
       InvalidGameError: the declaration is not true; says where.
     """
-    tree = grow(game, rules, memory_limit)
+    with _bar(game, "walking the bets of", "public nodes", progress) as bar:
+        tree = grow(game, rules, memory_limit, bar.update)
     line = find_line(game, tree)
     every = every_deal(game, rules, line, _MOST_LISTED)
 
@@ -116,19 +117,23 @@ def build(
     return signal_game
 
 
+def _bar(game: pyspiel.Game, doing: str, unit: str, progress: bool) -> tqdm:
+    return tqdm(
+        desc=f"{doing} {game.get_type().short_name}",
+        unit=f" {unit}",
+        unit_scale=True,
+        delay=_SILENT,
+        disable=not is_wanted(progress),
+    )
+
+
 class _Watch:
     """Shows how many deals were played, and ends where memory does not suffice."""
 
     def __init__(self, game: pyspiel.Game, limit: memory.Limit, progress: bool) -> None:
         self._game, self._limit = game, limit
         self._size = memory.parse_limit(limit)
-        self._bar = tqdm(
-            desc=f"dealing {game.get_type().short_name}",
-            unit=" deals",
-            unit_scale=True,
-            delay=_SILENT,
-            disable=not is_wanted(progress),
-        )
+        self._bar = _bar(game, "dealing", "deals", progress)
 
     def __enter__(self) -> "_Watch":
         return self

@@ -5,6 +5,7 @@ is found by taking the first outcome at every deal; that other deals lead throug
 same tree is checked by `replay`.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -73,7 +74,10 @@ class PublicTree(NamedTuple):
 
 
 def grow(
-    game: pyspiel.Game, rules: SignalRules, limit: memory.Limit = None
+    game: pyspiel.Game,
+    rules: SignalRules,
+    limit: memory.Limit = None,
+    tell: Callable[[int], object] = lambda more: None,
 ) -> PublicTree:
     """Walks all bets along one deal.
 
@@ -81,6 +85,7 @@ def grow(
       game: for messages.
       rules: the game on arrays.
       limit: of memory.
+      tell: is called with how many nodes more there are to come.
 
     Returns:
       The public tree.
@@ -109,15 +114,21 @@ def grow(
         states, deals = states[~over], deals[~over]
         if not len(states):
             break
-        where, action = _legal(game, rules, states)
-        need = held + _NODE_BYTES * (level_start[-1] + len(where))
-        if need > size or level_start[-1] + len(where) >= 2**31:
+        mask = _legal(game, rules, states)
+        more = int(np.count_nonzero(mask))
+        # Beside the nodes: the states of two levels, and what is legal in the next.
+        row = 2 * (states.nbytes // len(states) + mask.shape[1])
+        need = held + _NODE_BYTES * (level_start[-1] + more) + row * more
+        if need > size or level_start[-1] + more >= 2**31:
             raise memory.too_large(
                 game,
-                f"has more than {level_start[-1] + len(where):,} public nodes, which "
-                f"take {memory.describe_bytes(need)}",
+                f"has more than {level_start[-1] + more:,} public nodes, which take "
+                f"{memory.describe_bytes(need)}",
                 *(limit, size),
             )
+        tell(more)
+        where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
+        del mask
         after = rules.child(states[where], action)
         parent = number[where]
         states, deals = _first_deals(game, rules, after, deals[where])
@@ -141,18 +152,15 @@ def _movers(game: pyspiel.Game, rules: SignalRules, states: np.ndarray) -> np.nd
     return player
 
 
-def _legal(
-    game: pyspiel.Game, rules: SignalRules, states: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Indices of states and legal actions there, in order."""
+def _legal(game: pyspiel.Game, rules: SignalRules, states: np.ndarray) -> np.ndarray:
+    """bool [n, A], which actions are legal in states."""
     mask = rules.legal_actions_mask(states)
     if not mask.any(axis=1).all():
         raise InvalidGameError(
             f"{game}: a player has no legal action in a state of its vectorised game; "
             f"a game without moves must be terminal there; correct legal_actions_mask"
         )
-    where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
-    return where, action
+    return mask
 
 
 def _first_deals(

@@ -135,7 +135,7 @@ class UncompiledSolver:
       config: the algorithm, as it runs (see `check_config`).
       seed: of all random numbers; the same seed gives the same bits.
       table: both players' infosets.
-      iteration: batches done so far, for each player.
+      iterations: batches done so far, for each player.
       trajectories: sampled so far, `2 * batch` in an iteration.
       seconds: spent on that.
       met: decisions of updating players on trajectories so far.
@@ -205,7 +205,7 @@ class UncompiledSolver:
         self._random = np.random.Generator(np.random.PCG64(self.seed))
         self._mass = 0.0
         self._narrowed = False
-        self.iteration = self.trajectories = self.met = self.known = 0
+        self.iterations = self.trajectories = self.met = self.known = 0
         self.seconds = 0.0
         self.whole = True
 
@@ -293,7 +293,7 @@ class UncompiledSolver:
             "mass": np.array(self._mass),
             "seconds": np.array(self.seconds),
             "counts": np.array(
-                [self.iteration, self.trajectories, self.met, self.known], np.int64
+                [self.iterations, self.trajectories, self.met, self.known], np.int64
             ),
         }
 
@@ -311,14 +311,14 @@ class UncompiledSolver:
         self._random.bit_generator.state = json.loads(state["random"].tobytes())
         self._mass, self.seconds = float(state["mass"]), float(state["seconds"])
         counts = [int(count) for count in state["counts"]]
-        self.iteration, self.trajectories, self.met, self.known = counts
+        self.iterations, self.trajectories, self.met, self.known = counts
 
     def _iterate(self) -> None:
         """One batch for each player."""
         config = self.config
         self.whole = False
-        self.iteration += 1
-        weight, shift = _weight(self.iteration, config.gamma)
+        self.iterations += 1
+        weight, shift = _weight(self.iterations, config.gamma)
         if shift:
             self.table.scale_averages(-shift)
             self._mass = math.ldexp(self._mass, -shift)

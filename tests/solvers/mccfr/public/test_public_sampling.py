@@ -25,8 +25,7 @@ from spiel_cr.solvers.mccfr.public import (
 from spiel_cr.solvers.mccfr.public import (
     public_walk as walk,
 )
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 from tests.support.made_games import MadeGame, Node
 from tests.support.strategies import random_behaviours
 

@@ -55,7 +55,7 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
     assert resumed.seconds == two.seconds > 0
     resumed.run(2)
     assert arrays(one) == arrays(resumed)
-    assert resumed.iteration == 6
+    assert resumed.iterations == 6
     assert resumed.trajectories == 12 * one.config.batch == one.trajectories
     assert 0 < one.known < one.met
     strategies = one.average(), resumed.average(), other.average()
@@ -174,12 +174,12 @@ def test_narrowing_is_said_once(caplog):
 def test_chunks_and_stopping():
     solver, chunks = make("os-mccfr(batch=64)"), []
     assert not solver.run(5, after_chunk=chunks.append)
-    assert sum(chunks) == 5 == solver.iteration
+    assert sum(chunks) == 5 == solver.iterations
     assert solver.run(10**6, after_chunk=lambda count: True)
-    stopped = solver.iteration
+    stopped = solver.iterations
     assert 5 < stopped < 10**6
     assert not solver.run(seconds=0.01)
-    assert solver.iteration > stopped
+    assert solver.iterations > stopped
 
 
 def test_a_full_table_goes_on(caplog):
