@@ -23,7 +23,7 @@ from spiel_cr.judging.response_matches import (
 )
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.responses import ismcts_br, posterior
-from spiel_cr.judging.responses.ismcts_br_bot import Guide, ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
@@ -179,13 +179,13 @@ def state_responder(
             belief=belief,
         )
         return local, 0
-    guide, simulations = Guide(rollout=rollout_of(opponent, config.search)), 0
+    predictor, simulations = Predictor(rollout=rollout_of(opponent, config.search)), 0
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
         learned = learn_response(
             game, player, opponent, settings, seed=seed, progress=True
         )
-        guide = guide._replace(prior_and_value=learned.prior_and_value)
+        predictor = predictor._replace(prior_and_value=learned.prior_and_value)
         simulations = learned.simulations
     responder = ISMCTSBRBot(
         game,
@@ -193,7 +193,7 @@ def state_responder(
         opponent,
         config.search,
         seed=seed,
-        guide=guide,
+        predictor=predictor,
         belief=belief,
     )
     return responder, simulations

@@ -22,7 +22,7 @@ from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import play_on_tree
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses.ismcts_br_bot import Guide, ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.judging.targets import Target, load_target
@@ -141,7 +141,12 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
     seat = respond(target, player, config, states=True)
     rollout = rollout_of(opponent, search)
     bot = ISMCTSBRBot(
-        tree.game, player, opponent, search, seed=3, guide=Guide(rollout=rollout)
+        tree.game,
+        player,
+        opponent,
+        search,
+        seed=3,
+        predictor=Predictor(rollout=rollout),
     )
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)

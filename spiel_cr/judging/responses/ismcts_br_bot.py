@@ -24,7 +24,7 @@ from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.policies.rollouts import Answers, draw_outcome, play_on, uniform_numbers
 
 
-class Guide(NamedTuple):
+class Predictor(NamedTuple):
     """What a search knows from elsewhere.
 
     Attributes:
@@ -39,7 +39,7 @@ class Guide(NamedTuple):
     rollout: openspiel_policy.Policy | None = None
 
 
-_NO_GUIDE = Guide()
+_PREDICTS_NOTHING = Predictor()
 
 
 class Searched(NamedTuple):
@@ -109,7 +109,7 @@ class ISMCTSBRBot(StateResponder):
         config: SearchConfig | None = None,
         *,
         seed: int = 0,
-        guide: Guide = _NO_GUIDE,
+        predictor: Predictor = _PREDICTS_NOTHING,
         belief: StatePosterior | None = None,
     ) -> None:
         """Searches nothing yet.
@@ -120,7 +120,7 @@ class ISMCTSBRBot(StateResponder):
           opponent: its policy; must depend on its information states only.
           config: simulations per decision and the rest (`batch` is not used).
           seed: of all draws.
-          guide: priors, values and rollouts.
+          predictor: priors, values and rollouts.
           belief: that histories are drawn from; None: `StatePosterior` with its
             defaults.
 
@@ -132,17 +132,17 @@ class ISMCTSBRBot(StateResponder):
             raise ValueError(
                 f"learn={config.learn} searches every information state beforehand, "
                 f"which needs a compiled game (ismcts_br.search_response); on states "
-                f"leave it 0 and give a guide"
+                f"leave it 0 and give a predictor"
             )
         uniform = openspiel_policy.UniformRandomPolicy(game)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._config = config
         half_range = (game.max_utility() - game.min_utility()) / 2
         self._exploration = config.exploration * half_range
-        self._prior_and_value = guide.prior_and_value
+        self._prior_and_value = predictor.prior_and_value
         self._others = {1 - player: self._opponent}
-        self._own = Answers(guide.rollout or uniform, player)
-        self._by_prior = guide.rollout is None
+        self._own = Answers(predictor.rollout or uniform, player)
+        self._by_prior = predictor.rollout is None
         self._both = {**self._others, player: self._own}
         self._nodes: dict[str, Node] = {}
         self._beliefs: BeliefSearch | None = None
@@ -153,7 +153,7 @@ class ISMCTSBRBot(StateResponder):
                 self._own,
                 config,
                 exploration=self._exploration,
-                prior_and_value=guide.prior_and_value,
+                prior_and_value=predictor.prior_and_value,
             )
 
     @property

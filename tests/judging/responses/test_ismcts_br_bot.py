@@ -14,7 +14,7 @@ from benchmarks import best_response
 from spiel_cr.games.opening import loading
 from spiel_cr.judging.responses import ismcts_node
 from spiel_cr.judging.responses.beliefs import belief_tree
-from spiel_cr.judging.responses.ismcts_br_bot import Guide, ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.players import opponents
@@ -246,7 +246,7 @@ def test_priors_and_values():
         return prior, 7.5
 
     config = SearchConfig(histories="drawn", simulations=1)
-    bot = ISMCTSBRBot(game, 0, opponent, config, guide=Guide(predict))
+    bot = ISMCTSBRBot(game, 0, opponent, config, predictor=Predictor(predict))
     found = bot.search(after(game, 0, 2))
     assert found.actions == [1, 2]
     assert found.visits == [0, 1] and found.values == [0.0, 7.5]
@@ -258,7 +258,7 @@ def test_priors_and_values():
         legal = state.legal_actions()
         return [0.25, 0.75] if len(legal) == 2 else [1 / len(legal)] * len(legal), None
 
-    bot = ISMCTSBRBot(game, 0, opponent, spread, guide=Guide(skewed))
+    bot = ISMCTSBRBot(game, 0, opponent, spread, predictor=Predictor(skewed))
     visits = bot.search(after(game, 0, 2)).visits
     assert visits == pytest.approx([100, 300], abs=2)
 
@@ -281,7 +281,7 @@ def test_how_rollouts_are_played():
     for kind in (None, "always_fold", "always_call"):
         bot = ISMCTSBRBot(
             *(game, 0, raises, config),
-            guide=Guide(predict, kind and opponents.chump(game, kind)),
+            predictor=Predictor(predict, kind and opponents.chump(game, kind)),
         )
         found = bot.search(after(game, 4, 2))
         assert found.actions == [1, 2] and found.visits == [200, 0]
@@ -447,7 +447,11 @@ def test_beliefs_that_take_more_than_the_simulations_are_drawn():
     )
     uniform = policy_lib.UniformRandomPolicy(game)
     bot = ISMCTSBRBot(
-        game, 0, uniform, SearchConfig(simulations=10), guide=Guide(rollout=uniform)
+        game,
+        0,
+        uniform,
+        SearchConfig(simulations=10),
+        predictor=Predictor(rollout=uniform),
     )
     # One history, forty placements, each with forty answers and as many rollouts.
     found = bot.search(game.new_initial_state())
