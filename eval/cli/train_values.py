@@ -21,14 +21,6 @@ from .command import (
     writing,
 )
 
-_SETTINGS = {
-    "rounds": "how often the game is resolved with the network so far, and the ranges "
-    "that this met join the data",
-    "steps": "steps of the optimiser before the first and after each of these",
-    "hidden": "units of each layer",
-    "met_iterations": "iterations of the solves in which the game is resolved",
-}
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
@@ -60,10 +52,6 @@ def add(commands: Commands) -> None:
         f"for, with parameters as in 'leduc(hidden=64,steps=1000)'"
     )
     option(parser, "--config", text, "general")
-    for name, text in _SETTINGS.items():
-        flag = "--" + name.replace("_", "-")
-        text += " (default: as --config says)"
-        option(parser, flag, text, metavar="N", type=int)
     text = "of weights, ranges and batches (default: as --config says)"
     parser.add_argument("--seed", type=whole_value, help=text)
 
@@ -84,9 +72,8 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         }
     )
     config = read_settings(arguments.config, PRESETS, "--config", kind="preset")
-    given = {name: getattr(arguments, name) for name in (*_SETTINGS, "seed")}
-    given = {name: value for name, value in given.items() if value is not None}
-    config = dataclasses.replace(config, **given)
+    if arguments.seed is not None:
+        config = dataclasses.replace(config, seed=arguments.seed)
     result = train_values(
         arguments.game,
         arguments.depth,

@@ -237,17 +237,25 @@ def _table_room(
 
     Raises:
       GameTooLargeError: nothing is left.
+      ValueError: the checkpoint asks for more than this machine has.
     """
     if checkpoint_path is not None and os.path.exists(checkpoint_path):
         kept = storage.load_metadata(checkpoint_path)
         size, room = kept.get("memory_limit"), kept.get("table_limit")
         same = limit is None or memory.parse_limit(limit) == size
-        if same and isinstance(size, int) and isinstance(room, int) and room > 0:
+        if same and isinstance(size, int) and isinstance(room, int):
+            most = memory.machine_bytes() if limit is None else size
+            if not 0 < room < size <= most:
+                raise ValueError(
+                    f"the checkpoint {os.fspath(checkpoint_path)} was begun with a "
+                    f"table of {memory.describe_bytes(room)}, more than this machine "
+                    f"may have; go on where there is more memory, or give another path"
+                )
             return size, room
     size = int(memory.parse_limit(limit))
     # What a process takes besides the table: imported packages, and numpy's temporary
     # arrays.
-    taken = max(memory.BASE_BYTES, memory.held_bytes())
+    taken = memory.BASE_BYTES
     taken += _DEPTHS * config.batch * source.state_bytes
     if isinstance(source, Workers):
         taken += source.held_bytes

@@ -467,17 +467,9 @@ def test_a_state_of_another_game_is_refused(kind):
         bot.get_policy(state)
 
 
-@pytest.mark.parametrize("player", [-1, 2])
-def test_a_bad_player_is_refused(player):
-    for kind in ("resolving", "oos"):
-        with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
-            make(kind, "kuhn", player)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"solver": "cfr+"}, "solver='cfr\\+' does not sample; choose one of os-mccfr"),
         ({"iterations": None}, "needs a budget"),
         ({"iterations": 0}, "iterations=0"),
         ({"move_ms": -1}, "move_ms=-1"),

@@ -71,22 +71,6 @@ def test_nash_conv_is_under_its_bound(name, variant, iterations, bound):
     assert result.current is None and result.iterations == iterations
 
 
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [
-        ("kuhn", "cfr+"),
-        ("goofspiel4", "pdcfr+"),
-        pytest.param("leduc", "cfr+", marks=slow),
-        pytest.param("liars_dice_1x4", "pdcfr+", marks=slow),
-        pytest.param("princess4", "pdcfr+", marks=slow),
-    ],
-)
-def test_more_iterations_are_better(name, variant):
-    few, some, many = (nash_conv(name, variant, n) for n in (100, 500, 2000))
-    assert few > some > many >= -1e-9
-    assert many < few / 5
-
-
 class AverageValues:
     """A solver that reports the opponent's values under the average strategies."""
 
@@ -125,26 +109,6 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     table = conversions.tabular_policy(tree, behaviours)
     assert exploitability.nash_conv(tree.game, table) > stuck
     assert nash_conv(name, variant, 2000) < good
-
-
-@pytest.mark.parametrize(
-    ("name", "variant"),
-    [
-        ("kuhn", "cfr+"),
-        ("goofspiel4", "pdcfr+"),
-        pytest.param("leduc", "cfr+", marks=slow),
-    ],
-)
-def test_every_infoset_has_a_strategy(name, variant):
-    case = games.BY_NAME[name]
-    result = resolved(name, variant, 100)
-    table = result.average_policy()
-    assert len(table.action_probability_array) == sum(case.infosets)
-    for p, infosets in enumerate(result.tree.infosets):
-        behaviour = result.average[p]
-        assert np.isfinite(behaviour).all() and (behaviour >= 0).all()
-        sums = np.bincount(infosets.decisions.owner[1:], behaviour[1:])
-        np.testing.assert_allclose(sums, 1, atol=1e-12)
 
 
 def test_infosets_that_are_never_reached_have_a_strategy():

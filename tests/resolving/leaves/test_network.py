@@ -25,6 +25,7 @@ from spiel_cr.resolving.leaves.network_values import (
 from spiel_cr.resolving.lookahead import public_states_of, warn_if_never_cut
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import footprint
+from spiel_cr.solvers.laying_out import Layout
 from tests.support import games
 from tests.support.forests import values_of
 
@@ -293,7 +294,9 @@ def test_the_memory_limit_counts_what_stands_at_the_cut(exact, monkeypatch):
         GameTooLargeError, match="kuhn.*take a smaller depth, or a leaf"
     ):
         continual.resolve(
-            tree, ResolvingConfig(iterations=1, depth=1, leaf=leaf), memory_limit=limit
+            tree,
+            ResolvingConfig(iterations=1, depth=1, leaf=leaf),
+            layout=Layout(memory_limit=limit),
         )
 
 
