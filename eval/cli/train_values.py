@@ -82,7 +82,6 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         config=config,
         minutes=arguments.minutes,
         checkpoint=arguments.checkpoint,
-        curve=curve,
         progress=True,
     )
     report: dict[str, object] = {
