@@ -7,13 +7,14 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-import spiel_cr
 from benchmarks.document import Column, over_seeds
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.games import string_of
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
+from spiel_cr.judging.response_seats import summary
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.tree_responses import both_on_tree, opponent_behaviour
+from spiel_cr.judging.targets import load_target
 from spiel_cr.players import opponents
 
 _CFR = "cfr+(iterations=10)"
@@ -59,11 +60,11 @@ OPTIONS = {
 
 def measure(game: str, policy: str, simulations: int, learn: int, seed: int) -> Row:
     """Searches for both seats on the compiled tree, with LBR beside."""
-    tree = spiel_cr.compile_game(string_of(game))
-    behaviour = opponent_behaviour(tree, policy)
+    target = load_target(policy, string_of(game))
 
     def run(method: str, search: SearchConfig) -> Row:
-        return both_on_tree(tree, behaviour, ResponseConfig(method, search, seed=seed))
+        config = ResponseConfig(method, search, seed=seed)
+        return summary([respond(target, player, config) for player in (0, 1)])
 
     row = run("ismcts", SearchConfig(simulations, learn=learn))
     return {

@@ -30,7 +30,6 @@ from benchmarks.frame import (
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.judging.exploiting import measured
 from spiel_cr.judging.root_responses.players import SeenPlayer
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.root_responses.table_responder import TableResponder
@@ -166,16 +165,15 @@ def measure_responses(
     for player in range(2):
         responder = TableResponder(setting, player, seed=seed + 1)
         responder.learn(seconds, clock=time.process_time)
-        judged = measured(game_of(game), responder, matches, seed + 1)
-        found.append(judged)
-        simulations += judged.simulations
+        found.append(responder.measure(matches, seed + 1))
+        simulations += responder.simulations
     return {
         "done": done,
         "cpu_seconds": learned,
-        "values": [one.mean for one in found],
+        "values": [mean for mean, _ in found],
         "simulations": simulations,
-        "bound": sum(one.mean for one in found),
-        "half_width": math.hypot(*(one.half_width or 0.0 for one in found)),
+        "bound": sum(mean for mean, _ in found),
+        "half_width": math.hypot(*(half or 0.0 for _, half in found)),
         "peak_bytes": peak_bytes(),
     }
 

@@ -7,7 +7,8 @@ policies:
 
 methods (default: exact where it can be had, else ismcts):
   exact   best response on the compiled game; to a policy that was solved with --form
-          signals, on the signal form: nothing is compiled
+          signals, on the signal form, and on large hidden boards (phantom_ttt,
+          dark_hex) on the form of worlds: nothing is compiled
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
@@ -40,17 +41,21 @@ examples:
 """
 
 import argparse
+import dataclasses
 import sys
 from typing import Any
 
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
-from spiel_cr.judging.responding import Given, respond
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import METHODS, ResponseConfig
 from spiel_cr.judging.response_seats import Seat, summary
 from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
 from spiel_cr.judging.responses.local_best_response import LEAVES
 from spiel_cr.judging.responses.state_responder import BeliefRecord
+from spiel_cr.judging.targets import Target, load_target
 from spiel_cr.players import opponents
+from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 from ..common.plurals import counted
@@ -121,32 +126,51 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             "ismcts, lbr or learned"
         )
     players = [0, 1] if arguments.player == "both" else [int(arguments.player)]
-    found = respond(
-        Given(**given(arguments, "game", "policy", "seed", "memory_limit")),
-        players,
-        config,
-        states=arguments.states,
-        otherwise="ismcts" if arguments.method is None else None,
-        tell=lambda why: print(why, file=sys.stderr),
+    announce(f"looking at {arguments.game}")
+    target = load_target(
+        arguments.policy,
+        arguments.game,
+        signals=config.method == "exact" and not arguments.states,
+        **given(arguments, "seed", "memory_limit"),
+        progress=True,
     )
+    form = _form(target, arguments.states)
+    if form == "states" and target.too_large is not None:
+        print(f"searching on states: {target.too_large}", file=sys.stderr)
+    if form == "states" and arguments.method is None:
+        config = dataclasses.replace(config, method="ismcts")
+    seats = [
+        respond(target, player, config, states=arguments.states) for player in players
+    ]
     report = {
         **given(arguments, "game", "policy"),
-        "method": found.method,
-        "form": found.form,
-        "compiled": found.form == "compiled",
-        **summary(found.seats),
+        "method": config.method,
+        "form": form,
+        "compiled": form == "compiled",
+        **summary(seats),
         "unmet_share": None,
     }
-    _print(report, found.seats)
-    opponent = found.opponent
+    _print(report, seats)
+    opponent = target.policy
     if isinstance(opponent, TablePolicy) and opponent.asked:
         report["unmet_share"] = share = opponent.unmet / opponent.asked
-        of = "infosets" if found.form == "compiled" else "times that it was asked"
+        of = "infosets" if form == "compiled" else "times that it was asked"
         print(
             f"  the policy is uniform at infosets that it never met: {share:.1%} of "
             f"{opponent.asked:,} {of}"
         )
     return report
+
+
+def _form(target: Target, states: bool) -> str:
+    """On which form of the game responses are found."""
+    if states:
+        return "states"
+    if target.tree is not None:
+        return "compiled"
+    if target.form is None:
+        return "states"
+    return "worlds" if isinstance(target.policy, WorldPolicy) else "signals"
 
 
 def _config(arguments: argparse.Namespace) -> ResponseConfig:

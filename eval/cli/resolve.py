@@ -7,9 +7,9 @@ from typing import Any, get_args
 
 import spiel_cr
 from spiel_cr.resolving.continual import need_of
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
-from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.laying_out import Layout, lay_out
 
@@ -47,7 +47,7 @@ def add(commands: Commands) -> None:
         f"{DEFAULT})",
         metavar="LEAF",
     )
-    text = "what keeps the opponent from gaining; unsafe: nothing"
+    text = "what keeps the opponent from gaining"
     option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
     option(
         parser,
@@ -66,19 +66,17 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     config = find(arguments.algorithm, families=(CFR,)).config
     ahead = given(arguments, "depth", "depth_unit", "leaf")
     settings = ResolvingConfig(config, iterations, gadget=arguments.gadget, **ahead)
-    if arguments.form == "signals":
-        check_signals(settings)
-    started = time.perf_counter()
     layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+    started = time.perf_counter()
     laid = lay_out(game, need_of(settings), layout, progress=True)
     say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
         laid,
         settings,
+        layout=layout,
         dtype=arguments.dtype or "float64",
         progress=True,
-        **given(arguments, "memory_limit"),
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)

@@ -26,7 +26,7 @@ from spiel_cr.judging.one_step import (
     resolve_after,
 )
 from spiel_cr.policies import conversions
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 
 from ..common.plurals import counted
 from ..reporting import plots
@@ -61,7 +61,7 @@ def add(commands: Commands) -> None:
         metavar="STD",
     )
     option(parser, "--seed", "of the noise")
-    text = "what keeps the opponent from gaining; unsafe: nothing"
+    text = "what keeps the opponent from gaining"
     option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
     option(parser, "--memory-limit")
     option(parser, "--plot")

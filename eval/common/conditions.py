@@ -21,7 +21,7 @@ _FOLDERS = (
     pathlib.Path(__file__).parents[1],
 )
 # Packages that decide what can run.
-_OPTIONAL = "jaxlib flax optax chex orbax-checkpoint etils cvxpy ecos ray".split()
+_OPTIONAL = "jaxlib flax optax chex cvxpy ecos ray".split()
 
 
 def facts() -> dict[str, Any]:

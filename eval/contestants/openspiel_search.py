@@ -1,8 +1,7 @@
-"""Search bots and the Q-learner that OpenSpiel bundles.
+"""Search bots that OpenSpiel bundles.
 
 ISMCTS bots have no NashConv of their own: they are asked at every infoset, which gives
-a whole strategy that has one. The Q-learner is no solver either: it learns an
-approximate best response, see `_q_learning`.
+a whole strategy that has one.
 """
 
 import time
@@ -10,13 +9,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyspiel
-from open_spiel.python import rl_environment
-from open_spiel.python.algorithms import ismcts, mcts, tabular_qlearner
-
-from spiel_cr.games.opening import game_checks
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.cpp_judge import Strategy
-from spiel_cr.policies import best_responses, conversions
+from open_spiel.python.algorithms import ismcts, mcts
 
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
@@ -24,8 +17,6 @@ from .protocol import (
     Computed,
     ComputingAdapter,
     Entry,
-    Policy,
-    SteppingAdapter,
     ask,
     bundled,
 )
@@ -160,100 +151,6 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     return _search(instance, seed, make_bot)
 
 
-def _q_learning(instance: GameInstance, seed: int) -> SteppingAdapter:
-    """OpenSpiel's tabular Q-learner as an approximate best response to uniform play.
-
-    A Q-learner needs a fixed opponent, so it is no solver. Here one learner a seat
-    learns against an opponent that plays all actions alike; what is judged is the pair
-    of greedy strategies. `note` says how much of the exact best responses' gain they
-    got, which is what the learner is for.
-    """
-    learners = _QLearners(instance.game, seed)
-
-    def policy() -> Policy:
-        greedy = ask(instance.tree, learners)
-        first, second = (_share(instance.tree, p, greedy) for p in range(2))
-        adapter.note = (
-            f"greedy responses to uniform play, which get {first:.0%} and "
-            f"{second:.0%} of the exact best responses' gain over it"
-        )
-        return learners
-
-    adapter = SteppingAdapter(instance, seed, learners.episodes, policy)
-    return adapter
-
-
-def _share(tree: CompiledGame, player: int, greedy: Strategy) -> float:
-    """Of the exact best response's gain over uniform play, the part that is got."""
-    form = tree.form
-    uniform = [conversions.uniform_behaviour(d) for d in form.decisions]
-    other = conversions.reach_from_behaviour(
-        form.decisions[1 - player], uniform[1 - player]
-    )
-    base, got, best = (
-        float(best_responses.infoset_values(form, player, other, own)[-1])
-        for own in (uniform[player], greedy[player], None)
-    )
-    return (got - base) / (best - base) if best > base else 1.0
-
-
-class _QLearners:
-    """A learner a seat; the policy is greedy, all of the best actions alike."""
-
-    def __init__(self, game: pyspiel.Game, seed: int) -> None:
-        self._game = game
-        self._random = np.random.default_rng(seed)
-        self._learners = [
-            tabular_qlearner.QLearner(player, game.num_distinct_actions())
-            for player in range(2)
-        ]
-
-    def episodes(self) -> None:
-        """One for each learner."""
-        for learner in self._learners:
-            self._episode(learner)
-
-    def _episode(self, learner: tabular_qlearner.QLearner) -> None:
-        state = self._game.new_initial_state()
-        player = learner._player_id
-        while not state.is_terminal():
-            if state.is_chance_node():
-                actions, weights = zip(*game_checks.chance_outcomes(state), strict=True)
-                action = self._random.choice(actions, p=weights)
-            elif state.current_player() != player:
-                action = self._random.choice(state.legal_actions())
-            else:
-                step = _time_step(player, _key(state), state.legal_actions(), None)
-                action = learner.step(step).action
-            state.apply_action(int(action))
-        reward = game_checks.player_return(state, player)
-        learner.step(_time_step(player, "end", [], reward))
-
-    def action_probabilities(self, state: pyspiel.State) -> dict[int, float]:
-        values = self._learners[state.current_player()]._q_values[_key(state)]
-        legal = state.legal_actions()
-        best = max(values[action] for action in legal)
-        greedy = [action for action in legal if values[action] == best]
-        return dict.fromkeys(greedy, 1 / len(greedy))
-
-
-def _key(state: pyspiel.State) -> str:
-    """What the learner is told; it takes an empty string for no state."""
-    return f"at {state.information_state_string()}"
-
-
-def _time_step(
-    player: int, key: str, legal: list[int], reward: float | None
-) -> rl_environment.TimeStep:
-    last = reward is not None
-    return rl_environment.TimeStep(
-        observations={"info_state": {player: key}, "legal_actions": {player: legal}},
-        rewards={player: reward or 0.0},
-        discounts={player: 1.0},
-        step_type=rl_environment.StepType.LAST if last else rl_environment.StepType.MID,
-    )
-
-
 _SEARCH_HOW = (
     "A search bot has no policy of its own: it is asked at every infoset, anew, and "
     "answers with its visit counts. Iterations are simulations per answer, at "
@@ -281,13 +178,5 @@ ENTRIES: tuple[Entry, ...] = (
         way="restarts",
         samples=True,
         least=_LEAST,
-    ),
-    bundled(
-        "q-learning",
-        "Q-learning responses (Python)",
-        "No solver: greedy strategies of two tabular Q-learners, each an approximate "
-        "best response to uniform play. One iteration is one episode for each.",
-        _q_learning,
-        samples=True,
     ),
 )

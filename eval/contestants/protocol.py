@@ -151,7 +151,6 @@ class SteppingAdapter(SolverAdapter):
         *,
         note: str = "",
         wait: Callable[[], Any] = lambda: None,
-        warm_up: Callable[[], Any] | None = None,
         begin_again: Callable[[], None] | None = None,
     ) -> None:
         """Takes a solver's methods.
@@ -163,7 +162,6 @@ class SteppingAdapter(SolverAdapter):
           policy: what is judged, such as the solver's average policy.
           note: see `SolverAdapter`.
           wait: returns when the work of all steps is done.
-          warm_up: does all that JAX compiles; None: a step does.
           begin_again: leaves nothing of the warm-up but compiled programs; None: there
             are no programs.
         """
@@ -175,7 +173,7 @@ class SteppingAdapter(SolverAdapter):
         self._draws = NumpyDraws(seed)
         if begin_again is not None:
             with self._draws.installed():
-                self.compile_seconds = seconds_of_compiling(warm_up or self._one)
+                self.compile_seconds = seconds_of_compiling(self._one)
             begin_again()
             self._draws = NumpyDraws(seed)
 

@@ -1,38 +1,97 @@
-"""Pictures of a game's curves, as reports of any form show them."""
+"""Pictures of a game's curves, as reports of any form show them.
 
+They need the extra `plots`; reports are written without them, too.
+"""
+
+import importlib.util
+import io
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, NamedTuple
 
-from . import svg
+import numpy as np
+
+from . import plots
 from .summary import GameSummary, Row
 
 Against = Literal["seconds", "iterations"]
 AGAINST: tuple[Against, ...] = ("seconds", "iterations")
 
-# As in `svg.Series`.
+# (x, NashConv, least, greatest)
 _Point = tuple[float, float, float, float]
+_MARKS = "os^Dv"
+# Below this share of the largest value, numbers are rounding.
+_FLOOR = 1e-13
 
 
-def chart(summary: GameSummary, against: Against, **options: Any) -> str:
-    """An `<svg>` element of a game's curves; options as for `svg.chart`."""
-    return svg.chart(
-        series_of(summary.rows, against=against),
-        title=f"{summary.game}: NashConv against {against}",
-        x_label=against,
-        y_label="NashConv",
-        **options,
-    )
+class Series(NamedTuple):
+    """A curve.
+
+    Attributes:
+      label: for people.
+      points: x, NashConv, and its least and greatest over seeds.
+      ours: a thicker, unbroken line.
+      joined: whether a line joins the points.
+    """
+
+    label: str
+    points: list[_Point]
+    ours: bool
+    joined: bool
 
 
-def series_of(rows: Sequence[Row], *, against: Against) -> list[svg.Series]:
-    """Curves of a game, numbered as the rows are.
+def available() -> bool:
+    """Whether pictures can be drawn."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def chart(summary: GameSummary) -> str:
+    """The text of an SVG file: a game's curves against seconds and iterations."""
+    text = io.StringIO()
+    with plots.panels(size=(14, 5.5), columns=2) as axes:
+        for axis, against in zip(axes, AGAINST, strict=True):
+            _draw(axis, series_of(summary.rows, against=against))
+            axis.set_xlabel(against)
+        axes[0].set_ylabel("NashConv (game's units)")
+        figure = axes[0].figure
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right upper", fontsize="x-small")
+        plots.save_svg(figure, text)
+    return text.getvalue()
+
+
+def _draw(axis: plots.Axes, series: Sequence[Series]) -> None:
+    """Both axes logarithmic; zeros and rounding errors are at the lower edge."""
+    greatest = max((p[3] for one in series for p in one.points), default=1.0)
+    for number, one in enumerate(series):
+        # Without points it still has its colour, and its line of the legend.
+        x, *values = np.array(one.points).reshape(-1, 4).T
+        middle, low, high = np.maximum(values, _FLOOR * greatest)
+        colour, style = f"C{number}", "-" if one.ours else "--"
+        axis.fill_between(x, low, high, color=colour, alpha=0.15)
+        axis.plot(
+            x,
+            middle,
+            color=colour,
+            linestyle=style if one.joined else "none",
+            linewidth=2 if one.ours else 1,
+            marker=_MARKS[number // 10 % len(_MARKS)],
+            markersize=4,
+            label=one.label,
+        )
+    axis.set(xscale="log", yscale="log")
+    # Those between powers of ten take most of the time of drawing.
+    axis.minorticks_off()
+
+
+def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
+    """Curves of a game, in the order of the rows.
 
     Args:
       rows: of the table.
       against: what is on the horizontal axis.
     """
     series = []
-    for number, row in enumerate(rows):
+    for row in rows:
         points: list[_Point] = [
             (place, point.nash_conv.median, *point.nash_conv[1:])
             for point in row.curve
@@ -41,9 +100,7 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[svg.Series]:
         if row.entry.way == "restarts":
             points = _ahead(points)
         joined = row.entry.way != "once"
-        series.append(
-            svg.Series(number, row.entry.title, points, row.entry.ours, joined)
-        )
+        series.append(Series(row.entry.title, points, row.entry.ours, joined))
     return series
 
 

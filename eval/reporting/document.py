@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from .summary import GameSummary
-
 
 class Paragraph(NamedTuple):
     """Sentences."""
@@ -46,10 +44,16 @@ class Terms(NamedTuple):
     warning: bool = False
 
 
-class Curves(NamedTuple):
-    """Pictures of NashConv against seconds and against iterations."""
+class Picture(NamedTuple):
+    """A picture.
 
-    summary: GameSummary
+    Attributes:
+      words: what it shows.
+      svg: text of an SVG file.
+    """
+
+    words: str
+    svg: str
 
 
 class Command(NamedTuple):
@@ -59,7 +63,7 @@ class Command(NamedTuple):
     line: str
 
 
-Block = Paragraph | Table | Terms | Curves | Command
+Block = Paragraph | Table | Terms | Picture | Command
 
 
 class Section(NamedTuple):

@@ -7,8 +7,6 @@ import html
 import math
 import pathlib
 
-from . import svg
-
 
 def text(value: object) -> str:
     """Escaped for HTML, quotes included."""
@@ -51,9 +49,7 @@ def page(title: str, body: str, script: str = "") -> str:
       body: HTML.
       script: JavaScript, run at the end.
     """
-    light, dark = (svg.variables(p) for p in (svg.PALETTE_LIGHT, svg.PALETTE_DARK))
     style = pathlib.Path(__file__).with_suffix(".css").read_text("utf-8")
-    style = style.replace("/*light*/", light).replace("/*dark*/", dark)
     code = f"<script>{script}</script>" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -5,14 +5,15 @@ import importlib.util
 import os
 import pathlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TextIO, TypeAlias
 
 import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.resolving.leaves.training.training import TrainingPoint
 
+# Of matplotlib, which is imported when it is needed.
+Axes: TypeAlias = Any
 _FORMATS = (".png", ".svg", ".pdf")
 # As poker players draw them: to fold is blue, to call green, to raise red.
 _ACTION_COLOURS = ("#4a7fb5", "#6aa84f", "#cc4125", "#8e1b0e", "#e69138", "#674ea7")
@@ -38,13 +39,10 @@ def check(path: str | os.PathLike[str]) -> None:
 
 
 @contextlib.contextmanager
-def picture(
-    path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
-) -> Iterator[list[Any]]:
-    """Panels side by side, with a common vertical axis; written when they are drawn.
+def panels(*, size: tuple[float, float], columns: int) -> Iterator[list[Axes]]:
+    """Panels side by side, with a common vertical axis.
 
     Args:
-      path: of the picture.
       size: of all of it, width and height in inches.
       columns: how many panels.
     """
@@ -60,11 +58,28 @@ def picture(
         axis.grid(True, which="major", alpha=0.4)
     try:
         yield list(axes[0])
-        suffix = pathlib.Path(path).suffix.removeprefix(".")
-        with atomic.replacing(path) as file:
-            figure.savefig(file, dpi=120, format=suffix)
     finally:
         pyplot.close(figure)
+
+
+@contextlib.contextmanager
+def picture(
+    path: str | os.PathLike[str], *, size: tuple[float, float], columns: int = 1
+) -> Iterator[list[Axes]]:
+    """Panels as in `panels`, written to a path when they are drawn."""
+    with panels(size=size, columns=columns) as axes:
+        yield axes
+        suffix = pathlib.Path(path).suffix.removeprefix(".")
+        with atomic.replacing(path) as file:
+            axes[0].figure.savefig(file, dpi=120, format=suffix)
+
+
+def save_svg(figure: Any, file: TextIO) -> None:
+    """Writes SVG whose letters are text, the same for the same figure."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "spiel_cr"}):
+        figure.savefig(file, format="svg", metadata={"Date": None})
 
 
 def plot_curves(
@@ -143,46 +158,3 @@ def plot_hands(
         axis.tick_params(length=0)
         axis.set_title(title, fontsize="medium")
         axis.legend(ncols=len(actions), loc="upper left", bbox_to_anchor=(0, -0.06))
-
-
-def plot_training(
-    points: Sequence[TrainingPoint],
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-) -> None:
-    """Draws validation losses and NashConv over a training, and against each other.
-
-    Args:
-      points: the training's curve.
-      path: the picture; its suffix decides the format (png, svg, pdf).
-      title: what stands above.
-
-    Raises:
-      ValueError: see `check`.
-    """
-    check(path)
-    judged = [point for point in points if point.nash_conv is not None]
-    with picture(path, size=(10, 4), columns=2) as (over, against):
-        over.semilogy(
-            [point.step for point in points],
-            [point.validation_loss for point in points],
-            label="validation loss at random ranges (Huber)",
-        )
-        met = [point for point in points if point.met_loss is not None]
-        over.semilogy(
-            [point.step for point in met],
-            [point.met_loss for point in met],
-            label="validation loss at met ranges (Huber)",
-        )
-        nash_conv = [point.nash_conv for point in judged]
-        steps = [point.step for point in judged]
-        over.semilogy(steps, nash_conv, "o-", label="NashConv (game's units)")
-        over.set(xlabel="steps")
-        over.legend()
-        met = [point for point in judged if point.met_loss is not None]
-        losses = [point.met_loss for point in met]
-        # Losses differ by less than a factor of ten: a logarithmic axis has no labels.
-        against.semilogy(losses, [point.nash_conv for point in met], "o-")
-        against.set(xlabel="validation loss at met ranges", ylabel="NashConv")
-        over.figure.suptitle(title)

@@ -1,18 +1,20 @@
 """A report as one HTML file, which opens from disk."""
 
-import pathlib
+import base64
 from collections.abc import Sequence
 
-from . import curves, svg
-from .document import Block, Command, Curves, Document, Paragraph, Section, Table, Terms
+from .document import (
+    Block,
+    Command,
+    Document,
+    Paragraph,
+    Picture,
+    Section,
+    Table,
+    Terms,
+)
 from .html_page import breakable, page, text
-from .summary import GameSummary
 
-# One picture for desks, one for phones: how `svg.chart` draws it.
-_SIZES = {
-    "large": svg.Size(width=1160, height=440, side=290),
-    "small": svg.Size(width=372, height=420, side=152, font=10),
-}
 # Of columns, by their heads.
 _CLASSES = {"note": "words", "range over seeds": "range"}
 
@@ -30,8 +32,7 @@ def report_html(document: Document) -> str:
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>'
         f"<main>{sections}</main><footer><p>Written by spiel_cr.</p></footer>"
     )
-    script = pathlib.Path(__file__).with_suffix(".js").read_text("utf-8")
-    return page(document.title, body, script)
+    return page(document.title, body)
 
 
 def _section(number: int, section: Section) -> str:
@@ -45,8 +46,13 @@ def _block(block: Block) -> str:
             return f"<p>{text(sentences)}</p>"
         case Command(title, line):
             return f"<h3>{text(title)}</h3><pre><code>{text(line)}</code></pre>"
-        case Curves(summary):
-            return _figures(summary)
+        case Picture(words, svg):
+            data = base64.b64encode(svg.encode()).decode()
+            source = f"data:image/svg+xml;base64,{data}"
+            return (
+                f"<figure><figcaption>{text(words)}</figcaption>"
+                f'<img class="chart" alt="{text(words)}" src="{source}"></figure>'
+            )
         case Table():
             return _table(block)
         case Terms():
@@ -107,29 +113,3 @@ def _bars(times: Sequence[tuple[float, float]]) -> list[str]:
         + "</span>"
         for pair in times
     ]
-
-
-def _figures(summary: GameSummary) -> str:
-    figures = []
-    for against in curves.AGAINST:
-        pictures = "".join(
-            curves.chart(summary, against, size=size).replace(
-                'class="chart"', f'class="chart {name}"', 1
-            )
-            for name, size in _SIZES.items()
-        )
-        caption = f"NashConv against {against}, both axes logarithmic"
-        figures.append(f"<figure><figcaption>{caption}</figcaption>{pictures}</figure>")
-    keys = "".join(
-        f'<li><label data-s="{n}"><input type="checkbox" checked>'
-        f"{svg.mark(n, row.entry.ours)}<span>{breakable(row.entry.title)}</span>"
-        f"</label></li>"
-        for n, row in enumerate(summary.rows)
-    )
-    return (
-        f'<div class="plots"><div class="figures">{"".join(figures)}</div>'
-        '<div class="tools"><button type="button" data-show="all">show all</button>'
-        '<button type="button" data-show="none">hide all</button>'
-        '<button type="button" data-show="ours">ours only</button></div>'
-        f'<ul class="legend">{keys}</ul></div>'
-    )

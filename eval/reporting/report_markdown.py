@@ -2,9 +2,7 @@
 
 from collections.abc import Sequence
 
-from . import curves
-from .document import Block, Command, Curves, Document, Paragraph, Table, Terms
-from .summary import GameSummary
+from .document import Block, Command, Document, Paragraph, Picture, Table, Terms
 
 
 def report_markdown(document: Document) -> tuple[str, dict[str, str]]:
@@ -14,21 +12,13 @@ def report_markdown(document: Document) -> tuple[str, dict[str, str]]:
     for number, section in enumerate(document.sections, 1):
         blocks.append(f"## {section.title}")
         for block in section.blocks:
-            if isinstance(block, Curves):
-                blocks += _curves(number, block.summary, pictures)
+            if isinstance(block, Picture):
+                name = f"report-{number}.svg"
+                pictures[name] = block.svg
+                blocks.append(f"![{block.words}]({name})")
             else:
                 blocks.append(_block(block))
     return "\n\n".join(blocks) + "\n", pictures
-
-
-def _curves(number: int, summary: GameSummary, pictures: dict[str, str]) -> list[str]:
-    """Links to the pictures, which are added to the others."""
-    links = []
-    for against in curves.AGAINST:
-        name = f"report-{number}-{against}.svg"
-        pictures[name] = curves.chart(summary, against, alone=True)
-        links.append(f"![NashConv against {against}]({name})")
-    return links
 
 
 def _block(block: Block) -> str:

@@ -13,9 +13,11 @@ from collections.abc import Iterator
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
+from spiel_cr.judging.response_seats import summary
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.tree_responses import both_on_tree, opponent_behaviour
+from spiel_cr.judging.targets import load_target
 
 from .study import Line, Study
 
@@ -60,8 +62,8 @@ def _run(share: float) -> Iterator[Line]:
             search=SearchConfig(simulations=simulations, learn=int(share * learn)),
             matches=matches,
         )
-        behaviour = opponent_behaviour(tree, policy)
-        found = both_on_tree(tree, behaviour, config)
+        target = load_target(policy, tree)
+        found = summary([respond(target, player, config) for player in (0, 1)])
         comparable = policy == "uniform" and not reason
         yield Line(
             f"{title} against {policy}, share of the best response's reward{after}",

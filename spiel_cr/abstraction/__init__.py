@@ -7,7 +7,6 @@ from spiel_cr.abstraction.buckets import (
     read_budget,
 )
 from spiel_cr.abstraction.files import load_abstraction, save_abstraction
-from spiel_cr.abstraction.first_phase import check_down, early_rounds
 from spiel_cr.abstraction.methods import METHODS, Method
 
 __all__ = [
@@ -15,8 +14,6 @@ __all__ = [
     "Abstraction",
     "Method",
     "abstract",
-    "check_down",
-    "early_rounds",
     "infoset_buckets",
     "load_abstraction",
     "read_budget",

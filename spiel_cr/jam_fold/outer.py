@@ -1,18 +1,11 @@
 """Equilibria of stochastic games with few players: loops around one stage.
 
-Four loops (Ganzfried & Sandholm 2008, 2009). Inside the first two, fictitious play
-solves every stage with fixed values after it:
+Two loops (Ganzfried & Sandholm 2008, 2009). Fictitious play solves every stage with
+fixed values after it:
 
 - vi-fp: the values are then those of the stage (value iteration). It may stop where no
   equilibrium is: values that are too high keep themselves up.
 - pi-fp: the values are those of playing by the strategies for ever (policy iteration).
-
-Inside the other two, each player's decision process against the others is solved, and
-fictitious play averages what comes out:
-
-- fp-vi: by value iteration, from the values of the strategies themselves, so that they
-  only rise.
-- fp-pi: by policy iteration.
 """
 
 from collections.abc import Iterator
@@ -24,7 +17,7 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.jam_fold.engine import InnerSettings
 
-ALGORITHMS = ("vi-fp", "pi-fp", "fp-vi", "fp-pi")
+ALGORITHMS = ("vi-fp", "pi-fp")
 # Of a player's decision process: policies improve strictly, so few rounds are needed.
 _MOST_ROUNDS = 1000
 
@@ -71,8 +64,7 @@ class Round(NamedTuple):
     Attributes:
       number: from 1.
       profile: strategies.
-      values: [N, n] that the next round takes for true; of fp-vi and fp-pi, those of
-        best responses.
+      values: [N, n] that the next round takes for true.
       change: largest change of a value in this round.
     """
 
@@ -87,7 +79,6 @@ def rounds(
     algorithm: str,
     inner: InnerSettings,
     *,
-    tolerance: float = 0.0,
     start: Round | None = None,
 ) -> Iterator[Round]:
     """Runs a loop, for ever.
@@ -95,8 +86,7 @@ def rounds(
     Args:
       game: to be solved.
       algorithm: one of ALGORITHMS.
-      inner: fictitious play within stages, of the first two.
-      tolerance: of the other two's decision processes: where values change by less.
+      inner: fictitious play within stages.
       start: a round to go on from.
 
     Raises:
@@ -108,17 +98,13 @@ def rounds(
     number, profile, values, _ = start
     while True:
         number += 1
-        if algorithm.endswith("fp"):
-            # What came before counts for a quarter of its steps: it had other values.
-            begin = inner.steps * (number - 1) // 4
-            profile = game.play(profile, values, inner, begin)
-            find = game.one_stage if algorithm == "vi-fp" else None
-            new = find(profile, values) if find else game.evaluate(profile)
+        # What came before counts for a quarter of its steps: it had other values.
+        begin = inner.steps * (number - 1) // 4
+        profile = game.play(profile, values, inner, begin)
+        if algorithm == "vi-fp":
+            new = game.one_stage(profile, values)
         else:
-            new, replies = best_deviation(
-                game, profile, method=algorithm[-2:], tolerance=tolerance
-            )
-            profile = profile + (replies - profile) / (number + 1)
+            new = game.evaluate(profile)
         change = float(np.abs(new - values).max())
         values = new
         yield Round(number, profile, values, change)
@@ -128,16 +114,15 @@ def best_deviation(
     game: StochasticGame,
     profile: np.ndarray,
     *,
-    method: str = "pi",
     tolerance: float = 0.0,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solves each player's Markov decision process against the others' strategies.
 
+    By policy iteration from the values of the profile, which can only rise.
+
     Args:
       game: that is played.
       profile: the fixed strategies.
-      method: pi, policy iteration, or vi, value iteration; both from the values of the
-        profile, which can only rise.
       tolerance: stop where no value rises by more.
 
     Returns:
@@ -149,9 +134,8 @@ def best_deviation(
     values = game.evaluate(profile)
     replies = profile
     for _ in range(_MOST_ROUNDS):
-        best, found = game.best_replies(profile, values)
-        if method == "pi":
-            found = game.evaluate_alone(profile, best)
+        best, _ = game.best_replies(profile, values)
+        found = game.evaluate_alone(profile, best)
         rise = float((found - values).max())
         values, replies = np.maximum(values, found), best
         if rise <= tolerance:
@@ -160,16 +144,3 @@ def best_deviation(
         f"tolerance={tolerance}: best responses of {type(game).__name__} still rise by "
         f"{rise:.3g} after {_MOST_ROUNDS} rounds; give a larger tolerance"
     )
-
-
-def ex_post_gains(
-    game: StochasticGame, profile: np.ndarray, *, tolerance: float = 0.0
-) -> np.ndarray:
-    """What each player can win by deviating, float64 [N, n], in the values' unit.
-
-    No other strategy, of whatever memory, wins more than the best response in a
-    decision process, so this is the profile's epsilon as a Nash equilibrium from each
-    state on. Arguments as in `best_deviation`.
-    """
-    values, _ = best_deviation(game, profile, tolerance=tolerance)
-    return values - game.evaluate(profile)

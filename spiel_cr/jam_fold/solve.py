@@ -221,9 +221,7 @@ def _solve_level(
     most = settings.rounds or _ROUNDS[players]
     last = kept.read() if kept else None
     if last is None or last.number < most:
-        played = outer.rounds(
-            game, settings.algorithm, inner, tolerance=tolerance, start=last
-        )
+        played = outer.rounds(game, settings.algorithm, inner, start=last)
         for last in played:
             if kept:
                 kept.write(last)

@@ -32,7 +32,7 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.subgame_games import Layer, Subgame
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
@@ -55,7 +55,7 @@ class OneStepConfig:
       noise: each value is multiplied by one plus a normal variable of this standard
         deviation.
       seed: of the noise.
-      gadget: see `subgame_games.py`; "unsafe" uses no values.
+      gadget: see `gadget_fronts.py`.
     """
 
     iterations: int = 1000
@@ -98,7 +98,6 @@ class Trunk(NamedTuple):
       form: the whole game; the opponent's last G infosets are the augmented ones.
       reach: float64 [S of i], the resolving player's average sequence form.
       opponent_values: float64 [G], the opponent's values at all augmented infosets.
-      opponent_reach: float64 [G], its average reach of them.
       iterations: that were done.
     """
 
@@ -106,7 +105,6 @@ class Trunk(NamedTuple):
     form: layout.SequenceForm
     reach: np.ndarray
     opponent_values: np.ndarray
-    opponent_reach: np.ndarray
     iterations: int
 
 
@@ -230,15 +228,11 @@ def solve_trunk(
     theirs = solver.average_behaviour(other)
     # The opponent's own sequences come first, and keep their numbers.
     theirs = theirs[: d.tree.infosets[other].decisions.num_sequences]
-    augmented = len(d.augmented_layer)
     return Trunk(
         behaviours=(own, theirs) if player == 0 else (theirs, own),
         form=form,
         reach=solver.average(player),
         opponent_values=solver.infoset_values(other)[len(d.other_layer) :],
-        opponent_reach=solver.average(other)[
-            form.decisions[other].num_sequences - augmented :
-        ],
         iterations=iterations,
     )
 
@@ -315,7 +309,6 @@ def one_step(
         place.number,
         trunk.reach[decisions.parent[subgame.roots]],
         opponent_values[subgame.augmented],
-        trunk.opponent_reach[subgame.augmented],
     )
     solver = cfr.make_solver(
         game.form,

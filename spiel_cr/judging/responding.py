@@ -1,209 +1,281 @@
-"""Responses to a player that is given by a string, in the form that it allows.
+"""Responses to a target, in the form that it allows.
 
-A policy of a file that was solved in the form of signals is answered on that form, any
-other one on the compiled game, or where this does not fit on OpenSpiel's states.
+On a compiled game or a signal form a response is a strategy, whose value is exact. On
+OpenSpiel's states it looks ahead in matches; where the target is known on a form it is
+asked wherever it comes, as in a match, so that its value is exact as well.
 """
 
-import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+import time
 
 import numpy as np
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals import signal_footprint as footprint
-from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import Known
+from spiel_cr.judging.response_matches import (
+    Pairing,
+    judged,
+    play_on_tree,
+    play_responses,
+    seat_of,
+    seated,
+)
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.state_responses import on_states
-from spiel_cr.judging.tree_responses import on_form, on_tree, opponent_behaviour
-from spiel_cr.judging.world_judging import in_worlds, worlds_of
-from spiel_cr.players import opponent_strings
-from spiel_cr.policies import conversions
-from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.policies.world_policy import WorldPolicy
-from spiel_cr.solvers.policy_files import load_policy
-
-Form = Literal["compiled", "signals", "worlds", "states"]
-
-# Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
-# what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
-_VECTORS = 6
-
-
-class Responses(NamedTuple):
-    """Responses to one player.
-
-    Attributes:
-      form: of the game, on which they were found.
-      method: by which, see `ResponseConfig`.
-      seats: one for each seat of a response.
-      opponent: the policy that was asked; None where its strategy was known.
-    """
-
-    form: Form
-    method: str
-    seats: list[Seat]
-    opponent: openspiel_policy.Policy | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Given:
-    """To whom responses are to be found.
-
-    Attributes:
-      game: OpenSpiel game string.
-      policy: a string for `opponent_strings.load_opponent`.
-      seed: of what it draws.
-      memory_limit: compile the game if it needs no more; of the whole process.
-    """
-
-    game: str
-    policy: str
-    seed: int = 0
-    memory_limit: Limit = None
+from spiel_cr.judging.responses import ismcts_br, posterior
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
+from spiel_cr.judging.responses.ismcts_config import SearchConfig
+from spiel_cr.judging.responses.learning import LearningConfig, learn_response
+from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
+from spiel_cr.judging.responses.particles import ParticleConfig
+from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.judging.responses.state_responder import StateResponder
+from spiel_cr.judging.targets import Target
+from spiel_cr.players import bots, opponents
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.rollouts import Answers
 
 
 def respond(
-    given: Given,
-    players: Sequence[int],
-    config: ResponseConfig,
-    *,
-    states: bool = False,
-    otherwise: str | None = None,
-    tell: Callable[[str], object] = announce,
-) -> Responses:
-    """Finds responses, and measures them.
+    target: Target, player: int, config: ResponseConfig, *, states: bool = False
+) -> Seat:
+    """Finds a response, and measures it.
+
+    Where the target's policy is an estimate of a bot, the value is what the response
+    gets in matches against that, and no exact one is known.
 
     Args:
-      given: to whom.
-      players: the seats of responses.
+      target: to whom.
+      player: the responder.
       config: how.
-      states: search on states though the game would fit.
-      otherwise: the method where the game is not compiled; None: that of `config`.
-      tell: called with why the game is not compiled.
+      states: search on states though there is a form.
 
     Raises:
-      GameTooLargeError: a best response on the signal form takes too much memory.
-      ValueError: a bad policy, or a method that needs the compiled game without it.
+      ValueError: a bad argument, or a method that needs the whole tree.
+      ImportError: "learned" without the extra [deep].
     """
-    game = open_game(given.game).game
-    opponent_strings.check_opponent(given.policy, game)
-    announce(f"looking at {given.game}")
-    if config.method == "exact" and not states:
-        path = opponent_strings.signal_file(given.policy)
-        if path:
-            seats = _on_signals(given, game, path, config, players)
-            return Responses("signals", config.method, seats)
-        found = _in_worlds(given, game)
-        if found is not None:
-            seats = on_form(found, players, config)
-            return Responses("worlds", config.method, seats, found)
-    tree = None
-    try:
-        tree = as_compiled(
-            game,
-            observations=True,
-            memory_limit=given.memory_limit,
-            progress=True,
-        )
-    except GameTooLargeError as error:
-        tell(f"searching on states: {error}")
-    if tree is None or states:
-        method = otherwise or config.method
-        config = dataclasses.replace(config, method=method)
-        return _on_states(given, players, config, game if tree is None else tree)
-    return _on_tree(given, players, config, tree)
+    if config.method == "exact" and (states or not target.form and not target.rivals):
+        raise ValueError(
+            f"method='exact' needs the whole tree, and "
+            f"{target.too_large or 'the game was not compiled'}; choose ismcts, lbr or "
+            f"learned, or allow more memory"
+        ) from target.too_large
+    # Learned in matches; what it then plays is judged on the form all the same.
+    if states or config.method == "learned":
+        return _on_states(target, player, config)
+    if config.method == "exact" or target.tree is not None:
+        return _on_form(target, player, config)
+    return _on_states(target, player, config)
 
 
-def _on_tree(
-    given: Given, players: Sequence[int], config: ResponseConfig, tree: CompiledGame
-) -> Responses:
-    """Responses on the compiled game; the policy of a file, asked at each infoset."""
-    opponent = None
-    announce(f"taking the policy {given.policy}")
-    if given.policy.strip().endswith(".npz"):
-        opponent = opponent_strings.load_opponent(given.policy, tree)
-        behaviour = conversions.behaviour_from_policy(tree, opponent)
+def _on_form(target: Target, player: int, config: ResponseConfig) -> Seat:
+    """A response on a compiled game or the form of signals."""
+    behaviour = target.strategy()
+    announce(f"{config.method} response of player {player}")
+    begun = time.perf_counter()
+    found, simulations = _strategy(target, player, behaviour[1 - player], config)
+    seconds = time.perf_counter() - begun
+    both = seated(player, found, behaviour[1 - player])
+    count = config.matches if config.always_play else 0
+    if target.behaviour is not None and target.tree is not None:
+        # Draws of its own for each seat: matches that end at different times would mix
+        # equal ones up.
+        random = np.random.default_rng([config.seed, 1, player])
+        returns = play_on_tree(target.tree, both, count, random)[player]
+    elif count or target.rivals is not None:
+        bot = bots.PolicyBot(player, target.as_policy(both), seed=config.seed)
+        rival = target.bot(1 - player, config.seed)
+        pairing = Pairing(target.game, player, bot, rival, config.seed)
+        returns, _ = play_responses(pairing, config)
     else:
-        behaviour = opponent_behaviour(tree, given.policy, seed=given.seed)
-    rivals = [_rival(given, tree, player) for player in players]
-    seats = [
-        on_tree(tree, player, behaviour, config, rival=rival)
-        for player, rival in zip(players, rivals, strict=True)
-    ]
-    return Responses("compiled", config.method, seats, opponent)
+        returns = np.zeros(0)
+    seat = seat_of(target.game, player, returns, simulations, seconds)
+    return judged(seat._replace(behaviour=found), target)
 
 
-def _rival(given: Given, game: Game, player: int) -> pyspiel.Bot | None:
-    """The bot itself where its policy is estimated, with a seed of its own."""
-    # Another one than the estimate's: what that happened to draw is not its style.
-    # Each seat has its own, so that no match draws as another match of the other seat.
-    mixed = np.random.SeedSequence([given.seed, 2, player]).generate_state(1)
-    seed = int(mixed[0] >> 1)
-    return opponent_strings.load_rival(given.policy, game, 1 - player, seed=seed)
-
-
-def _on_signals(
-    given: Given,
-    game: pyspiel.Game,
-    path: str,
-    config: ResponseConfig,
-    players: Sequence[int],
-) -> list[Seat]:
-    """Best responses to a policy of a signal game, by its file."""
-    announce(f"taking the policy {path}")
-    policy = load_policy(path, game)
-    assert isinstance(policy, SignalPolicy)
-    need = footprint.peak_bytes(policy.signals, np.float32)
-    sizes = [footprint.size_of(policy.signals, player) for player in range(2)]
-    need += 8 * _VECTORS * sum(size.sequences for size in sizes)
-    what = f"a best response on {policy.game} in the form of signals"
-    remedy = "choose ismcts, lbr or learned"
-    memory.check_need(what, need, given.memory_limit, remedy)
-    return on_form(policy, players, config)
-
-
-def _in_worlds(given: Given, game: pyspiel.Game) -> WorldPolicy | None:
-    """The policy by the worlds of a hidden-board game, where these fit."""
-    try:
-        if worlds_of(game, given.memory_limit) is None:
-            return None
-    except GameTooLargeError:
-        return None
-    opponent = opponent_strings.load_opponent(
-        given.policy, game, seed=given.seed, memory_limit=given.memory_limit
+def _strategy(
+    target: Target, player: int, other: np.ndarray, config: ResponseConfig
+) -> tuple[np.ndarray, int]:
+    """float64 [S], a response's action probabilities; and how many simulations."""
+    form, tree = target.form, target.tree
+    assert form is not None
+    if not len(form.decisions[player]):
+        # Who never decides has one strategy.
+        return np.ones(1), 0
+    if config.method == "exact":
+        reach = conversions.reach_from_behaviour(form.decisions[1 - player], other)
+        return best_responses.best_response(form, player, reach), 0
+    assert tree is not None
+    if config.method == "lbr":
+        return lbr(tree, player, other, leaf=config.leaf_for(tree.game)), 0
+    response = ismcts_br.search_response(
+        tree, player, other, config.search, seed=config.seed, progress=True
     )
-    return in_worlds(game, opponent, given.memory_limit)
+    return response.behaviour, response.simulations
 
 
-def _on_states(
-    given: Given,
-    players: Sequence[int],
-    config: ResponseConfig,
-    game: CompiledGame | pyspiel.Game,
-) -> Responses:
-    """Searches in matches; where the game fits, best responses are known."""
-    announce(f"taking the policy {given.policy}")
-    opponent = opponent_strings.load_opponent(
-        given.policy, game, seed=given.seed, memory_limit=given.memory_limit
-    )
-    rivals = {player: _rival(given, game, player) for player in players}
-    judged = None
-    if isinstance(game, CompiledGame) and not any(rivals.values()):
-        judged = Known(game, conversions.behaviour_from_policy(game, opponent))
-    seats = [
-        on_states(
-            open_game(game).game, p, opponent, config, rival=rivals[p], known=judged
+def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
+    """A response that looks ahead in matches.
+
+    Its value stays the mean of matches where the infosets that it comes to are more
+    than these.
+    """
+    announce(f"{config.method} response of player {player}, on states")
+    game, opponent, known = target.game, target.policy, target.behaviour is not None
+    begun = time.perf_counter()
+    responder, simulations = state_responder(target, player, config)
+    found, returns, half = None, np.zeros(0), None
+    if known and not config.always_play:
+        found = played_strategy(target, responder, most=config.matches)
+    if found is None:
+        rival, luck = target.bot(1 - player, config.seed), None
+        if config.luck_rollouts and not (target.rivals and isinstance(rival, Learns)):
+            uniform = openspiel_policy.UniformRandomPolicy(game)
+            policies = seated(player, uniform, opponent)
+            luck = {p: Answers(policy, p) for p, policy in enumerate(policies)}
+        pairing = Pairing(game, player, responder, rival, config.seed)
+        returns, half = play_responses(
+            pairing, config, luck=luck, opponent_is_known=target.rivals is None
         )
-        for p in players
-    ]
-    return Responses("states", config.method, seats, opponent)
+        if known:
+            found = played_strategy(target, responder, most=config.matches)
+    seconds = time.perf_counter() - begun
+    simulations += responder.simulations
+    seat = seat_of(game, player, returns, simulations, seconds)
+    seat = seat._replace(
+        plain_half_width=half, beliefs=responder.beliefs, behaviour=found
+    )
+    return judged(seat, target)
+
+
+def state_responder(
+    target: Target, player: int, config: ResponseConfig
+) -> tuple[StateResponder, int]:
+    """Who looks ahead in matches, and the simulations that it learned from before.
+
+    Args:
+      target: whose policy it knows.
+      player: the responder.
+      config: "ismcts", "lbr" or "learned", and settings of beliefs.
+    """
+    game, opponent, seed = target.game, target.policy, config.seed
+    belief = StatePosterior(
+        game,
+        player,
+        opponent,
+        max_histories=config.max_histories,
+        particles=ParticleConfig(config.particles),
+        seed=seed,
+    )
+    if config.method == "lbr":
+        local = LBRBot(
+            game,
+            player,
+            opponent,
+            leaf=config.leaf_for(game),
+            rollouts=config.rollouts,
+            seed=seed,
+            belief=belief,
+        )
+        return local, 0
+    predictor, simulations = Predictor(rollout=rollout_of(opponent, config.search)), 0
+    if config.method == "learned":
+        settings = LearningConfig(search=config.search, rounds=config.rounds)
+        learned = learn_response(
+            game, player, opponent, settings, seed=seed, progress=True
+        )
+        predictor = predictor._replace(prior_and_value=learned.prior_and_value)
+        simulations = learned.simulations
+    responder = ISMCTSBRBot(
+        game,
+        player,
+        opponent,
+        config.search,
+        seed=seed,
+        predictor=predictor,
+        belief=belief,
+    )
+    return responder, simulations
+
+
+def rollout_of(
+    opponent: openspiel_policy.Policy, search: SearchConfig
+) -> openspiel_policy.Policy | None:
+    """How a searching response plays in rollouts: as the policy does in its seat.
+
+    At random where the search is to be the paper's, and where a bot's moves would have
+    to be counted for it at many information states.
+
+    Args:
+      opponent: the policy, of both seats.
+      search: of the response.
+    """
+    counted = isinstance(opponent, opponents.BotPolicy)
+    return opponent if search.histories == "all" and not counted else None
+
+
+def played_strategy(
+    target: Target, responder: StateResponder, *, most: int
+) -> np.ndarray | None:
+    """What a responder plays at each infoset that it comes to.
+
+    Each is reached as in a match: the responder is restarted, and asked at all its
+    decisions before. Its draws are made from its seed and what it knows, so it answers
+    as it does in matches.
+
+    Args:
+      target: whose behaviour is known.
+      responder: what it answers must be pure.
+      most: infosets with a choice at which it is asked.
+
+    Returns:
+      float64 [S], action probabilities, uniform where it never comes; None if it comes
+      to more than `most` infosets with a choice, or the game is not compiled.
+    """
+    tree, player = target.tree, responder.player_id()
+    if tree is None:
+        return None
+    other = target.strategy()[1 - player]
+    infosets, histories = tree.infosets[player], tree.histories
+    decisions = infosets.decisions
+    first, counts = decisions.first_sequence, decisions.num_actions
+    odds = posterior.weights(tree, player, other)
+    own = np.flatnonzero(histories.player == player)
+    # The likeliest history of each infoset: the opponent does lead there.
+    own = own[np.argsort(odds[own], kind="stable")]
+    likeliest = np.zeros(len(infosets), np.int64)
+    likeliest[histories.infoset[own]] = own
+    possible = odds[likeliest] > 0
+    behaviour = conversions.uniform_behaviour(decisions)
+    comes = np.zeros(decisions.num_sequences, bool)
+    comes[0] = True
+    asked = 0
+    for infoset in np.argsort(decisions.levels(), kind="stable"):
+        if not (possible[infoset] and comes[decisions.parent[infoset]]):
+            continue
+        place, count = 0, int(counts[infoset])
+        if count > 1:
+            asked += 1
+            if asked > most:
+                return None
+            answer = _asked_at(tree, responder, int(likeliest[infoset]))
+            place = int(np.argmax(answer))
+        begin = int(first[infoset])
+        behaviour[begin : begin + count] = 0.0
+        behaviour[begin + place] = 1.0
+        comes[begin + place] = True
+    return behaviour
+
+
+def _asked_at(
+    tree: CompiledGame, responder: StateResponder, history: int
+) -> list[float]:
+    """Probabilities at a history of the responder, in a match that leads there."""
+    state = tree.game.new_initial_state()
+    responder.restart()
+    for action in tree.histories.actions_to(history):
+        if state.current_player() == responder.player_id():
+            responder.get_policy(state)
+        state.apply_action(action)
+    return [probability for _, probability in responder.get_policy(state)]

@@ -32,6 +32,8 @@ class Seat(NamedTuple):
         where no match was played, or luck was not taken out.
       beliefs: of a response that looks ahead on states; None of others.
       largest: of the game's utilities, without sign; 0 where it is not known.
+      behaviour: float64 [S], the response's action probabilities; None where it is
+        known by its matches alone.
     """
 
     player: int
@@ -45,6 +47,7 @@ class Seat(NamedTuple):
     plain_half_width: float | None = None
     beliefs: BeliefRecord | None = None
     largest: float = 0.0
+    behaviour: np.ndarray | None = None
 
     def __repr__(self) -> str:
         return short_repr(self)

@@ -6,37 +6,29 @@
 import dataclasses
 import time
 
-import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
+from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
+from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.state_responses import on_states
-from spiel_cr.judging.tree_responses import form_and_behaviour, on_tree
-from spiel_cr.judging.world_judging import of_policy, worlds_of
+from spiel_cr.judging.targets import load_target, worlds_of
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
-    policy_of,
     prepare,
     seat_bot,
     tree_of,
 )
-from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
-from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.policies.world_policy import WorldPolicy
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -49,8 +41,8 @@ class BestResponse:
       half_width: of the 95 % confidence interval around it; 0 where it is exact.
       is_exact: whether `value` is exact, and no response gets more.
       policy: of both players: the response in its seat, in the other one the policy
-        that it responds to; None where the response was searched.
-      seat: all that was measured; None where the response is a best one.
+        that it responds to; None where it is known by its matches alone.
+      seat: all that was measured.
     """
 
     player: int
@@ -58,7 +50,7 @@ class BestResponse:
     half_width: float
     is_exact: bool
     policy: openspiel_policy.Policy | None
-    seat: Seat | None
+    seat: Seat
 
     __repr__ = short_repr
 
@@ -83,21 +75,10 @@ def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) ->
     _check_order(game, policy, "nash_conv(game, policy)")
     if isinstance(policy, Result):
         return policy.nash_conv()
-    # A string's policy may have a form of its own.
-    known = game
-    if not isinstance(policy, SignalPolicy | WorldPolicy):
-        worlds = worlds_of(game, memory_limit)
-        known = tree_of(game, memory_limit) if worlds is None else worlds.game
-        policy = policy_of(policy, known, 0, seed=0, memory_limit=memory_limit)
-        if worlds is not None:
-            policy = of_policy(worlds, policy)
-    if isinstance(policy, SignalPolicy | WorldPolicy):
-        form, behaviour = form_and_behaviour(policy)
-    else:
-        assert isinstance(known, CompiledGame)
-        form = known.form
-        behaviour = conversions.behaviour_from_policy(known, policy)
-    low, high = best_responses.value_bounds(form, behaviour)
+    target = load_target(policy, game, memory_limit=memory_limit)
+    behaviour = target.strategy()
+    assert target.form is not None
+    low, high = best_responses.value_bounds(target.form, behaviour)
     return high - low
 
 
@@ -131,45 +112,24 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    plain, tree, worlds = open_game(game).game, None, None
-    try:
-        if config is None or config.method == "exact":
-            worlds = worlds_of(game, memory_limit)
-        if worlds is None:
-            tree = tree_of(game, memory_limit)
-    except GameTooLargeError:
-        config = config or ResponseConfig()
-    known = plain if tree is None else tree
-    opponent = policy_of(
-        *(policy_or_bot, known, 1 - player), seed=seed, memory_limit=memory_limit
+    target = load_target(
+        policy_or_bot,
+        game,
+        seat=1 - player,
+        seed=seed,
+        signals=config is None or config.method == "exact",
+        memory_limit=memory_limit,
     )
-    if worlds is not None:
-        return _in_worlds(of_policy(worlds, opponent), player)
-    if tree is None:
-        assert config is not None
-        return _of_seat(on_states(plain, player, opponent, config))
-    behaviour = _behaviour_of(
-        tree, opponent, player, isinstance(policy_or_bot, pyspiel.Bot)
+    if config is None and target.form is not None:
+        config = ResponseConfig("exact", always_play=False)
+    seat = respond(target, player, config or ResponseConfig())
+    policy = None
+    if seat.behaviour is not None and target.behaviour is not None:
+        other = target.behaviour[1 - player]
+        policy = target.as_policy(seated(player, seat.behaviour, other))
+    return BestResponse(
+        player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
-    if config is not None and config.method != "exact":
-        return _of_seat(on_tree(tree, player, behaviour, config))
-    reach = reach_of(tree.form, behaviour)[1 - player]
-    found = best_responses.best_response(tree.form, player, reach)
-    both = (found, behaviour[1]) if player == 0 else (behaviour[0], found)
-    value = best_responses.best_response_value(tree.form, player, reach)
-    table = conversions.tabular_policy(tree, both)
-    return BestResponse(player, float(value), 0.0, True, table, None)
-
-
-def _in_worlds(policy: WorldPolicy, player: int) -> BestResponse:
-    """An exact best response to a policy of a game of hidden boards."""
-    form, behaviour = form_and_behaviour(policy)
-    reach = reach_of(form, behaviour)[1 - player]
-    best = best_responses.best_response(form, player, reach)
-    value = best_responses.best_response_value(form, player, reach)
-    both = (best, behaviour[1]) if player == 0 else (behaviour[0], best)
-    response = WorldPolicy(policy.worlds, both)
-    return BestResponse(player, float(value), 0.0, True, response, None)
 
 
 def _check_order(game: object, judged: object, call: str) -> None:
@@ -188,37 +148,6 @@ def _is_game(given: object) -> bool:
 def _check_player(player: int) -> None:
     if isinstance(player, bool) or player not in (0, 1):
         raise ValueError(f"player={player!r} must be 0 or 1, the responder's seat")
-
-
-def _behaviour_of(
-    tree: CompiledGame, opponent: openspiel_policy.Policy, player: int, is_bot: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Both players' action probabilities; of a bot in its own seat only.
-
-    Args:
-      tree: the compiled game.
-      opponent: of both seats, or of the one opposite.
-      player: the responder.
-      is_bot: the opponent is of one seat; the other one is uniform here.
-    """
-    if not is_bot:
-        return conversions.behaviour_from_policy(tree, opponent)
-    seats = [conversions.uniform_behaviour(own.decisions) for own in tree.infosets]
-    infosets, other = tree.infosets[1 - player], seats[1 - player]
-    first = infosets.decisions.first_sequence
-    for number, history in enumerate(infosets.history.tolist()):
-        state = tree.state_at(history)
-        given = opponent.action_probabilities(state, 1 - player)
-        answer = [given[action] for action in state.legal_actions()]
-        begin = int(first[number])
-        other[begin : begin + len(answer)] = answer
-    return seats[0], seats[1]
-
-
-def _of_seat(seat: Seat) -> BestResponse:
-    return BestResponse(
-        seat.player, seat.value, seat.half_width, seat.is_exact, None, seat
-    )
 
 
 def evaluate(
@@ -254,9 +183,8 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    worlds = worlds_of(game, memory_limit)
-    if worlds is not None:
-        return _evaluated_in_worlds(worlds, bot, seed, memory_limit)
+    if worlds_of(game, memory_limit) is not None:
+        return _evaluated_in_worlds(game, bot, seed, memory_limit)
     tree = tree_of(prepare(game, [bot], memory_limit), memory_limit)
     first, second = (
         traversing.traverse(
@@ -270,16 +198,18 @@ def evaluate(
 
 
 def _evaluated_in_worlds(
-    worlds: WorldGame, bot: GivenPlayer, seed: int, memory_limit: Limit
+    game: Game, bot: GivenPlayer, seed: int, memory_limit: Limit
 ) -> traversing.Evaluation:
     """A player of a large hidden-board game; a bot by what it answers."""
     begun = time.perf_counter()
-    policy = policy_of(bot, worlds.game, 0, seed=seed, memory_limit=memory_limit)
-    asked = of_policy(worlds, policy)
+    target = load_target(bot, game, seed=seed, memory_limit=memory_limit)
+    behaviour = target.strategy()
     seconds = time.perf_counter() - begun
-    infosets = sum(len(side.decisions) for side in worlds.sides)
+    assert target.form is not None
+    low, high = best_responses.value_bounds(target.form, behaviour)
+    infosets = sum(map(len, target.form.decisions))
     return traversing.Evaluation(
-        nash_conv=nash_conv(worlds.game, asked),
+        nash_conv=high - low,
         infosets=infosets,
         infosets_defined=infosets,
         moves=infosets,

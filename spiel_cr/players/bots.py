@@ -26,13 +26,14 @@ from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import check_probabilities
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.compiled_subgames import InfosetFinder
+from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
-from spiel_cr.solvers.laying_out import SIGNALS, prefer
+from spiel_cr.solvers.laying_out import SIGNALS, Layout, choose
 from spiel_cr.solvers.mccfr import choice, mccfr, sample_tree
 
 
@@ -110,14 +111,14 @@ def _to_resolve(
     game: Game | SignalGame, config: ResolvingConfig
 ) -> CompiledGame | SignalGame:
     """The form of a game that a player resolves."""
-    if isinstance(game, SignalGame):
-        game.check()
-        return game
-    if not isinstance(game, CompiledGame) and not config.compiled_only:
-        opened = open_game(game)
-        if prefer(opened).form == SIGNALS:
-            return _shared_signals(str(opened.game))
-    return compile_whole(game)
+    if not isinstance(game, SignalGame | CompiledGame):
+        game = open_game(game)
+    if choose(game, need_of(config), Layout()).form == SIGNALS:
+        if isinstance(game, SignalGame):
+            return game
+        return _shared_signals(str(game.game))
+    assert not isinstance(game, SignalGame)
+    return compile_whole(game if isinstance(game, CompiledGame) else game.game)
 
 
 @functools.lru_cache(maxsize=1)

@@ -10,7 +10,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.partial.match import PartialAgent, PartialStatistics
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_resolver import PartialResolver

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -306,15 +306,10 @@ class HeldByTree:
         """See `Held`; raises ValueError where the tree is partial."""
         self._check_whole()
         assert average is not None
-        described = {
-            "kind": KIND,
-            "game": str(self.tree.game),
-            "fingerprint": fingerprint(self.tree),
-            **metadata,
-            "versions": storage.versions(),
-        }
-        arrays = {f"player{p}": behaviour for p, behaviour in enumerate(average)}
-        storage.save(path, arrays, described)
+        about = {"kind": KIND, "game": str(self.tree.game)}
+        write_behaviours(
+            path, average, {**about, "fingerprint": fingerprint(self.tree), **metadata}
+        )
 
     def _check_whole(self) -> None:
         """Raises ValueError where the strategy does not cover the whole game."""
@@ -324,6 +319,36 @@ class HeldByTree:
                 f"strategy for all of it; compile it whole, or play it with "
                 f"resolving(max_histories=...)"
             )
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldByPolicy:
+    """A strategy of a game that was not laid out; see `Held`.
+
+    Attributes:
+      average: the policy: by hashes of information states, or of networks.
+      save: writes it to a file, given its path and `metadata`.
+    """
+
+    average: openspiel_policy.Policy
+    save: Callable[..., None]
+    form: None = None
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The OpenSpiel game."""
+        game: pyspiel.Game = self.average.game
+        return game
+
+    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
+        """The average strategy."""
+        return self.average
+
+    def write(
+        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
+    ) -> None:
+        """See `Held`."""
+        self.save(path, metadata=metadata)
 
 
 def check_tabular_file(path: atomic.Path) -> None:
@@ -389,18 +414,60 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
         ) from error
 
 
-def _read(path: atomic.Path) -> tuple[dict[str, np.ndarray], str, str]:
-    """The arrays of a policy file, the game's name and its fingerprint."""
-    metadata = read_metadata(path)
-    if metadata.get("kind") != KIND:
-        raise ValueError(
-            f"{path} holds a {metadata.get('kind', 'file of another kind')}, not a "
-            f"policy of a compiled game; give a file that Result.save or --save "
-            f"wrote of a compiled game (solve without --compile never)"
-        )
+def write_behaviours(
+    path: atomic.Path, behaviour: Sequence[np.ndarray], metadata: Mapping[str, Any]
+) -> None:
+    """Writes both players' probabilities to an `.npz` file, atomically.
+
+    Args:
+      path: the file.
+      behaviour: for each player [S], by logical sequence.
+      metadata: what the file says beside versions; JSON values.
+
+    Raises:
+      OSError: the file cannot be written; the old one is as it was.
+    """
+    arrays = {f"player{p}": own for p, own in enumerate(behaviour)}
+    storage.save(path, arrays, {**metadata, "versions": storage.versions()})
+
+
+def read_behaviours(
+    path: atomic.Path, dtypes: Sequence[str]
+) -> tuple[Behaviours, str, str]:
+    """What `write_behaviours` wrote, the game's name, and its fingerprint.
+
+    Args:
+      path: the file.
+      dtypes: names of those that probabilities may have.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file was changed since, or something is missing.
+    """
     arrays, metadata = storage.load(path)
-    named = text_of(metadata, "game", path)
-    return arrays, named, text_of(metadata, "fingerprint", path)
+    named, seal = (text_of(metadata, name, path) for name in ("game", "fingerprint"))
+    found: list[np.ndarray] = []
+    for player in range(2):
+        own = arrays.get(f"player{player}")
+        if own is None or own.ndim != 1 or own.dtype.name not in dtypes:
+            raise DamagedFileError(
+                f"{path} is a damaged policy file: it has no probabilities of player "
+                f"{player}"
+            )
+        found.append(own)
+    return (found[0], found[1]), named, seal
+
+
+def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
+    """As `read_behaviours`, of a compiled game."""
+    kind = read_metadata(path).get("kind", "file of another kind")
+    if kind != KIND:
+        raise ValueError(
+            f"{path} holds a {kind}, not a policy of a compiled game; give a file that "
+            f"Result.save or --save wrote of a compiled game (solve without --compile "
+            f"never)"
+        )
+    return read_behaviours(path, ("float64",))
 
 
 def load_tabular_policy(
@@ -420,7 +487,7 @@ def load_tabular_policy(
       ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
         load its game by name.
     """
-    arrays, named, print_of_file = _read(path)
+    given, named, print_of_file = _read(path)
     game = as_compiled(named_game(named, path) if game is None else game)
     if fingerprint(game) != print_of_file:
         raise ValueError(
@@ -428,18 +495,11 @@ def load_tabular_policy(
             f"the game's rules or information states have changed since; give the "
             f"policy's own game, or solve this one anew"
         )
-    behaviours = []
-    for player in range(2):
-        found = arrays.get(f"player{player}")
-        if found is None or found.dtype != np.float64:
-            raise DamagedFileError(
-                f"{path} is a damaged policy file: it has no probabilities of player "
-                f"{player}"
-            )
-        try:
-            behaviours.append(check_behaviour(game, player, found, tolerance=1e-6))
-        except ValueError as error:
-            raise DamagedFileError(
-                f"{path} is a damaged policy file: {error}"
-            ) from error
+    try:
+        behaviours = [
+            check_behaviour(game, player, own, tolerance=1e-6)
+            for player, own in enumerate(given)
+        ]
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
     return tabular_policy(game, behaviours)

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common import atomic, storage
+from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.result import text_of
+from spiel_cr.policies.result import read_behaviours, write_behaviours
 from spiel_cr.policies.signal_policy import DTYPES, SignalPolicy
 
 # What files say that they hold.
@@ -58,15 +58,13 @@ def save_policy(
     Raises:
       OSError: the file cannot be written; the old one is as it was.
     """
-    described = {
-        "kind": KIND,
-        "game": str(policy.signals.game),
-        "fingerprint": fingerprint(policy.signals),
-        **metadata,
-        "versions": storage.versions(),
-    }
-    arrays = {f"player{p}": own for p, own in enumerate(policy.behaviour)}
-    storage.save(path, arrays, described)
+    signals = policy.signals
+    about = {"kind": KIND, "game": str(signals.game)}
+    write_behaviours(
+        path,
+        policy.behaviour,
+        {**about, "fingerprint": fingerprint(signals), **metadata},
+    )
 
 
 def check_file(path: atomic.Path) -> None:
@@ -75,7 +73,7 @@ def check_file(path: atomic.Path) -> None:
     Raises:
       OSError, DamagedFileError: as `read_policy`.
     """
-    _read(path)
+    read_behaviours(path, DTYPES)
 
 
 def is_for(signals: SignalGame, metadata: Mapping[str, Any]) -> bool:
@@ -95,7 +93,7 @@ def read_policy(path: atomic.Path, signals: SignalGame) -> SignalPolicy:
       DamagedFileError: the file was changed since, or its numbers are no probabilities.
       ValueError: it is for another game.
     """
-    behaviour, named, print_of_file = _read(path)
+    behaviour, named, print_of_file = read_behaviours(path, DTYPES)
     if fingerprint(signals) != print_of_file:
         if named == str(signals.game):
             what = (
@@ -112,19 +110,3 @@ def read_policy(path: atomic.Path, signals: SignalGame) -> SignalPolicy:
         return SignalPolicy(signals, behaviour)
     except ValueError as error:
         raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
-
-
-def _read(path: atomic.Path) -> tuple[tuple[np.ndarray, np.ndarray], str, str]:
-    """Both players' probabilities, the game's name and its fingerprint."""
-    arrays, metadata = storage.load(path)
-    named, fingerprint = (text_of(metadata, n, path) for n in ("game", "fingerprint"))
-    found: list[np.ndarray] = []
-    for player in range(2):
-        mine = arrays.get(f"player{player}")
-        if mine is None or mine.ndim != 1 or mine.dtype.name not in DTYPES:
-            raise DamagedFileError(
-                f"{path} is a damaged policy file: it has no probabilities of player "
-                f"{player}"
-            )
-        found.append(mine)
-    return (found[0], found[1]), named, fingerprint

@@ -9,13 +9,13 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common import atomic, storage
+from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import SUM_TOLERANCE
-from spiel_cr.policies.result import Behaviours, text_of
+from spiel_cr.policies.result import Behaviours, read_behaviours, write_behaviours
 
 # What files say that they hold, and what checkpoints say of the form.
 KIND, FORM = "world policy", "worlds"
@@ -235,21 +235,18 @@ class HeldByWorlds:
 
     Attributes:
       worlds: the game.
+      form: the same in sequence form.
       dtype: of the arithmetic, and so of the strategies and their file.
     """
 
     worlds: WorldGame
+    form: SequenceForm
     dtype: np.dtype
 
     @property
     def game(self) -> pyspiel.Game:
         """The OpenSpiel game."""
         return self.worlds.game
-
-    @property
-    def form(self) -> SequenceForm:
-        """The game in sequence form."""
-        return self.worlds.form
 
     def identity(self) -> tuple[str | None, str]:
         """See `result.Held`."""
@@ -265,16 +262,10 @@ class HeldByWorlds:
         self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
     ) -> None:
         """See `result.Held`."""
-        described = {
-            "kind": KIND,
-            "game": str(self.game),
-            "fingerprint": self.worlds.fingerprint,
-            **metadata,
-            "versions": storage.versions(),
-        }
+        about = {"kind": KIND, "game": str(self.game)}
+        seal = self.worlds.fingerprint
         behaviour = self.policy(average).behaviour
-        arrays = {f"player{p}": own for p, own in enumerate(behaviour)}
-        storage.save(path, arrays, described)
+        write_behaviours(path, behaviour, {**about, "fingerprint": seal, **metadata})
 
 
 def check_file(path: atomic.Path) -> None:
@@ -283,7 +274,7 @@ def check_file(path: atomic.Path) -> None:
     Raises:
       OSError, DamagedFileError: as `read_policy`.
     """
-    _read(path)
+    read_behaviours(path, _DTYPES)
 
 
 def read_policy(path: atomic.Path, worlds: WorldGame) -> WorldPolicy:
@@ -294,7 +285,7 @@ def read_policy(path: atomic.Path, worlds: WorldGame) -> WorldPolicy:
       DamagedFileError: the file was changed since, or its numbers are no probabilities.
       ValueError: it is for another game.
     """
-    behaviour, named, seal = _read(path)
+    behaviour, named, seal = read_behaviours(path, _DTYPES)
     if seal != worlds.fingerprint:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {worlds.game}, or the game's "
@@ -305,14 +296,3 @@ def read_policy(path: atomic.Path, worlds: WorldGame) -> WorldPolicy:
         return WorldPolicy(worlds, behaviour)
     except ValueError as error:
         raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
-
-
-def _read(path: atomic.Path) -> tuple[list[np.ndarray], str, str]:
-    """Both players' probabilities, the game's name and its fingerprint."""
-    arrays, metadata = storage.load(path)
-    named, seal = (text_of(metadata, n, path) for n in ("game", "fingerprint"))
-    if set(arrays) != {"player0", "player1"}:
-        raise DamagedFileError(
-            f"{path} is a damaged policy file: it must have both players' probabilities"
-        )
-    return [arrays["player0"], arrays["player1"]], named, seal

@@ -80,12 +80,10 @@ class CompiledMemory:
       behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
       opponent_values: float64 [G], o's counterfactual values at augmented infosets met
         so far.
-      opponent_reach: float64 [G], o's average reach of them.
     """
 
     behaviour: np.ndarray
     opponent_values: np.ndarray
-    opponent_reach: np.ndarray
 
     def copy(self) -> "CompiledMemory":
         """One that may change without this."""
@@ -131,7 +129,7 @@ class CompiledSubgames:
         """See `Subgames`."""
         augmented = len(self.decomposition.augmented_layer)
         uniform = uniform_behaviour(self._decisions)
-        return CompiledMemory(uniform, np.zeros(augmented), np.ones(augmented))
+        return CompiledMemory(uniform, np.zeros(augmented))
 
     def warm_ups(self) -> list[tuple[str, list[_Place]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
@@ -188,8 +186,7 @@ class CompiledSubgames:
             )
             return Solve(sampled.solver, remember)
         assert isinstance(self._algorithm, CFRConfig)
-        others_reach = memory.opponent_reach[subgame.augmented]
-        game = layer.game(place.subgame, own_reach, values, others_reach)
+        game = layer.game(place.subgame, own_reach, values)
         solver = full_width_solver(game.form, self._algorithm, self._config, game.first)
         return Solve(
             solver, functools.partial(self._remember, memory, game, own_reach, solver)
@@ -229,13 +226,6 @@ class CompiledSubgames:
         else:
             values = solver.infoset_values(o)[-count:]
         memory.opponent_values[subgame.next_augmented] = values
-        if self._config.gadget == "unsafe":
-            others = game.form.decisions[o]
-            reach = reach_from_behaviour(others, solver.average_behaviour(o))
-            above = np.append(memory.opponent_reach[subgame.augmented], 1.0)
-            memory.opponent_reach[subgame.next_augmented] = (
-                above[subgame.next_behind] * reach[others.parent[-count:]]
-            )
 
     def _put_strategy(
         self, memory: CompiledMemory, subgame: Subgame, behaviour: np.ndarray

@@ -21,9 +21,8 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.games.signals import signal_footprint as signal_footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
@@ -31,25 +30,25 @@ from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviou
 from spiel_cr.policies.result import HeldByTree, Result
 from spiel_cr.policies.signal_result import HeldBySignals
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.forest_gadgets import exchange_gadget, reach_of_next
-from spiel_cr.resolving.gadget import Forest, Gadget, build_forest
+from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf, parse_leaf
 from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.resolving.resolving_config import (
     ResolvingConfig,
-    check_signals,
     whole_game_settings,
 )
+from spiel_cr.solvers import footprint
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.laying_out import (
     LAID_OUT,
     SIGNALS,
     STEPPED,
+    AnyGame,
     Laid,
     Layout,
     Need,
@@ -70,13 +69,10 @@ class LayerState(NamedTuple):
       opponent_values: float64 [G], o's counterfactual values (its own utility, weighted
         by the reach of i and chance) at the augmented infosets of the next layer; 0
         elsewhere.
-      opponent_reach: float64 [G], o's average reach of the augmented infosets resolved
-        so far; only the gadget "unsafe" asks for it, 1 otherwise.
     """
 
     behaviour: np.ndarray
     opponent_values: np.ndarray
-    opponent_reach: np.ndarray
 
 
 # A game cut into layers, and the subgames of one of them: compiled, or in public terms.
@@ -114,7 +110,7 @@ def initial_state(decomposition: Layers) -> LayerState:
     """Before the first layer nothing is fixed."""
     count = len(decomposition.augmented_layer)
     behaviour = uniform_behaviour(decomposition.decisions)
-    return LayerState(behaviour, np.zeros(count), np.ones(count))
+    return LayerState(behaviour, np.zeros(count))
 
 
 def resolve_layer(
@@ -144,8 +140,8 @@ def resolve_layer(
         ahead = None
         if limit is not None:
             ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
-        plain = build_forest(d, layer, reach, state.opponent_values, ahead)
-        forest = exchange_gadget(d, plain, gadget, state.opponent_reach)
+        values = state.opponent_values
+        forest = build_forest(d, layer, reach, values, ahead, gadget=gadget)
     solver = solver_of(d, forest)
 
     in_forest = np.isin(decisions.owner, forest.own)
@@ -158,25 +154,16 @@ def resolve_layer(
     values = solver.infoset_values(1 - player)
     first_next = len(values) - len(forest.next_augmented)
     opponent_values[forest.next_augmented] = values[first_next:]
-    opponent_reach = state.opponent_reach.copy()
-    if gadget == "unsafe" and isinstance(d, Decomposition):
-        others = forest.form.decisions[1 - player]
-        played = solver.average_behaviour(1 - player)
-        opponent_reach[forest.next_augmented] = reach_of_next(
-            d, plain, state.opponent_reach, others, played
-        )
-    return LayerState(behaviour, opponent_values, opponent_reach)
+    return LayerState(behaviour, opponent_values)
 
 
 def resolve(
-    game: str | pyspiel.Game | CompiledGame | SignalGame,
+    game: AnyGame | Laid,
     algorithm: str | CFRConfig | ResolvingConfig = "cfr+",
     iterations: int | None = None,
     *,
-    form: str = "auto",
+    layout: Layout | None = None,
     dtype: np.typing.DTypeLike = np.float64,
-    memory_limit: memory.Limit = None,
-    cache: atomic.Path | None = None,
     progress: bool = False,
 ) -> Result:
     """Resolves a whole game continually, in both roles.
@@ -187,19 +174,17 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, or signal game. A compiled game
-        should have been compiled with `observations=True`, for smaller subgames.
+      game: OpenSpiel game string, game, compiled game, signal game, or one that was
+        laid out. A compiled game should have been compiled with `observations=True`,
+        for smaller subgames.
       algorithm: solver of every solve, see `algorithms.find`. Outside poker "pdcfr+" is
         mostly far better (docs/resolving.md). Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.
-      form: "compiled", history by history; "signals", by public nodes and signals, for
-        games that declare them; "auto": signals where the game declares them and
-        has more than a million histories, or too many for the limit.
+      layout: the form of the game, and memory; see `Layout`. Neither stepped nor in
+        buckets.
       dtype: arithmetic, float64 or float32.
-      memory_limit: refuse what would take more, as in `solve`.
-      cache: a folder in which compiled games are kept for the next time.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -212,21 +197,23 @@ def resolve(
     """
     config, wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    check_choice(form, "form", LAID_OUT)
-    limit = None
-    if form == "signals" or isinstance(game, SignalGame):
-        check_signals(wanted)
+    layout, limit = layout or Layout(), None
+    check_choice(layout.form, "form", LAID_OUT)
+    if layout.buckets is not None or layout.imperfect_recall:
+        raise ValueError(
+            "buckets: games are resolved without them; leave them out, or use solve"
+        )
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    if not isinstance(game, Laid):
-        layout = Layout(form, memory_limit=memory_limit, cache=cache)
-        game = lay_out(game, need_of(wanted), layout, progress=progress)
-    if isinstance(game.game, SignalGame):
-        roles, finish = _signal_roles(game.game, dtype, memory_limit)
+    laid = game
+    if not isinstance(laid, Laid):
+        laid = lay_out(laid, need_of(wanted), layout, progress=progress)
+    if isinstance(laid.game, SignalGame):
+        roles, finish = _signal_roles(laid.game, dtype, layout.memory_limit)
     else:
-        assert isinstance(game.game, CompiledGame)
-        roles, finish = _compiled_roles(game.game, limit, dtype, memory_limit)
+        assert isinstance(laid.game, CompiledGame)
+        roles, finish = _compiled_roles(laid.game, limit, dtype, layout.memory_limit)
     assert wanted.iterations is not None
     work = _Work(config, wanted.iterations, dtype, limit, wanted.gadget)
     average, timings = _resolve_roles(roles, work, progress)
@@ -252,8 +239,8 @@ def need_of(wanted: ResolvingConfig) -> Need:
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
     """
     refused = {STEPPED: ""}
-    if wanted.compiled_only:
-        refused[SIGNALS] = "a depth, or another gadget than cfrd, needs form='compiled'"
+    if refusal := wanted.signals_refusal:
+        refused[SIGNALS] = refusal
     return Need(refused, observations=True)
 
 
@@ -261,7 +248,7 @@ def _signal_roles(
     game: SignalGame, dtype: np.dtype[Any], memory_limit: memory.Limit
 ) -> _Roles:
     """Both players' layers in public terms; arguments as of `resolve`."""
-    need = signal_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)
+    need = footprint.peak_bytes(game, dtype=dtype) + _gadget_bytes(game)
     _check_need(game.game, need, dtype, memory_limit)
     held = HeldBySignals(game, form_of(game), dtype)
     roles = [decompose_public(game, player) for player in range(2)]
@@ -277,15 +264,14 @@ def _compiled_roles(
     """Both players' layers of a compiled game; arguments as of `resolve`."""
     if limit is not None:
         limit.value.check(tree)
-    need = footprint.peak_bytes(tree, dtype) + _DECOMPOSING * len(tree.histories)
-    held = footprint.held_besides(tree)
-    _check_need(tree.game, need, dtype, memory_limit, held=held)
+    need = footprint.peak_bytes(tree, dtype=dtype) + _DECOMPOSING * len(tree.histories)
+    _check_need(tree.game, need, dtype, memory_limit)
     roles = [decompose(tree, player) for player in range(2)]
     if limit is not None:
         warn_if_never_cut(roles, limit.depth, limit.unit)
         need += leaf_bytes(roles, *limit)
         remedy = "take a smaller depth, or a leaf that needs less"
-        _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
+        _check_need(tree.game, need, dtype, memory_limit, remedy=remedy)
     return roles, functools.partial(Result, held=HeldByTree(tree))
 
 
@@ -303,12 +289,11 @@ def _check_need(
     limit: memory.Limit,
     *,
     remedy: str | None = None,
-    **options: Any,
 ) -> None:
     """Raises GameTooLargeError where resolving would take more than the limit."""
     if remedy is None:
         remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
-    memory.check_need(f"resolving {game}", need, limit, remedy, **options)
+    memory.check_need(f"resolving {game}", need, limit, remedy)
 
 
 def _resolve_roles(
@@ -329,8 +314,8 @@ def _resolve_roles(
             # The player updates first. Its opponent's mean values are then against
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
-            # max-margin gadget it is the other way round, see `GadgetGame.first`.
-            turned = isinstance(forest, Forest) and forest.other_first
+            # max-margin gadget it is the other way round, see `Front.other_first`.
+            turned = isinstance(forest, Forest) and forest.front.other_first
             number, layers = len(timings) + 1, sum(role.num_layers for role in roles)
             bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(

@@ -25,14 +25,11 @@ class SubgameCut(NamedTuple):
       sequences: for i and for o, int32 [J], the sequence by which each of the states'
         infosets is reached.
       root: int32 [J of i], index into `Subgame.roots` of the one above each.
-      behind: int32 [J of o], index into `Subgame.augmented` of the one that each lies
-        behind; meaningless without any.
     """
 
     values: Alike
     sequences: tuple[np.ndarray, np.ndarray]
     root: np.ndarray
-    behind: np.ndarray
 
 
 class LayerCut:
@@ -85,13 +82,12 @@ class LayerCut:
         number: int,
         sequences: tuple[np.ndarray, np.ndarray],
         root: np.ndarray,
-        behind: np.ndarray,
     ) -> SubgameCut:
         """One subgame's; what comes is in its own numbers, see `SubgameCut`."""
-        return SubgameCut(self._values[number], sequences, root, behind)
+        return SubgameCut(self._values[number], sequences, root)
 
     def attach(
-        self, form: SequenceForm, cut: SubgameCut, own: np.ndarray, other: np.ndarray
+        self, form: SequenceForm, cut: SubgameCut, own: np.ndarray
     ) -> SequenceForm:
         """A subgame's game with its values beyond the cut.
 
@@ -99,9 +95,9 @@ class LayerCut:
           form: the game as far as the cut.
           cut: where that is.
           own: float64 [J of i], what i's reach there is to be multiplied by.
-          other: float64 [J of o], likewise.
         """
-        sequences, weights = cut.sequences, (own, other)
+        sequences = cut.sequences
+        weights = own, np.ones(len(sequences[1]))
         if self._player == 1:
             sequences, weights = sequences[::-1], weights[::-1]
         return attach_cut(

@@ -2,10 +2,8 @@
 
   - i's infosets of the layer hang under its empty sequence; payoffs carry i's reach and
     chance of the root;
-  - at each augmented infoset (see `decomposition.py`) the opponent o first chooses
-    *terminate*, worth a given counterfactual value, or *follow* into the roots: the
-    CFR-D gadget of Burch, Johanson & Bowling (2014, "Solving imperfect information
-    games using decomposition");
+  - the opponent o first comes by the gadget, see `gadget_fronts.py`, to the roots of an
+    augmented infoset (see `decomposition.py`);
   - the augmented infosets of the next layer are further points of o with a single
     action: nothing is decided there, but solvers report values at infosets, and that is
     where the next layer's gadget needs them;
@@ -18,7 +16,7 @@ Subgames of one layer share nothing, so a solver treats each as if it were alone
 import dataclasses
 import functools
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -27,11 +25,9 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payof
 from spiel_cr.games.sequence_form.layout import SequenceForm, attach, build
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.decomposition import Decomposition
+from spiel_cr.resolving.gadget_fronts import Front, Gadget, make_front
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.values import Cut, RangeValues, ValueFunction
-
-# See `subgame_games.py`. `build_forest` makes the first, `forest_gadgets.py` others.
-Gadget = Literal["cfrd", "maxmargin", "unsafe"]
 
 
 class Choices(NamedTuple):
@@ -123,14 +119,13 @@ class Forest:
       payoffs: player 0's utility times chance, weights and o's given values put in.
       own: int32 [m], i's infosets (numbers of the whole game) in the order of its
         decisions.
-      augmented: int32 [g], augmented infosets of this layer; they are o's first g
-        infosets, actions (terminate, follow). Empty for the first layer, which is the
-        whole game.
+      augmented: int32 [g], augmented infosets of this layer. Empty for the first layer,
+        which is the whole game.
       other: int32 [k], o's infosets (numbers of the whole game), next.
       next_augmented: int32 [n], augmented infosets of the next layer, o's last
         infosets.
+      front: the gadget: o's first infosets.
       cut: where it is cut off, by the players' ranges; None: nowhere.
-      gadget: what stands in front of the subgames.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -139,13 +134,8 @@ class Forest:
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
+    front: Front
     cut: CutPlace | None = None
-    gadget: Gadget = "cfrd"
-
-    @property
-    def other_first(self) -> bool:
-        """Whether o updates first, see `subgame_games.GadgetGame`."""
-        return self.gadget == "maxmargin" and len(self.augmented) > 0
 
     @functools.cached_property
     def form(self) -> SequenceForm:
@@ -178,12 +168,13 @@ def build_forest(
     opponent_values: np.ndarray,
     lookahead: Lookahead | None = None,
     *,
+    gadget: Gadget = "cfrd",
     whole: bool | None = None,
 ) -> Forest:
     """The gadget game of a layer; the whole game without gadget for layer 1.
 
-    Root weights are not normalised: *follow* and *terminate* stay on the one scale of
-    the whole game in every layer.
+    Root weights are not normalised: what o gets in the subgames and its old values stay
+    on the one scale of the whole game in every layer.
 
     Args:
       decomposition: from `decompose`.
@@ -194,21 +185,20 @@ def build_forest(
       opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
         used for the layer's own.
       lookahead: where the game is cut off, and what it is worth there; None: nowhere.
+      gadget: what stands in front of the subgames.
       whole: the whole game, without gadget; None: for layer 1.
     """
     d, i = decomposition, decomposition.player
     whole = layer == 1 if whole is None else whole
-    augmented = np.flatnonzero((d.augmented_layer == layer) & (not whole))
-    next_augmented = np.flatnonzero(d.augmented_layer == layer + 1)
-    own, other = _kept(d, layer, whole, lookahead)
+    inside = _inside(d, layer, whole, lookahead)
+    own, augmented = inside.own, inside.augmented
+    front = make_front(gadget, d.augmented_subgame[augmented])
     own_decisions = d.tree.infosets[i].decisions
     own_sequence = renumbered_sequences(own_decisions, own)
     own_side = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
-    other_side, extended, ends = _opponent_side(
-        *(d, layer, augmented, other, next_augmented, lookahead)
-    )
+    other_side, extended, ends = _opponent_side(d, layer, inside, front, lookahead)
     whole_ends = d.tree.histories.sequence[i][ends.histories]
     own_ends = own_sequence[whole_ends]
 
@@ -226,12 +216,11 @@ def build_forest(
 
     chance = d.tree.histories.chance[ends.histories]
     gain = root_reach(whole_ends) * chance * ends.utility
-    sign = 1.0 if i == 1 else -1.0
-    terminate = 1 + 2 * np.arange(len(augmented), dtype=np.int32)
-    decisions, payoffs = in_order(
+    sign = front.sign if i == 1 else -front.sign
+    decisions, payoffs = _in_order(
         i,
         (own_side, np.append(own_ends, np.zeros(len(augmented), np.int32))),
-        (other_side, np.append(ends.other, terminate)),
+        (other_side, np.append(ends.other, front.paying)),
         np.append(gain, sign * opponent_values[augmented]),
     )
     cut = None
@@ -248,48 +237,88 @@ def build_forest(
         if i == 1:
             sequences, weights = sequences[::-1], weights[::-1]
         cut = CutPlace(d.tree, states, function, sequences, weights)
-    return Forest(
-        *(decisions, with_payoff(payoffs), own, augmented, other, next_augmented, cut)
-    )
+    return Forest(decisions, payoffs, *inside, front, cut)
 
 
-def _kept(
+class _Inside(NamedTuple):
+    """The infosets of a forest, int64 each; see `Forest`."""
+
+    own: np.ndarray
+    augmented: np.ndarray
+    other: np.ndarray
+    next_augmented: np.ndarray
+
+
+def _inside(
     d: Decomposition, layer: int, whole: bool, lookahead: Lookahead | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """int64, the infosets of i and of o that a forest has, without augmented ones."""
+) -> _Inside:
+    """The infosets that a forest has."""
     # The whole game has all that comes before its first layer.
     own, other = d.own_layer >= layer, d.other_layer >= (0 if whole else layer)
     if lookahead is not None:
         own = own & lookahead.kept[d.player]
         other = other & lookahead.kept[1 - d.player]
-    return np.flatnonzero(own), np.flatnonzero(other)
+    return _Inside(
+        np.flatnonzero(own),
+        np.flatnonzero((d.augmented_layer == layer) & (not whole)),
+        np.flatnonzero(other),
+        np.flatnonzero(d.augmented_layer == layer + 1),
+    )
 
 
 def _opponent_side(
     d: Decomposition,
     layer: int,
-    augmented: np.ndarray,
-    other: np.ndarray,
-    next_augmented: np.ndarray,
+    inside: _Inside,
+    front: Front,
     lookahead: Lookahead | None,
 ) -> tuple[Decisions, np.ndarray, _Ends]:
-    """o's decisions in a forest, the extended sequences in them, and where it pays."""
+    """o's decisions in a forest, the extended sequences in them, and where it pays.
+
+    The gadget's come first, then o's own, its choices of a continuation, and those in
+    front of the next layer.
+    """
+    _, augmented, other, next_augmented = inside
     choices = None if lookahead is None else lookahead.choices
     points, k = np.zeros(0, np.int32), 0
     if choices is not None:
         chosen_at = _augmented_at(d, choices.histories)
         points, k = np.unique(chosen_at), choices.values.shape[1]
-    side, extended = opponent_side(
-        d, layer, augmented, other, next_augmented, points, k
-    )
+    decisions = d.tree.infosets[1 - d.player].decisions
+    count, before = decisions.num_sequences, front.num_sequences
+    extended = np.zeros(count + len(d.augmented_layer), np.int32)
+    number = renumbered_sequences(decisions, other)
+    extended[:count] = np.where(number > 0, number + before, 0)
+    extended[count + augmented] = front.entering
+    first_choice = 1 + before + int(decisions.num_actions[other].sum())
+    last = first_choice + k * len(points)
+    extended[count + next_augmented] = last + np.arange(len(next_augmented))
+    # All further augmented infosets are passed through: they stand for what o did
+    # before. Upper layers come first: a parent may be one of the layer above.
+    for passed_layer in range(layer, d.num_layers + 1):
+        if passed_layer != layer + 1 and not (passed_layer == layer and before):
+            passed = np.flatnonzero(d.augmented_layer == passed_layer)
+            extended[count + passed] = extended[d.augmented_parent[passed]]
+    parents = [
+        np.zeros(len(front.num_actions), np.int32),
+        extended[d.other_parent[other]],
+        extended[count + points],
+        extended[d.augmented_parent[next_augmented]],
+    ]
+    num_actions = [
+        front.num_actions,
+        decisions.num_actions[other],
+        np.full(len(points), k, np.int32),
+        np.ones(len(next_augmented), np.int32),
+    ]
+    side = Decisions(np.concatenate(parents), np.concatenate(num_actions))
     ends, utility = d.terminals, d.tree.histories.utility[d.terminals]
     if lookahead is not None:
         ends, utility = lookahead.histories, lookahead.values
     columns = extended[d.extended[ends]]
     if choices is not None:
-        # The choices' sequences stand before those of the next layer's infosets.
-        begin = side.num_sequences - len(next_augmented) - k * len(points)
-        chosen = begin + k * np.searchsorted(points, chosen_at)[:, None] + np.arange(k)
+        place = np.searchsorted(points, chosen_at)[:, None]
+        chosen = first_choice + k * place + np.arange(k)
         ends = np.append(ends, np.repeat(choices.histories, k))
         utility = np.append(utility, choices.values)
         columns = np.append(columns, chosen).astype(np.int32)
@@ -299,7 +328,7 @@ def _opponent_side(
     return side, extended, _Ends(ends[used], utility[used], columns[used])
 
 
-def in_order(
+def _in_order(
     player: int,
     own: tuple[Decisions, np.ndarray],
     other: tuple[Decisions, np.ndarray],
@@ -314,15 +343,12 @@ def in_order(
       values: float64 [n], player 0's utility.
     """
     (first, rows), (second, columns) = (own, other) if player == 0 else (other, own)
-    return (first, second), sum_payoffs(rows, columns, values)
-
-
-def with_payoff(payoffs: Payoffs) -> Payoffs:
-    """Solvers need a payoff, also where all ends are worth nothing."""
-    if len(payoffs.values):
-        return payoffs
-    nothing = np.zeros(1, np.int32)
-    return Payoffs(nothing, nothing, np.zeros(1))
+    payoffs = sum_payoffs(rows, columns, values)
+    if not len(payoffs.values):
+        # Solvers need a payoff, also where all ends are worth nothing.
+        nothing = np.zeros(1, np.int32)
+        payoffs = Payoffs(nothing, nothing, np.zeros(1))
+    return (first, second), payoffs
 
 
 def top_infosets(decisions: Decisions) -> np.ndarray:
@@ -341,58 +367,6 @@ def renumbered_sequences(decisions: Decisions, kept: np.ndarray) -> np.ndarray:
     mine = 1 + np.flatnonzero(np.isin(decisions.owner[1:], kept))
     sequence[mine] = 1 + np.arange(len(mine), dtype=np.int32)
     return sequence
-
-
-def opponent_side(
-    d: Decomposition,
-    layer: int,
-    augmented: np.ndarray,
-    other: np.ndarray,
-    next_augmented: np.ndarray,
-    points: np.ndarray | None = None,
-    k: int = 0,
-) -> tuple[Decisions, np.ndarray]:
-    """o's decisions in a forest, and int32, extended → forest sequences.
-
-    Args:
-      d: the layers.
-      layer: the forest's.
-      augmented: int32 [g], augmented infosets of the layer, with a choice each; empty:
-        the layer has no gadget.
-      other: int32 [k], o's infosets.
-      next_augmented: int32 [n], augmented infosets of the next layer.
-      points: int32 [c], augmented infosets below which o chooses a continuation; these
-        decisions stand before those of the next layer.
-      k: among how many.
-    """
-    points = np.zeros(0, np.int32) if points is None else points
-    decisions, g = d.tree.infosets[1 - d.player].decisions, len(augmented)
-    count = decisions.num_sequences
-    extended = np.zeros(count + len(d.augmented_layer), np.int32)
-    number = renumbered_sequences(decisions, other)
-    extended[:count] = np.where(number > 0, number + 2 * g, 0)
-    extended[count + augmented] = 2 + 2 * np.arange(g, dtype=np.int32)
-    last = 2 * g + int(decisions.num_actions[other].sum()) + k * len(points)
-    extended[count + next_augmented] = 1 + last + np.arange(len(next_augmented))
-    # All further augmented infosets are passed through: they stand for what o did
-    # before. Upper layers come first: a parent may be one of the layer above.
-    for passed_layer in range(layer, d.num_layers + 1):
-        if passed_layer != layer + 1 and not (passed_layer == layer and g):
-            passed = np.flatnonzero(d.augmented_layer == passed_layer)
-            extended[count + passed] = extended[d.augmented_parent[passed]]
-    parents = [
-        np.zeros(g, np.int32),
-        extended[d.other_parent[other]],
-        extended[count + points],
-        extended[d.augmented_parent[next_augmented]],
-    ]
-    num_actions = [
-        np.full(g, 2, np.int32),
-        decisions.num_actions[other],
-        np.full(len(points), k, np.int32),
-        np.ones(len(next_augmented), np.int32),
-    ]
-    return Decisions(np.concatenate(parents), np.concatenate(num_actions)), extended
 
 
 def _augmented_at(d: Decomposition, histories: np.ndarray) -> np.ndarray:

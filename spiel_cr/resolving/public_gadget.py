@@ -19,6 +19,7 @@ import numpy as np
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.form import build
 from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
+from spiel_cr.resolving.gadget_fronts import make_front
 from spiel_cr.resolving.public_deals import Deal, whole_deal
 from spiel_cr.resolving.public_layers import PublicDecomposition
 
@@ -79,7 +80,7 @@ class PublicSubgame:
         counts = deal.num_signals(o)[self.root_round]
         terminate = Constants(
             o,
-            1 + 2 * np.arange(len(counts), dtype=np.int32),
+            make_front("cfrd", self.root_round).paying,
             np.split(opponent_values, np.cumsum(counts)[:-1]),
         )
         weights = self._weights(own_reach)
@@ -267,11 +268,12 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     """Numbers both players' sequences, and follows them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
+    front = make_front("cfrd", passed)
     first_own = np.zeros(len(betting), np.int32)
     first_own[nodes.own] = _first_sequences(d.num_actions[nodes.own])
     other_actions = np.concatenate(
         [
-            np.full(len(passed), 2, np.int32),
+            front.num_actions,
             d.num_actions[nodes.other],
             np.ones(len(further), np.int32),
         ]
@@ -280,7 +282,7 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     first_other, passing = np.zeros((2, len(betting)), np.int32)
     first_other[nodes.other] = first[len(passed) :][: len(nodes.other)]
     # o's sequence after the point in front of a node, where there is one.
-    passing[passed] = 1 + first[: len(passed)]
+    passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
     own_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))

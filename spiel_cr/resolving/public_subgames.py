@@ -21,7 +21,7 @@ from spiel_cr.games.signals.public_nodes import Finder
 from spiel_cr.resolving.public_deals import Deal, Deals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.resolving.resolving_config import ResolvingConfig, check_signals
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -80,7 +80,8 @@ class PublicSubgames:
 
     def __init__(self, game: SignalGame, player: int, config: ResolvingConfig) -> None:
         """Cuts the game; arguments as of `Resolver`."""
-        check_signals(config)
+        if refusal := config.signals_refusal:
+            raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
         solver = find(config.solver, "solver", (CFR, MCCFR)).config
         assert isinstance(solver, CFRConfig)

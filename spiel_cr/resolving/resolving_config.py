@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
-from spiel_cr.resolving.gadget import Gadget
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import (
     DepthUnit,
     Leaf,
@@ -30,7 +30,7 @@ class ResolvingConfig:
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
         as long as the iterations take, or ten moves' time.
-      gadget: see `subgame_games.py`.
+      gadget: see `gadget_fronts.py`.
       values: what the opponent's values at the next layer's augmented infosets are:
         its mean values under the "iterates" (sampled solvers estimate them without
         bias), or those of its "best_response" to the average strategy. None: the
@@ -103,6 +103,18 @@ class ResolvingConfig:
         return sampled + self.changed("gadget", "depth", "values")
 
     @property
+    def signals_refusal(self) -> str | None:
+        """Why games are not resolved so in the form of signals; None: they are."""
+        for name in self.compiled_only:
+            return (
+                f"{name}={getattr(self, name)!r}: in the form of signals games are "
+                f"resolved by full-width solvers with the gadget cfrd, to their end, "
+                f"and with values of the iterates; leave it out, or give the OpenSpiel "
+                f"game and form='compiled'"
+            )
+        return None
+
+    @property
     def match_only(self) -> list[str]:
         """The settings that are said, and that only players in a match have."""
         return self.changed("move_ms", "init_ms", "values", "target")
@@ -157,16 +169,6 @@ class ResolvingConfig:
         if self.values is None:
             return self.sampled is not None
         return self.values == "best_response"
-
-
-def check_signals(config: ResolvingConfig) -> None:
-    """Raises ValueError for settings that only compiled games know."""
-    config.refuse(
-        config.compiled_only,
-        ": in the form of signals games are resolved by full-width solvers with the "
-        "gadget cfrd, to their end, and with values of the iterates; leave it out, or "
-        "give the OpenSpiel game and form='compiled'",
-    )
 
 
 def whole_game_settings(

@@ -4,33 +4,22 @@ A forest (`gadget.py`) holds all subgames of a layer. A player in a match meets 
 them, so a `Layer` cuts the forest up once, and `Layer.game` fills in what the match
 decided: the player's own reach of the roots and the opponent's values at the augmented
 infosets. All games of a layer have the same shape, so they share one compiled program.
-
-What stands between the roots and the subgame is the gadget:
-
-  cfrd       at each augmented infoset the opponent chooses to *terminate*, worth what
-             it would have had, or to *follow* (Burch et al. 2014).
-  maxmargin  the opponent chooses among its augmented infosets, and is charged what it
-             would have got there, so the player maximises the least margin (Moravčík et
-             al. 2016, "Refining subgames in large imperfect information games").
-             Margins are differences of counterfactual values: what the opponent gains
-             by coming that way, weighted by the player's and chance's reach.
-  unsafe     nothing: the opponent comes as its average strategy says.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple, get_args
+from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cr.common.arrays import Groups, ranges
-from spiel_cr.common.checks import check_choice
 from spiel_cr.games.sequence_form import packing
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.cuts import LayerCut, SubgameCut
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Gadget, Lookahead, build_forest, top_infosets
+from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
+from spiel_cr.resolving.gadget_fronts import Gadget
 
 
 class Subgame(NamedTuple):
@@ -43,15 +32,14 @@ class Subgame(NamedTuple):
         the sign of the opponent's utility.
       root: int32 [P], index into `roots` whose reach weighs a payoff; -1 at the
         gadget's own.
-      behind: int32 [P], index into `augmented` of the one that it lies behind; -1
-        without.
+      paid_at: int32, for each of the gadget's own payoffs the index into `augmented` of
+        the one whose value it is.
       own: int32 [m], i's infosets, numbers of the whole game.
       in_layer: bool [m], whether they belong to this layer.
       roots: int32 [r], i's opening infosets, numbers of the whole game.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
       next_augmented: int32 [n], those of the next layer; o's last infosets, in this
         order.
-      next_behind: int32 [n], index into `augmented` of the one that each lies behind.
       in_forest: for i and for o, int32, the infosets' numbers in the layer's forest.
       cut: where values that know the players' ranges end it; None: nowhere in the
         layer.
@@ -62,13 +50,12 @@ class Subgame(NamedTuple):
     columns: np.ndarray
     base: np.ndarray
     root: np.ndarray
-    behind: np.ndarray
+    paid_at: np.ndarray
     own: np.ndarray
     in_layer: np.ndarray
     roots: np.ndarray
     augmented: np.ndarray
     next_augmented: np.ndarray
-    next_behind: np.ndarray
     in_forest: tuple[np.ndarray, np.ndarray]
     cut: SubgameCut | None = None
 
@@ -79,11 +66,7 @@ class GadgetGame(NamedTuple):
     Attributes:
       form: the gadget game.
       subgame: what its numbers mean.
-      first: who updates first where updates alternate. The mean values of who does
-        belong exactly to the average strategy of the other (`cfr.step`). In the
-        max-margin gadget that is o, whose values the next layer needs: its NashConv
-        after 2000 iterations is lower or the same on five of six games, by up to a
-        factor of 100 (docs/playing.md). Elsewhere it is i, as good as o or better.
+      first: who updates first where updates alternate, see `Front.other_first`.
     """
 
     form: SequenceForm
@@ -96,7 +79,6 @@ class Layer(Mapping[int, Subgame]):
 
     Attributes:
       player: i, the resolving player.
-      gadget: the kind of gadget.
       capacity: padded shapes in which each of the subgames fits.
       widest: the first of those with the most augmented infosets of the next layer.
     """
@@ -116,45 +98,33 @@ class Layer(Mapping[int, Subgame]):
             gadget.
           gadget: of all other layers.
           lookahead: where the subgames are cut off, and what they are worth there.
-
-        Raises:
-          ValueError: an unknown gadget.
         """
         d = self._d = decomposition
-        self.gadget: Gadget = check_choice(gadget, "gadget", get_args(Gadget))
         self.player, self._number = d.player, number
         ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
         given = np.ones(len(d.augmented_layer))
-        forest = self._forest = build_forest(d, number, ones, given, lookahead)
+        forest = self._forest = build_forest(
+            d, number, ones, given, lookahead, gadget=gadget
+        )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
         own, other = forest.decisions[i], forest.decisions[o]
         own_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
         self._own = Side(own, d.own_subgame[forest.own] if count else None)
-        other_side = Side(
-            other, d.augmented_subgame[forest.augmented] if count else None
-        )
+        other_side = Side(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
-        self._behind = np.full(len(labels), -1, np.int32)
-        self._next_behind = np.full(len(forest.next_augmented), -1, np.int32)
         if count:
-            # Every sequence of o but the empty one lies behind an augmented infoset.
-            self._behind = other_side.top[other_side.owner[other_ends]]
-            labels = other_side.labels[self._behind]
-            self._next_behind = other_side.top[len(other) - len(self._next_behind) :]
-        self._augmented = Groups(other_side.labels[:count])
+            # Every sequence of o but the empty one lies behind the gadget.
+            labels = other_side.labels[other_side.owner[other_ends]]
+        self._augmented = Groups(d.augmented_subgame[forest.augmented])
+        self._paid_at = np.full(other.num_sequences, -1, np.int32)
+        self._paid_at[forest.front.paying] = np.arange(count)
         cut = forest.cut
         if cut is not None:
             own_cut, other_cut = cut.sequences[i], cut.sequences[o]
-            self._cut_behind = other_side.top[other_side.owner[other_cut]]
             cut_labels = (
                 self._own.labels[self._own.owner[own_cut]],
                 other_side.labels[other_side.owner[other_cut]],
             )
-        if count and gadget != "cfrd":
-            other_side, change = with_gadget(other_side, count, gadget)
-            other_ends = change[other_ends]
-            if cut is not None:
-                other_cut = change[other_cut]
         self._other, self._ends = other_side, (own_ends, other_ends)
         self._payoffs = Groups(labels)
         fragments = (self._own.groups, other_side.groups, self._payoffs)
@@ -171,7 +141,7 @@ class Layer(Mapping[int, Subgame]):
                 *(cut, i, list(self._known), (own_cut, other_cut), cut_labels),
                 (self._own.decisions, other_side.decisions),
             )
-        last = other_side.labels[len(other_side.labels) - len(self._next_behind) :]
+        last = other_side.labels[len(other) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
 
@@ -192,7 +162,6 @@ class Layer(Mapping[int, Subgame]):
         number: int,
         own_reach: np.ndarray,
         opponent_values: np.ndarray,
-        opponent_reach: np.ndarray,
     ) -> GadgetGame:
         """A subgame with what the match decided before it.
 
@@ -203,28 +172,18 @@ class Layer(Mapping[int, Subgame]):
             never plays it.
           opponent_values: float64 [g], o's counterfactual values at the subgame's
             augmented infosets.
-          opponent_reach: float64 [g], o's average reach of them; "unsafe" only.
         """
-        subgame = self[number]
+        subgame, front = self[number], self._forest.front
         constant = subgame.root < 0
         factor = np.where(constant, 1.0, np.append(or_ones(own_reach), 1)[subgame.root])
-        if len(subgame.augmented) and self.gadget == "unsafe":
-            reach = or_ones(opponent_reach)
-            factor *= (reach / reach.sum())[subgame.behind]
-            factor[constant] = 0
-        elif len(subgame.augmented):
-            values = opponent_values[subgame.behind[constant]]
-            factor[constant] *= values if self.gadget == "cfrd" else -values
+        if len(subgame.augmented):
+            factor[constant] = opponent_values[subgame.paid_at]
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
         form = build(subgame.decisions, payoffs, capacity=self.capacity)
         if self._cut_off is not None and subgame.cut is not None:
-            other = np.ones(len(subgame.cut.behind))
-            if len(subgame.augmented) and self.gadget == "unsafe":
-                other = (reach / reach.sum())[subgame.cut.behind]
             own = or_ones(own_reach)[subgame.cut.root]
-            form = self._cut_off.attach(form, subgame.cut, own, other)
-        other_first = self.gadget == "maxmargin" and len(subgame.augmented) > 0
-        return GadgetGame(form, subgame, self.player ^ other_first)
+            form = self._cut_off.attach(form, subgame.cut, own)
+        return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
         forest, own_side, other_side = self._forest, self._own, self._other
@@ -238,12 +197,9 @@ class Layer(Mapping[int, Subgame]):
         root = np.full(len(entries), -1, np.int32)
         owned = last_own >= 0
         root[owned] = np.searchsorted(opening, own_side.top[last_own[owned]])
-        first_next = len(other_side.decisions) - len(self._next_behind)
+        first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
-        behind, next_behind = self._behind[entries], self._next_behind[following]
-        if len(augmented):
-            behind = np.searchsorted(augmented, behind).astype(np.int32)
-            next_behind = np.searchsorted(augmented, next_behind).astype(np.int32)
+        paid = self._paid_at[self._ends[1][entries[~owned]]]
         sides = [(own, own_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
         cut = None
@@ -258,7 +214,6 @@ class Layer(Mapping[int, Subgame]):
                 number,
                 (own_cut, other_cut),
                 np.searchsorted(opening, above).astype(np.int32),
-                np.searchsorted(augmented, self._cut_behind[others]).astype(np.int32),
             )
         own_infosets = forest.own[own_kept]
         return Subgame(
@@ -267,13 +222,12 @@ class Layer(Mapping[int, Subgame]):
             columns=columns,
             base=forest.payoffs.values[entries],
             root=root,
-            behind=behind,
+            paid_at=np.searchsorted(augmented, paid).astype(np.int32),
             own=own_infosets,
             in_layer=self._d.own_layer[own_infosets] == self._number,
             roots=forest.own[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
-            next_behind=next_behind,
             in_forest=(own_kept, other_kept),
             cut=cut,
         )
@@ -347,33 +301,6 @@ class Side:
         mine = np.append(0, ranges(self._first[kept], counts))
         parents = np.searchsorted(mine, self.decisions.parent[kept]).astype(np.int32)
         return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
-
-
-def with_gadget(side: Side, count: int, gadget: Gadget) -> tuple[Side, np.ndarray]:
-    """o's side with another gadget in place of the CFR-D one, its first infosets.
-
-    Args:
-      side: o's infosets, the first of them augmented ones.
-      count: how many are augmented.
-      gadget: "unsafe": they are left out; "maxmargin": all of a subgame become the
-        actions of one infoset.
-
-    Returns:
-      That side; int32 [S], o's sequences in its numbers.
-    """
-    decisions, labels = side.decisions, side.labels[:count]
-    subgames, widths = np.unique(labels, return_counts=True)
-    choice = np.zeros(count, np.int64)
-    choice[np.argsort(labels, kind="stable")] = 1 + np.arange(count)
-    if gadget == "unsafe":
-        subgames, widths, choice = subgames[:0], widths[:0], 0 * choice
-    # Sequences 2g + 1 and 2g + 2 are *terminate* and *follow* at augmented infoset g.
-    rest = 1 + widths.sum() + np.arange(decisions.num_sequences - 1 - 2 * count)
-    change = np.concatenate([[0], np.repeat(choice, 2), rest]).astype(np.int32)
-    parents = [np.zeros(len(subgames), np.int32), change[decisions.parent[count:]]]
-    num_actions = np.append(widths, decisions.num_actions[count:]).astype(np.int32)
-    changed = Decisions(np.concatenate(parents), num_actions)
-    return Side(changed, np.append(subgames, side.labels[count:])), change
 
 
 def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

@@ -2,22 +2,26 @@
 bars.
 """
 
+import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
+import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from spiel_cr.common import atomic
+from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS
-from spiel_cr.solvers.checkpoint import Keeper, Kept
+from spiel_cr.solvers.checkpoint import Keeper
 
 # With `until` and no `eval_every`, NashConv is computed each time that the iterations
 # have grown by this factor.
 _EVALUATION_GROWTH = 1.2
+
+AfterChunk: TypeAlias = Callable[[int], bool]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,21 +121,47 @@ class Checkpoint:
         return cls(checkpoint)
 
 
-class Run(Kept, Protocol):
-    """A solver on its way, whatever it is made of."""
+class Run(abc.ABC):
+    """A solver on its way, whatever it is made of: what those of all families share.
+
+    Attributes:
+      solver: that is driven.
+      name: of the algorithm.
+      whole: whether all iterations are whole, so that somebody may go on from here.
+      compile_seconds: spent on making and compiling programs, beside iterating.
+    """
+
+    compile_seconds: float = 0.0
+    whole: bool = True
+
+    def __init__(self, solver: Any) -> None:
+        self.solver = solver
+        self.name: str = solver.config.name
 
     @property
-    def name(self) -> str:
-        """Of the algorithm, for people."""
+    def iterations(self) -> int:
+        """Iterations done so far."""
+        done: int = self.solver.iterations
+        return done
 
     @property
-    def whole(self) -> bool:
-        """Whether all iterations are whole, so that somebody may go on from here."""
+    def seconds(self) -> float:
+        """Time spent iterating so far."""
+        spent: float = self.solver.seconds
+        return spent
+
+    @abc.abstractmethod
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `checkpoint.Kept`."""
+
+    @abc.abstractmethod
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """See `checkpoint.Kept`."""
 
     def advance(
-        self, count: int, seconds: float | None, after_chunk: Callable[[int], bool]
+        self, count: int, seconds: float | None, after_chunk: AfterChunk
     ) -> bool:
-        """Iterates.
+        """Iterates, one by one where nothing else is said.
 
         Args:
           count: how many more, at most.
@@ -142,12 +172,43 @@ class Run(Kept, Protocol):
         Returns:
           Whether `after_chunk` stopped it.
         """
+        with interrupts.Steps() as steps:
+            for _ in range(count):
+                with steps.step():
+                    self.whole = False
+                    self.solver.run(1)
+                    self.whole = True
+                if after_chunk(1):
+                    return True
+        return False
 
     def shown(self) -> dict[str, Any]:
         """What people see of a run beside its iterations."""
+        return {}
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy, exact, in the game's units."""
+        found: float = self.solver.nash_conv()
+        return found
+
+    @abc.abstractmethod
+    def identity(self) -> dict[str, Any]:
+        """What a checkpoint must have in common with the run."""
+
+    @abc.abstractmethod
+    def outcome(self) -> dict[str, Any]:
+        """Fields of the result."""
+
+    def close(self) -> None:  # noqa: B027
+        """Closes what steps the game, if it is stepped."""
+
+
+def settings_text(config: Any) -> str:
+    """An algorithm's settings in one line, whatever its name."""
+    settings = dataclasses.asdict(config)
+    settings.pop("name")
+    # JSON has no infinity.
+    return repr(settings)
 
 
 def drive(

@@ -140,7 +140,7 @@ EARLY = [
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),
     (f"{EVALUATE} resolving(iterations=0)", "iterations=0"),
     (f"{EVALUATE} resolving(iterations=1_0)", "iterations=1_0 must be a number"),
-    (f"{EVALUATE} resolving(max_histories=9,gadget=unsafe)", "gadget='unsafe'"),
+    (f"{EVALUATE} resolving(max_histories=9,gadget=safe)", "gadget='safe'"),
     (f"{EVALUATE} oos(target=me)", "target='me'"),
     (f"{EVALUATE} oos(iteration_weight=0)", "iteration_weight=0"),
     (f"{EVALUATE} oos(max_histories=9,solver=cfr)", "cfr"),

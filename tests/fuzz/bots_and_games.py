@@ -146,12 +146,11 @@ _WHOLE = [
 # Each plays in every fourth game.
 _VARIANTS = [
     _loaded("resolving(iterations=2,gadget=maxmargin)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,gadget=unsafe)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=1,leaf=rollouts(n=2))", 2500, repeats=True),
     _loaded(f"resolving(iterations=2,depth=1,leaf={_EXACT})", 1500, repeats=True),
     _loaded(
-        f"resolving(iterations=2,depth=1,gadget=unsafe,leaf={_EXACT})",
+        f"resolving(iterations=2,depth=1,gadget=maxmargin,leaf={_EXACT})",
         1500,
         repeats=True,
     ),
@@ -256,7 +255,6 @@ _CLOCKED = [
 ]
 _CLOCKED_VARIANTS = [
     _loaded("resolving(move_ms=50,gadget=maxmargin)", 300),
-    _loaded("resolving(move_ms=50,gadget=unsafe)", 300),
     _loaded("resolving(move_ms=50,depth=2)", 300),
     _loaded(f"resolving(move_ms=50,depth=2,leaf={_EXACT})", 300),
     _loaded(f"resolving(move_ms=50,solver={_SAMPLED})", 300),

@@ -15,7 +15,10 @@ from spiel_cr.eval.cli import main
 from spiel_cr.eval.reporting import push_charts
 from tests.support import browser
 
-SMALL = ["--stacks=1800/1200", "--prizes=1", "--blinds=300/600", "--boards=16"]
+# The same in all tests, which so compile the same programs.
+WORDS = (
+    "--stacks=2400/2400 --prizes=1 --blinds=300/600 --boards=16 --rounds=3 --steps=200"
+).split()
 
 
 def run(capsys, *words):
@@ -26,16 +29,15 @@ def run(capsys, *words):
 
 def test_unrestricted_opponent(capsys, tmp_path):
     """Stacks are named in chips; the given ones are printed, and what may be lost."""
-    words = ["--stacks=4200/4200", *SMALL[1:], "--rounds=3", "--steps=200"]
-    words.append(f"--cache={tmp_path}")
+    words = [*WORDS, f"--cache={tmp_path}"]
     found = run(capsys, *words, "--unrestricted-opponent")
     least = found["unrestricted_opponent"]
-    assert least["stacks"] == list(range(300, 8400, 300))
+    assert least["stacks"] == list(range(300, 4800, 300))
     lower, gap = np.array(least["lower"]), np.array(least["gap_points"])
     np.testing.assert_allclose(gap, 100 * (1 - lower[::-1, ::-1] - lower))
-    assert least["largest_gap_points"] == gap.max() > 0.1
+    assert least["largest_gap_points"] == gap.max() > 0.02
     # Who may raise and give up does not win less than who may not.
-    assert lower[13, 0] < found["values"][0] + 0.005
+    assert lower[7, 0] < found["values"][0] + 0.005
     assert "unrestricted_opponent" not in run(capsys, *words)
     with pytest.raises(SystemExit):
         run(
@@ -60,29 +62,25 @@ def save_and_wait(*words, **more):
 storage.save = save_and_wait
 entry.main()
 """
-GOING = "from spiel_cr.eval.cli import entry; entry.main()"
 
 
-def test_going_on_after_ctrl_c(tmp_path):
+def test_going_on_after_ctrl_c(capsys, tmp_path):
     """To the bits of a run that nothing disturbed."""
-    words = [*SMALL, "--rounds=5", "--steps=300", f"--cache={tmp_path / 'k'}"]
-
-    def start(out, code=GOING):
-        return subprocess.Popen(
-            [sys.executable, "-c", code, "jam-fold", *words, f"--out={out}"],
-            stdout=subprocess.DEVNULL,
-        )
+    words = [*WORDS, f"--cache={tmp_path / 'k'}"]
 
     cut, whole = tmp_path / "cut", tmp_path / "whole"
-    assert start(whole).wait(300) == 0
-    process = start(cut, WAITING)
+    run(capsys, *words, f"--out={whole}")
+    process = subprocess.Popen(
+        [sys.executable, "-c", WAITING, "jam-fold", *words, f"--out={cut}"],
+        stdout=subprocess.DEVNULL,
+    )
     while not (cut / "state.npz").exists():
         assert process.poll() is None
         time.sleep(0.005)
     process.send_signal(signal.SIGINT)
     assert process.wait(300) == 130
     assert storage.load(cut / "state.npz")[1]["number"] == 1
-    assert start(cut).wait(300) == 0
+    run(capsys, *words, f"--out={cut}")
     mine, theirs = (storage.load(f / "solution.npz")[0] for f in (cut, whole))
     assert mine.keys() == theirs.keys()
     for name, array in mine.items():

@@ -18,14 +18,14 @@ from spiel_cr.eval.cli import main
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import cpp_judge, python_judge, response_seats
+from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import Known, play_on_tree
+from spiel_cr.judging.response_matches import play_on_tree
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
-from spiel_cr.judging.state_responses import on_states, rollout_of
-from spiel_cr.judging.tree_responses import both_on_tree, on_tree, opponent_behaviour
+from spiel_cr.judging.targets import Target, load_target
 from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
@@ -41,15 +41,22 @@ def _run(monkeypatch, capsys, *arguments):
     return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
+def _both(target, config):
+    """The responses in both seats, and what they are together."""
+    seats = [respond(target, player, config) for player in (0, 1)]
+    return seats, response_seats.summary(seats)
+
+
+def _unknown(target):
+    """The same where the game does not fit."""
+    return Target(target.name, target.game, target.policy)
+
+
 @pytest.mark.parametrize("policy", ["uniform", "cfr+(iterations=3)"])
 def test_exact_responses_have_share_one(policy):
     tree = spiel_cr.compile_game("kuhn_poker")
-    behaviour = opponent_behaviour(tree, policy)
-    seats = [
-        on_tree(tree, p, behaviour, ResponseConfig("exact", matches=4000))
-        for p in (0, 1)
-    ]
-    report = response_seats.summary(seats)
+    target = load_target(policy, tree)
+    seats, report = _both(target, ResponseConfig("exact", matches=4000))
     assert report["share"] == pytest.approx(1)
     # OpenSpiel's NashConv of uniform play.
     if policy == "uniform":
@@ -67,11 +74,8 @@ def test_exact_responses_have_share_one(policy):
 
 def test_share_is_of_the_gain():
     tree = games.compiled("leduc")
-    behaviour = opponent_behaviour(tree, "cfr+(iterations=10)")
-    seats = [
-        on_tree(tree, p, behaviour, ResponseConfig("lbr", leaf="call")) for p in (0, 1)
-    ]
-    report = response_seats.summary(seats)
+    target = load_target("cfr+(iterations=10)", tree)
+    seats, report = _both(target, ResponseConfig("lbr", leaf="call"))
     # The gains of both seats add up to NashConv; published: 1.22088.
     assert report["exact_value"] == pytest.approx(1.22088, abs=1e-5)
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
@@ -85,13 +89,10 @@ def test_share_is_of_the_gain():
 
 
 def test_on_states_agrees_with_the_tree():
-    game = spiel_cr.load_game("kuhn_poker")
-    tree = spiel_cr.compile_game(game)
-    behaviour = opponent_behaviour(tree, "uniform")
-    opponent = opponent_strings.load_opponent("uniform", game)
-    exact = on_tree(tree, 0, behaviour, ResponseConfig("exact", matches=2))
+    target = load_target("uniform", "kuhn_poker")
+    exact = respond(target, 0, ResponseConfig("exact", matches=2))
     config = ResponseConfig(search=SearchConfig(300), matches=400, seed=1)
-    seat = on_states(game, 0, opponent, config)
+    seat = respond(_unknown(target), 0, config)
     assert abs(seat.value - exact.value) < 5 * seat.half_width / 1.96
     assert seat.exact_value is None
     assert seat.simulations >= 300
@@ -133,14 +134,20 @@ def _by_enumeration(game, player, opponent, bot):
 def test_searches_of_whole_beliefs_are_judged_exactly(player):
     """Their trees are kept between decisions, and a match asked anew gives the same."""
     tree = spiel_cr.compile_game("kuhn_poker")
-    behaviour = opponent_behaviour(tree, "cfr+(iterations=3)")
-    opponent = policy.tabular_policy(tree, behaviour)
-    known = Known(tree, behaviour)
+    target = load_target("cfr+(iterations=3)", tree)
+    opponent = target.policy
     search = SearchConfig(2)
     config = ResponseConfig("ismcts", search, matches=6, seed=3)
-    seat = on_states(tree.game, player, opponent, config, known=known)
+    seat = respond(target, player, config, states=True)
     rollout = rollout_of(opponent, search)
-    bot = ISMCTSBRBot(tree.game, player, opponent, search, seed=3, rollout=rollout)
+    bot = ISMCTSBRBot(
+        tree.game,
+        player,
+        opponent,
+        search,
+        seed=3,
+        predictor=Predictor(rollout=rollout),
+    )
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
     assert seat.value <= seat.exact_value + 1e-12
@@ -151,12 +158,11 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
 def test_responses_on_states_are_judged_exactly(method, player):
     """Searches so short that they err: their errors are in the value, too."""
     tree = spiel_cr.compile_game("kuhn_poker")
-    behaviour = opponent_behaviour(tree, "cfr+(iterations=3)")
-    opponent = policy.tabular_policy(tree, behaviour)
-    known = Known(tree, behaviour)
+    target = load_target("cfr+(iterations=3)", tree)
+    opponent = target.policy
     search, rollouts, seed = SearchConfig(2, histories="drawn"), 1, 11
     config = ResponseConfig(method, search, rollouts=rollouts, matches=6, seed=seed)
-    seat = on_states(tree.game, player, opponent, config, known=known)
+    seat = respond(target, player, config, states=True)
     if method == "ismcts":
         bot = ISMCTSBRBot(tree.game, player, opponent, search, seed=seed)
     else:
@@ -168,7 +174,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     assert report["half_width"] == report["share_half_width"] == 0
     # Fewer matches than information states: the mean of matches.
     config = dataclasses.replace(config, matches=2)
-    seat = on_states(tree.game, player, opponent, config, known=known)
+    seat = respond(target, player, config, states=True)
     assert not seat.is_exact and seat.value == seat.matches_value
 
 
@@ -276,10 +282,9 @@ def test_moves_of_chance_without_probability(without, nearly):
         if method == "ismcts" and tree is trees[1]:
             # It must find the best response, which the other one's is compared with.
             continue
-        behaviour = opponent_behaviour(tree, "uniform")
         search = SearchConfig(64, batch=8)
         config = ResponseConfig(method, search, leaf="uniform", matches=400, seed=1)
-        seats = [on_tree(tree, player, behaviour, config) for player in (0, 1)]
+        seats, _ = _both(load_target("uniform", tree), config)
         for seat in seats:
             # Five standard errors; the games are small and no pot is rare.
             error = max(seat.matches_half_width / 1.96, 1e-12)
@@ -292,12 +297,11 @@ def test_moves_of_chance_without_probability(without, nearly):
     assert found["ismcts", True] == pytest.approx(best, abs=1e-7)
     # In matches, on states that have such moves; the response is asked everywhere.
     tree = trees[0]
-    behaviour = opponent_behaviour(tree, "uniform")
-    known = Known(tree, behaviour)
-    opponent = opponent_strings.load_opponent("uniform", tree.game)
+    target = load_target("uniform", tree)
+    behaviour = target.behaviour
     config = ResponseConfig(search=SearchConfig(600), matches=12, seed=1)
     for player in (0, 1):
-        seat = on_states(tree.game, player, opponent, config, known=known)
+        seat = respond(target, player, config, states=True)
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
     # Both of OpenSpiel's judges ask where nobody comes.
     table = policy.tabular_policy(tree, behaviour)
@@ -379,7 +383,6 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
 
 def _rare_pot_matches(tree, seed, matches):
     """Real matches of both seats' best responses, on states."""
-    uniform = opponent_strings.load_opponent("uniform", tree.game)
     config = ResponseConfig(
         *("lbr", SearchConfig(), "uniform"),
         rollouts=20,
@@ -387,8 +390,8 @@ def _rare_pot_matches(tree, seed, matches):
         luck_rollouts=0,
         seed=seed,
     )
-    seats = [on_states(tree.game, player, uniform, config) for player in (0, 1)]
-    return response_seats.summary(seats), seats
+    seats, report = _both(_unknown(load_target("uniform", tree)), config)
+    return report, seats
 
 
 def test_both_seats_have_the_same_deals():
@@ -407,13 +410,13 @@ def test_real_matches_cover_the_truth_on_a_rare_large_pot(compiled):
     """As above, by matches; in states fewer seeds, as these take their time."""
     odds, pot, matches = 0.1, 100.0, 200
     tree = spiel_cr.compile_game(_rare_pots(odds, pot))
-    behaviour = opponent_behaviour(tree, "uniform")
+    target = load_target("uniform", tree)
     seeds, truth = (1000 if compiled else 300), odds * pot + 1 - odds
     hit = 0
     for seed in range(seeds):
         if compiled:
             config = ResponseConfig("exact", matches=matches, seed=seed)
-            report = both_on_tree(tree, behaviour, config)
+            _, report = _both(target, config)
             assert report["value"] == pytest.approx(truth)
         else:
             report, _ = _rare_pot_matches(tree, seed, matches)
@@ -427,10 +430,9 @@ def test_bad_arguments_are_named():
         ResponseConfig("best")
     with pytest.raises(ValueError, match="matches=1"):
         ResponseConfig(matches=1)
-    game = spiel_cr.load_game("kuhn_poker")
-    opponent = opponent_strings.load_opponent("uniform", game)
+    target = load_target("uniform", "kuhn_poker")
     with pytest.raises(ValueError, match="whole tree"):
-        on_states(game, 0, opponent, ResponseConfig("exact"))
+        respond(_unknown(target), 0, ResponseConfig("exact"))
 
 
 def test_command_reports_all_keys(monkeypatch, capsys):
@@ -526,21 +528,12 @@ class _Silent(pyspiel.Bot):
 def test_never_above_the_exact_value_by_more_than_the_interval():
     """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
     600, were the search to find the best response always."""
-    tree = spiel_cr.compile_game("kuhn_poker")
-    uniform = opponent_strings.load_opponent("uniform", tree.game)
+    target = _unknown(load_target("uniform", games.compiled("kuhn")))
     search = SearchConfig(simulations=40)
     misses = 0
     for seed in range(20):
-        seats = [
-            on_states(
-                tree.game,
-                player,
-                uniform,
-                ResponseConfig(search=search, matches=80, seed=seed),
-            )
-            for player in (0, 1)
-        ]
-        report = response_seats.summary(seats)
+        config = ResponseConfig(search=search, matches=80, seed=seed)
+        _, report = _both(target, config)
         misses += report["value"] - report["half_width"] > 11 / 12
     assert misses <= 3
 
@@ -564,17 +557,11 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
         reach = reach_of(tree.form, behaviour)
         best = [best_response_value(tree.form, p, reach[1 - p]) for p in (0, 1)]
         expected.append(sum(best))
-        seats = [
-            on_tree(
-                tree,
-                player,
-                behaviour,
-                ResponseConfig("exact", matches=150, seed=seed),
-                rival=_Silent(equilibrium, 1 - player, 1000 + seed),
-            )
-            for player in (0, 1)
-        ]
-        report = response_seats.summary(seats)
+        target = Target(
+            *("silent", tree.game, estimate, tree, tree.form),
+            rivals=tuple(_Silent(equilibrium, p, 1000 + seed) for p in (0, 1)),
+        )
+        _, report = _both(target, ResponseConfig("exact", matches=150, seed=seed))
         assert report["exact_value"] is None
         misses += report["value"] - report["half_width"] > 0
     assert min(expected) > 0.01
@@ -589,10 +576,23 @@ def test_who_is_judged_as_a_rival():
         "solved(iterations=3)",
         "always_fold",
     ):
-        assert opponent_strings.load_rival(text, tree, 0) is None
-    assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
+        assert (
+            opponent_strings.rival_of(
+                opponent_strings.read_opponent(text, tree), tree, 0
+            )
+            is None
+        )
+    assert (
+        opponent_strings.rival_of(
+            opponent_strings.read_opponent("resolving(iterations=2)", tree), tree, 0
+        )
+        is None
+    )
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
-    assert opponent_strings.load_rival(oos, tree, 0) is not None
+    assert (
+        opponent_strings.rival_of(opponent_strings.read_opponent(oos, tree), tree, 0)
+        is not None
+    )
 
 
 def test_opponents_respect_the_memory_limit():
@@ -603,7 +603,7 @@ def test_opponents_respect_the_memory_limit():
 
 def test_matches_on_the_tree_follow_the_odds():
     tree = spiel_cr.compile_game("kuhn_poker")
-    behaviour = opponent_behaviour(tree, "uniform")
+    behaviour = load_target("uniform", tree).behaviour
     returns = play_on_tree(tree, behaviour, 60_000, np.random.default_rng(0))
     np.testing.assert_array_equal(returns[0], -returns[1])
     # Uniform play is worth 1/8 to the first player; standard error 0.006.

@@ -147,7 +147,6 @@ ROWS = {
         ("resolving(iterations=5,uniform_share=0.5)", "max_histories"),
         ("resolving(iterations=5,max_histories=3)", "no room"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
-        ("resolving(iterations=5,max_histories=58,gadget=unsafe)", "maxmargin"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
         ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),

@@ -119,10 +119,11 @@ def test_help_lists_every_bot_with_its_parameters():
             assert parameter in line
 
 
-@pytest.mark.parametrize("text", ["resolving(iterations=2)", "oos(iterations=2)"])
-def test_a_bad_seat_is_refused(text):
-    with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
-        load_bot(text, games.compiled("kuhn"), 2)
+@pytest.mark.parametrize("player", [-1, 2, True])
+@pytest.mark.parametrize("text", ["resolving(iterations=2)", "uniform"])
+def test_a_bad_seat_is_refused(text, player):
+    with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
+        load_bot(text, games.compiled("kuhn"), player)
 
 
 @pytest.mark.parametrize(
@@ -143,8 +144,3 @@ def test_a_state_of_the_other_player_is_no_other_game(text):
             bot.step(state)
         with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
             bot.get_policy(state)
-
-
-def test_a_boolean_is_no_seat():
-    with pytest.raises(ValueError, match="player=True must be 0 or 1"):
-        load_bot("uniform", games.compiled("kuhn"), True)

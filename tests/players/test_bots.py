@@ -176,18 +176,12 @@ def test_a_resolving_bot_plays_what_resolve_gives():
 
 
 @pytest.mark.parametrize(
-    ("name", "gadget"),
-    [
-        ("kuhn", "maxmargin"),
-        ("kuhn", "unsafe"),
-        pytest.param("leduc7", "maxmargin", marks=pytest.mark.slow),
-        pytest.param("leduc7", "unsafe", marks=pytest.mark.slow),
-    ],
+    "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
 )
-def test_resolve_has_the_gadgets_of_a_resolving_bot(name, gadget):
+def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
     """At every infoset that the bot can reach; elsewhere its own reach is fresh."""
     tree = games.compiled(name)
-    config = ResolvingConfig(solver="cfr+", iterations=20, gadget=gadget)
+    config = ResolvingConfig(solver="cfr+", iterations=20, gadget="maxmargin")
     found = continual.resolve(tree, config).average
     plain = continual.resolve(tree, "cfr+", 20).average
     for player in PLAYERS:
@@ -473,17 +467,9 @@ def test_a_state_of_another_game_is_refused(kind):
         bot.get_policy(state)
 
 
-@pytest.mark.parametrize("player", [-1, 2])
-def test_a_bad_player_is_refused(player):
-    for kind in ("resolving", "oos"):
-        with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
-            make(kind, "kuhn", player)
-
-
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"solver": "cfr+"}, "solver='cfr\\+' does not sample; choose one of os-mccfr"),
         ({"iterations": None}, "needs a budget"),
         ({"iterations": 0}, "iterations=0"),
         ({"move_ms": -1}, "move_ms=-1"),

@@ -13,8 +13,7 @@ from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.public_subgames import PublicSubgames
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 
 slow = pytest.mark.slow
 RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=4,num_suits=2)"

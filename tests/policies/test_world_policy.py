@@ -11,8 +11,8 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.worlds import world_game
-from spiel_cr.judging import world_judging
-from spiel_cr.judging.exploiting import ExploitConfig, Target, exploit
+from spiel_cr.judging import targets, verdicts
+from spiel_cr.judging.exploiting import ExploitConfig, exploit
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
@@ -32,7 +32,8 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(world_judging, "has_worlds", lambda *_: True)
+    for module in (targets, verdicts):
+        monkeypatch.setattr(module, "worlds_of", lambda game, *_: world_game(game))
 
 
 class Drawn(openspiel_policy.Policy):
@@ -67,17 +68,17 @@ def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_
     assert spiel_cr.evaluate(TINY, policy).nash_conv == pytest.approx(wanted, abs=1e-12)
     best = [spiel_cr.best_response(TINY, policy, player) for player in range(2)]
     assert sum(one.value for one in best) == pytest.approx(wanted, abs=1e-12)
-    target = Target("drawn", game, policy)
+    target = targets.load_target(policy, TINY)
     config = ExploitConfig(instruments=("exact",))
     assert exploit(target, config)["exact_value"] == pytest.approx(wanted, abs=1e-12)
 
 
-def test_what_depends_on_more_is_not_judged(judged_by_worlds):
+def test_what_depends_on_more_is_not_judged():
     """The strings have the number of turns, and so the other one's failures."""
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
     with pytest.raises(MoreKnowledgeError, match="searched"):
         spiel_cr.nash_conv(SMALL, policy)
-    assert world_judging.in_worlds(SMALL, policy) is None
+    assert targets.load_target(policy, SMALL).form is None
 
 
 def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):

@@ -178,7 +178,7 @@ def test_the_same_strategy_as_the_forests(name, player, kind):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gadget", ["cfrd", "maxmargin", "unsafe"])
+@pytest.mark.parametrize("gadget", ["cfrd", "maxmargin"])
 def test_no_program_is_compiled_under_a_clock(gadget):
     """Late moves are a matter of the machine's load, and are not counted here."""
     resolver = Resolver(
@@ -235,7 +235,7 @@ def test_the_same_strategy_where_layers_end_at_deeper_ones(depth):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("gadget", ["cfrd", "maxmargin", "unsafe"])
+@pytest.mark.parametrize("gadget", ["cfrd", "maxmargin"])
 def test_a_fixed_value_per_history_in_either_form(gadget):
     """The opponent's weights in the gadget, and the player's, are those of payoffs."""
     name, player = "leduc7", 0

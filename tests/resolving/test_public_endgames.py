@@ -6,8 +6,6 @@ import pytest
 import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
-from spiel_cr.common import atomic
-from spiel_cr.common.errors import FileInUseError
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
@@ -105,70 +103,15 @@ def uniform(game):
     return [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
 
 
-def test_goes_on_where_it_stopped(tmp_path, monkeypatch):
-    """To the same bits, also where it was killed after some of the layers."""
-    game = signal_game(LEDUC)
-    given, path = uniform(game), tmp_path / "endgames.npz"
-    endgames = public_endgames.Endgames(game, given, planned=12, checkpoint=path)
-    assert len(endgames.layers) > 2 and not path.exists()
-    written = []
-
-    class Killed(Exception):
-        pass
-
-    def save(self, *, kept=public_endgames.Endgames.save):
-        if len(written) == 2:
-            raise Killed
-        written.append(self)
-        kept(self)
-
-    with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(public_endgames.Endgames, "save", save)
-        endgames.run_to(5)
-    # What was made in the third layer is lost, and the run without a break goes on.
-    resumed = public_endgames.Endgames(game, given, planned=12, checkpoint=path)
-    counts = [layer.solver.iterations for layer in resumed.layers]
-    assert counts[:3] == [5, 5, 0]
-    resumed.run_to(12)
-    endgames.run_to(12)
-    for one, other, before in zip(
-        endgames.behaviour(), resumed.behaviour(), given, strict=True
-    ):
-        np.testing.assert_array_equal(one, other)
-        assert not np.array_equal(one, before)
-    for changed, reason in (
-        ({"gadget": "unsafe"}, "has gadget 'cfrd'"),
-        ({"algorithm": "cfr"}, "has config"),
-        ({"dtype": "float32"}, "has dtype 'float64'"),
-        ({"iterations": 3}, "more than iterations=3"),
-        ({"behaviour": endgames.behaviour()}, "has behaviour"),
-    ):
-        settings = {"behaviour": given, "iterations": 12, "checkpoint": path, **changed}
-        with pytest.raises(ValueError, match=reason):
-            public_endgames.solve_endgames(game, **settings)
-    # Refused before the work: another run has it, or nothing can be written there.
-    settings = {"behaviour": given, "iterations": 12}
-    with atomic.lock(path), pytest.raises(FileInUseError, match="^checkpoint="):
-        public_endgames.solve_endgames(game, **settings, checkpoint=path)
-    with pytest.raises(ValueError, match="^checkpoint="):
-        public_endgames.solve_endgames(game, **settings, checkpoint=path / "below")
-
-
-def test_single_precision_and_boards():
-    """Safe in float32, too; each board is an endgame of its own."""
+def test_single_precision():
+    """Safe in float32, too."""
     game = signal_game(LEDUC)
     given = uniform(game)
     before = best_values(game, given)
-    endgames = public_endgames.Endgames(
-        *(game, given), algorithm="dcfr", dtype="float32", planned=100
+    found = public_endgames.solve_endgames(
+        game, given, algorithm="dcfr", dtype="float32", iterations=100
     )
-    endgames.run_to(100)
-    after = best_values(game, endgames.behaviour())
+    after = best_values(game, found)
     # Off by what 100 iterations leave.
     assert after[0] <= before[0] + 0.01 and after[1] <= before[1] + 0.01
     assert sum(after) < 0.9 * sum(before)
-    # Three public cards, below each way to end the first round.
-    betting = game.betting
-    begins = (betting.round == 1) & (betting.round[betting.parent] == 0)
-    acts = betting.player == 0
-    assert endgames.counts[0] == 3 * (begins & acts).sum()

@@ -18,8 +18,8 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from tests.support import games
-from tests.support.detecting import detection
+from spiel_cr.solvers.laying_out import Layout
+from tests.support import detection, games
 
 PLAYERS = (0, 1)
 slow = pytest.mark.slow
@@ -149,7 +149,7 @@ def test_float32():
 
 def test_the_form_is_as_asked_for():
     small = "python_leduc_poker(max_raises=1)"
-    found = continual.resolve(small, iterations=20, form="signals")
+    found = continual.resolve(small, iterations=20, layout=Layout("signals"))
     expected = continual.resolve(small, iterations=20)
     assert found.signals is not None
     assert expected.tree is not None
@@ -165,12 +165,12 @@ def test_the_form_is_as_asked_for():
 )
 def test_refusals(game, form, message):
     with pytest.raises(ValueError, match=message):
-        continual.resolve(game, iterations=3, form=form)
+        continual.resolve(game, iterations=3, layout=Layout(form))
 
 
 def test_a_signal_game_is_not_compiled():
     with pytest.raises(ValueError, match="form='compiled'"):
-        continual.resolve(located("kuhn").game, iterations=3, form="compiled")
+        continual.resolve(located("kuhn").game, iterations=3, layout=Layout("compiled"))
 
 
 @pytest.mark.parametrize("name", ["leduc7", "leduc", "hands"])

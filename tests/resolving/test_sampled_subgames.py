@@ -339,7 +339,7 @@ def test_what_the_sampler_of_subgames_refuses(solver, setting):
     ],
 )
 def test_a_sampling_player_nears_the_safe_strategy(solver, player, values):
-    """Kuhn poker; the uniform strategy loses 0.45 or so, unsafe resolving 0.18."""
+    """Kuhn poker; the uniform strategy loses 0.45 or so, no gadget 0.18."""
     from tests.resolving.test_resolver import loss, resolver_of
 
     settings = {"solver": solver, "iterations": 300, "values": values}

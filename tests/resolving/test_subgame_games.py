@@ -73,7 +73,7 @@ ROWS = [
 BELOW = [row for row in ROWS if row[2] > 1]
 every_layer = pytest.mark.parametrize(("name", "player", "number"), ROWS)
 every_lower_layer = pytest.mark.parametrize(("name", "player", "number"), BELOW)
-every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin", "unsafe"])
+every_gadget = pytest.mark.parametrize("kind", ["cfrd", "maxmargin"])
 
 
 @pytest.mark.parametrize(("name", "player"), LAYERS)
@@ -94,7 +94,6 @@ class Setting:
             tree.infosets[player].decisions, self.behaviours[player]
         )
         self.opponent_values = rng.normal(size=len(d.augmented_layer))
-        self.opponent_reach = rng.uniform(0.1, 1, size=len(d.augmented_layer))
         self.choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
         brute, nodes = whole(name)
         policy = reference.from_behaviours(tree, self.behaviours)
@@ -131,12 +130,8 @@ class Setting:
         subgame = cut_up[k]
         reach = self.reach if reach is None else reach
         parents = self.d.tree.infosets[self.player].decisions.parent[subgame.roots]
-        return cut_up.game(
-            k,
-            reach[parents],
-            self.opponent_values[subgame.augmented],
-            self.opponent_reach[subgame.augmented],
-        )
+        values = self.opponent_values[subgame.augmented]
+        return cut_up.game(k, reach[parents], values)
 
     def other_of(self, k):
         """o's infosets (numbers of the whole game) in a subgame."""
@@ -154,7 +149,7 @@ class Setting:
                 choices = self.choice[subgame.augmented]
                 if kind == "cfrd":
                     rows += [np.array([1 - c, c]) for c in choices]
-                elif kind == "maxmargin":
+                else:
                     rows.append(choices / choices.sum())
             for i in subgame.own if p == self.player else self.other_of(k):
                 first = decisions.first_sequence[i]
@@ -172,7 +167,6 @@ class Setting:
         """The same by a sum over roots."""
         augmented = subgame.augmented.tolist()
         total = self.choice[augmented].sum()
-        shared = self.opponent_reach[augmented].sum()
         sign = 1 if self.player == 1 else -1
         result = 0.0
         for g in augmented:
@@ -185,10 +179,8 @@ class Setting:
             if kind == "cfrd":
                 c = self.choice[g]
                 result += c * worth + (1 - c) * given
-            elif kind == "maxmargin":
-                result += self.choice[g] / total * (worth - given)
             else:
-                result += self.opponent_reach[g] / shared * worth
+                result += self.choice[g] / total * (worth - given)
         return result
 
 
@@ -338,30 +330,6 @@ def test_shapes_differ_without_the_common_capacity():
     assert len({len(subgame.base) for subgame in subgames}) > 1
 
 
-@every_layer
-def test_next_augmented_infosets_lie_behind_the_one_passed_before(name, player, number):
-    at = setting(name, player, number)
-    d, parent = at.d, at.d.tree.histories.parent
-    # By augmented infoset of the next layer, those of this one that lead to it.
-    leads: dict[int, set[int]] = {}
-    for r, g in at.augmented_of.items():
-        if d.augmented_layer[g] == number + 1:
-            above = at.root_above[parent[r]]
-            leads.setdefault(g, set()).add(at.augmented_of[int(above)])
-    seen = 0
-    for subgame in layer_of(name, player, number).values():
-        for augmented, behind in zip(
-            subgame.next_augmented, subgame.next_behind, strict=True
-        ):
-            expected = leads[int(augmented)]
-            if number > 1:
-                assert {int(subgame.augmented[behind])} == expected
-            else:
-                assert behind == -1
-            seen += 1
-    assert seen == len(leads)
-
-
 def run(form, player, iterations):
     solver = cfr.make_solver(
         form,
@@ -417,8 +385,8 @@ def test_values_of_best_responses_are_those_of_the_laid_out_game(name, player, n
         totals = np.bincount(decisions.owner[1:], weights[1:])
         behaviour = np.append(1.0, weights[1:] / totals[decisions.owner[1:]])
         reach = rng.uniform(size=len(subgame.roots)) * (number > 1 and k % 2)
-        given, ones = rng.normal(size=(2, len(subgame.augmented)))
-        form = cut_up.game(k, reach, given, ones).form
+        given = rng.normal(size=len(subgame.augmented))
+        form = cut_up.game(k, reach, given).form
         theirs = conversions.reach_from_behaviour(decisions, behaviour)
         values = best_responses.infoset_values(form, 1 - player, theirs)[:-1]
         expected = values[len(values) - len(subgame.next_augmented) :]
@@ -426,8 +394,3 @@ def test_values_of_best_responses_are_those_of_the_laid_out_game(name, player, n
         np.testing.assert_allclose(found, expected, atol=TOLERANCE)
         largest = max(largest, np.abs(found).max(initial=0))
     assert largest > 0.01
-
-
-def test_an_unknown_gadget_is_refused():
-    with pytest.raises(ValueError, match="gadget='safe'.*cfrd, maxmargin, unsafe"):
-        Layer(cut("kuhn", 0), 2, "safe")

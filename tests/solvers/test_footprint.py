@@ -13,6 +13,7 @@ from spiel_cr.judging import python_judge
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
+from tests.support.kuhn_signals import kuhn
 
 # Games, algorithms and dtypes; from 0.5 to 3 GB.
 ROWS = [
@@ -73,7 +74,8 @@ def solve(tree, dtype, limit):
 
 
 def resolve(tree, dtype, limit):
-    return spiel_cr.resolve(tree, "cfr+", dtype=dtype, memory_limit=limit)
+    layout = spiel_cr.Layout(memory_limit=limit)
+    return spiel_cr.resolve(tree, "cfr+", layout=layout, dtype=dtype)
 
 
 @pytest.mark.parametrize("run", [solve, resolve])
@@ -85,3 +87,12 @@ def test_who_takes_float32_is_not_told_to(run):
             run(tree, dtype, "1MB")
         told = "take dtype float32" in str(refused.value)
         assert told == (np.dtype(dtype) == np.float64)
+
+
+def test_refusals_of_signal_games_name_the_remedy():
+    config = find("cfr+").config
+    with pytest.raises(GameTooLargeError, match="take dtype float32, or raise"):
+        footprint.check(kuhn(), config, np.float64, "300MB")
+    with pytest.raises(GameTooLargeError, match="choose smaller game parameters"):
+        footprint.check(kuhn(), config, np.float32, "300MB")
+    footprint.check(kuhn(), config, np.float64, "none")

@@ -1,4 +1,4 @@
-"""How much memory solving a signal game will take; refusals before it is done.
+"""How much memory solving a signal game will take.
 
 Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
 to peaks of processes on CPUs (docs/signals.md has a table).
@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import memory
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
 from spiel_cr.games.signals.public_nodes import count_actions, public_decisions
@@ -122,28 +121,3 @@ def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
 def program_bytes(signals: SignalGame) -> float:
     """What compiling the program of full-width iterations takes."""
     return _KIND * num_kinds(signals)
-
-
-def check(
-    signals: SignalGame,
-    dtype: np.typing.DTypeLike,
-    limit: memory.Limit,
-    *,
-    more: float = 0.0,
-) -> None:
-    """Refuses what would take more memory than there may be.
-
-    Args:
-      signals: the game.
-      dtype: of the arithmetic.
-      limit: of the whole process, as users give it.
-      more: bytes that an algorithm takes beside those of full-width iterations.
-
-    Raises:
-      GameTooLargeError: it would.
-    """
-    remedy = "choose smaller game parameters"
-    if np.dtype(dtype) != np.float32:
-        remedy = "take dtype float32"
-    what = f"solving {signals.game} in the form of signals"
-    memory.check_need(what, peak_bytes(signals, dtype) + more, limit, remedy)

@@ -21,7 +21,7 @@ from absl import logging
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
+from spiel_cr.games.histories import Histories
 from spiel_cr.games.opening.loading import is_python, load_again
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -208,11 +208,10 @@ def load(
         arrays, metadata = storage.load(path)
         if metadata != json.loads(json.dumps(identity)):
             raise DamagedFileError("it is for another game")
-        _check_arrays(arrays, strings=rules is None)
+        return _from_arrays(arrays, game, rules)
     except (OSError, DamagedFileError) as error:
         logging.warning("%s is not used and will be replaced: %s", path, error)
         return None
-    return _from_arrays(arrays, game, rules)
 
 
 def save(
@@ -260,108 +259,20 @@ def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
     return arrays
 
 
-# The types of what a file holds; actions have the smallest that is large enough.
-_TYPES = {
-    **{"parent": "i4", "player": "i1", "infoset": "i4", "observations": "i4"},
-    **{"sequence": "i4", "chance": "f8", "utility": "f8", "level_start": "i8"},
-    "dropped": "i4",
-}
-_OWN_TYPES = {"parent": "i4", "num_actions": "i4", "actions": "i4", "history": "i4"}
-_STRING_TYPES = {"text": "u1", "ends": "i8"}
-
-
-def _check_arrays(arrays: Mapping[str, np.ndarray], *, strings: bool) -> None:
-    """Checks types, shapes and ranges, so that no later step meets an impossible index.
-
-    Args:
-      arrays: of the file.
-      strings: whether information-state strings must be there.
-
-    Raises:
-      DamagedFileError: they are not a compiled game.
-    """
-    own_types = _OWN_TYPES | (_STRING_TYPES if strings else {})
-    types = _TYPES | {
-        f"{name}{p}": own_types[name] for name in own_types for p in (0, 1)
-    }
-    _expect(set(arrays) == {"action", *types}, "its arrays have other names")
-    for name, dtype in types.items():
-        _expect(arrays[name].dtype == dtype, f"{name} is {arrays[name].dtype}")
-        wanted = 2 if name == "sequence" else 1
-        _expect(arrays[name].ndim == wanted, f"{name} has {arrays[name].ndim} axes")
-    parent, player, level_start = (
-        arrays[name] for name in ("parent", "player", "level_start")
-    )
-    count = len(parent)
-    _expect(arrays["action"].dtype in (np.int8, np.int16, np.int32), "action")
-    for name in ("action", "player", "infoset", "utility"):
-        _expect(arrays[name].shape == (count,), f"{name} has another length")
-    for name, short in (("observations", 0), ("chance", 1)):
-        _expect(len(arrays[name]) in (short, count), f"{name} has another length")
-    _expect(arrays["sequence"].shape == (2, count), "sequence has another shape")
-    _expect(bool(np.isin(player, (0, 1, CHANCE, TERMINAL)).all()), "player")
-    for name in ("chance", "utility"):
-        _expect(bool(np.isfinite(arrays[name]).all()), f"{name} is not finite")
-    _expect(len(level_start) > 1, "level_start is too short")
-    _expect(level_start[0] == 0 and level_start[-1] == count > 0, "level_start")
-    _expect(bool((np.diff(level_start) >= 0).all()), "level_start falls")
-    roots = int(level_start[1])
-    _expect(bool((parent[:roots] == -1).all()), "a root has a parent")
-    numbers = np.arange(roots, count, dtype=np.int32)
-    _expect(_within(parent[roots:], 0, numbers), "parent")
-    _expect(_within(arrays["dropped"], 0, count), "dropped")
-    for p in range(2):
-        _check_player(arrays, p, strings=strings)
-
-
-def _check_player(
-    arrays: Mapping[str, np.ndarray], player: int, *, strings: bool
-) -> None:
-    """The part of `_check_arrays` that is about one player's infosets."""
-    parent, num_actions, actions, history = (
-        arrays[f"{name}{player}"] for name in _OWN_TYPES
-    )
-    count = len(parent)
-    _expect(len(num_actions) == len(history) == count, "infosets have other lengths")
-    _expect(_within(num_actions, 1, len(actions) + 1), "num_actions")
-    ends = 1 + np.cumsum(num_actions, dtype=np.int64)
-    sequences = int(ends[-1]) if count else 1
-    _expect(len(actions) == sequences - 1, "actions has another length")
-    _expect(_within(parent, 0, ends - num_actions), "a parent sequence")
-    _expect(_within(arrays["sequence"][player], 0, sequences), "sequence")
-    acts = np.flatnonzero(arrays["player"] == player)
-    _expect(_within(arrays["infoset"][acts], 0, count), "infoset")
-    _expect(_within(history, 0, len(arrays["player"])), "history")
-    _expect(bool((arrays["player"][history] == player).all()), "history")
-    own = arrays["infoset"][history]
-    _expect(np.array_equal(own, np.arange(count)), "history is of another infoset")
-    if strings:
-        text, ends = arrays[f"text{player}"], arrays[f"ends{player}"]
-        _expect(len(ends) == count, "ends has another length")
-        _expect(_within(np.diff(ends, prepend=0), 0, len(text) + 1), "ends")
-        _expect((int(ends[-1]) if count else 0) == len(text), "text is cut off")
-
-
-def _within(numbers: np.ndarray, least: int, below: np.ndarray | int) -> bool:
-    """Whether all numbers are at least `least` and below `below`."""
-    return bool((numbers >= least).all() and (numbers < below).all())
-
-
-def _expect(holds: bool, what: str) -> None:
-    """Raises DamagedFileError where something does not hold.
-
-    Args:
-      holds: what must.
-      what: is wrong otherwise.
-    """
-    if not holds:
-        raise DamagedFileError(f"it holds no compiled game: {what}")
-
-
 def _from_arrays(
     arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
 ) -> CompiledGame:
-    histories = Histories(*(arrays[f.name] for f in dataclasses.fields(Histories)))
+    """The compiled game; checksums say that the arrays are those that were written.
+
+    Raises:
+      DamagedFileError: some are missing.
+    """
+    own = ["parent", "num_actions", "actions", "history"]
+    own += ["text", "ends"] if rules is None else []
+    names = [field.name for field in dataclasses.fields(Histories)]
+    if missing := {*names, *(f"{name}{p}" for name in own for p in "01")} - set(arrays):
+        raise DamagedFileError(f"it has no {', '.join(sorted(missing))}")
+    histories = Histories(*(arrays[name] for name in names))
     if not len(arrays["observations"]):
         histories = dataclasses.replace(histories, observations=None)
     if len(arrays["chance"]) == 1:

@@ -13,6 +13,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.stepping.simulator import Positions, play
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
@@ -89,6 +91,16 @@ class TableResponder:
           random: of all that is drawn.
         """
         return self._play(count, random, learns=False)
+
+    def measure(self, matches: int, seed: int) -> tuple[float, float | None]:
+        """Its mean return in matches that teach it nothing, and half of its interval.
+
+        Args:
+          matches: how many.
+          seed: of all that is drawn in them.
+        """
+        returns = self.play(matches, np.random.default_rng([seed, 4]))
+        return mean_and_half_width(returns, utility_bounds(self._source.game))
 
     def behaviour(self, fallback: np.ndarray) -> np.ndarray:
         """float64 [S], what it plays in a compiled game, by logical sequence.

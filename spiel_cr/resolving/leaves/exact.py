@@ -26,9 +26,9 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.values import Ranges, ValueFunction
+from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 
 # Of XLA, where a solve runs within another one's program; fitted to peaks of processes.

@@ -280,7 +280,7 @@ class LayerSolver:
 
     def _solver_for(self, game: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""
-        first = self._player ^ game.other_first
+        first = self._player ^ game.front.other_first
         capacity = self._capacities[first].learn(
             shapes_of(game.decisions, game.payoffs)
         )

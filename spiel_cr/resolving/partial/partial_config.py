@@ -80,11 +80,6 @@ class PartialConfig:
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""
-        if resolving.gadget == "unsafe":
-            raise ValueError(
-                "gadget='unsafe' does not go with max_histories, which needs what the "
-                "opponent was promised; take gadget='cfrd' or gadget='maxmargin'"
-            )
         needed = {"depth": None, "values": "iterates"}
         for name, value in needed.items():
             given = getattr(resolving, name)

@@ -8,8 +8,8 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.forest_gadgets import exchange_gadget
-from spiel_cr.resolving.gadget import Forest, Gadget, build_forest
+from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.partial.compiling import Snapshot
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.solvers.cfr.solver import Solver
@@ -216,21 +216,16 @@ class SolvedTree:
         return pairs[0], total.max(axis=1)
 
     def forest(self, gadget: Gadget = "cfrd") -> Forest:
-        """The gadget game of the next layer; the whole tree where nothing is known.
-
-        Args:
-          gadget: not "unsafe".
-        """
+        """The gadget game of the next layer; the whole tree where nothing is known."""
         d = self.decomposition
-        forest = build_forest(
+        return build_forest(
             d,
             self.solved + 1,
             reach_from_behaviour(d.decisions, self.behaviour[self.player]),
             self.opponent_values,
+            gadget=gadget,
             whole=not (self.solved or self.is_promised),
         )
-        nothing = np.zeros(len(self.opponent_values))
-        return exchange_gadget(d, forest, gadget, nothing)
 
     def reach(self) -> np.ndarray:
         """float64 [2, N], each player's probability of playing to each history."""

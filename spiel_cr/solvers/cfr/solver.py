@@ -175,6 +175,8 @@ class Solver:
         self.config, self.dtype = program.config, program.dtype
         self.exponent = program.exponent
         self.seconds = 0.0
+        # Iterations of the next chunk at most, and the seconds of one, not yet known.
+        self._chunk, self._pace = 1, 1e-9
         self.compile_seconds = compile_seconds
         with precision(program.dtype):
             self.problem = jax.device_put(problem)
@@ -234,12 +236,15 @@ class Solver:
         self,
         iterations: int,
         *,
+        seconds: float | None = None,
         after_chunk: Callable[[int], bool | None] | None = None,
     ) -> bool:
         """Iterates.
 
         Args:
           iterations: how many more.
+          seconds: chunks are chosen to end about then; None: whenever. It is
+            `after_chunk` that stops.
           after_chunk: called after every chunk of about a quarter of a second with the
             number of iterations in it; returns True to stop.
 
@@ -255,15 +260,18 @@ class Solver:
                 f"to {MOST_ITERATIONS}; give fewer, or draw more per iteration with a "
                 f"larger batch"
             )
-        done, chunk = 0, 1
+        done, until = 0, self.seconds + (seconds or 0.0)
         while done < iterations:
-            chunk = min(chunk, iterations - done)
-            elapsed = self._advance(chunk)
+            chunk = min(self._chunk, iterations - done)
+            if seconds is not None:
+                chunk = max(1, min(chunk, int((until - self.seconds) / self._pace)))
+            elapsed = max(self._advance(chunk), 1e-9)
             self.seconds += elapsed
             done += chunk
+            self._pace = elapsed / chunk
+            self._chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / elapsed)))
             if after_chunk is not None and after_chunk(chunk):
                 return True
-            chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / max(elapsed, 1e-9))))
         return False
 
     def run_until(self, deadline: float, *, most: int = MOST_ITERATIONS) -> int:

@@ -15,8 +15,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.games.tree.compiler import compile_game
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
 from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
-from tests.support import games
-from tests.support.detecting import detection
+from tests.support import detection, games
 
 SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 # Four suits: signals of one class stand for unequally many deals.

@@ -92,35 +92,7 @@ def test_not_sufficient():
         assert best_value(game, player, lifted[1 - player]) > in_classes + 0.01
 
 
-def test_thresholds_merge_more_and_more():
-    game = signal_game(SUITED)
-    exact = gameshrink.histogram_partition(game)
-    assert gameshrink.histogram_partition(game, [0, 0, 0]).num_classes(
-        0
-    ) == exact.num_classes(0)
-    before = exact.num_classes(0)[2]
-    for threshold in (0.2, 0.5, 2.0):
-        merged = gameshrink.histogram_partition(game, [0, 0, threshold])
-        merged.check(game)
-        assert merged.num_classes(0)[:2] == exact.num_classes(0)[:2]
-        assert merged.num_classes(0)[2] < before
-        before = merged.num_classes(0)[2]
-    # Two shares of each kernel differ by no more than 2: all siblings are merged.
-    assert before == merged.num_classes(0)[1]
-    everything = gameshrink.histogram_partition(game, [9, 9, 9])
-    assert everything.num_classes(0) == [1, 1, 1]
-
-
-def test_thresholds_of_early_rounds_are_of_all_later_play():
-    """One deal of two in the last round is half a deal in the first."""
-    game = signal_game(SMALL)
-    exact = gameshrink.histogram_partition(game).num_classes(0)
-    merged = gameshrink.histogram_partition(game, [0.5, 0, 0]).num_classes(0)
-    assert exact[0] == 3 and merged[0] < 3
-
-
-@pytest.mark.parametrize("thresholds", [None, [0, 0.1, 0.1]])
-def test_rounds_after_which_nothing_is_paid(thresholds):
+def test_rounds_after_which_nothing_is_paid():
     """Signals of the last round, without kernels, are as alike as their parents."""
     game = signal_game(SMALL)
     kept = game.betting.round[game.terms.leaf] < 2
@@ -133,14 +105,8 @@ def test_rounds_after_which_nothing_is_paid(thresholds):
         terms=type(game.terms)(*(term[kept] for term in game.terms)),
     )
     short.check()
-    partition = gameshrink.histogram_partition(short, thresholds)
+    partition = gameshrink.histogram_partition(short)
     partition.check(short)
     for player in range(2):
         _, before, last = partition.num_classes(player)
         assert 1 < before == last
-
-
-@pytest.mark.parametrize("thresholds", [[0, 0], [0, 0, -1], [0, 0, float("nan")]])
-def test_refusals(thresholds):
-    with pytest.raises(ValueError, match="give one for each round of python_rhode"):
-        gameshrink.histogram_partition(signal_game(SMALL), thresholds)

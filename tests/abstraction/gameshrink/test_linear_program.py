@@ -7,7 +7,7 @@ from spiel_cr.abstraction import gameshrink
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.games.tree.compiler import compile_game
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
-from tests.support.detecting import detection
+from tests.support import detection
 
 GAME = "python_rhode_island_holdem"
 

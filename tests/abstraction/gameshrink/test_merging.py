@@ -10,7 +10,7 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
 from tests.support import games
-from tests.support.detecting.detection import detect
+from tests.support.detection import detect
 
 DECK = "python_rhode_island_holdem(num_ranks=3,num_suits=3,max_bets=1)"
 

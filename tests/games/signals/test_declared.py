@@ -10,10 +10,17 @@ import pytest
 from game_defs import leduc_poker
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import of_game
 from spiel_cr.games.signals import form, public_nodes
 from spiel_cr.games.signals import signal_loading as loading
-from spiel_cr.games.signals.declaring import deals, declaration, symmetry
+from spiel_cr.games.signals.declaring import (
+    deals,
+    declaration,
+    public_tree,
+    symmetry,
+)
+from spiel_cr.games.signals.declaring.signal_rules import Asked
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -416,6 +423,16 @@ def test_payoffs_that_no_stake_explains_take_more_kernels():
 def test_a_public_tree_that_does_not_fit_is_refused():
     with pytest.raises(GameTooLargeError, match="public nodes"):
         loading.signal_game(LIARS.format(3, 6), memory_limit="350MB")
+
+
+def test_public_trees_are_refused_before_they_are_made():
+    opened = open_game(LIARS.format(5, 6))
+    told = []
+    with pytest.raises(GameTooLargeError, match="public nodes"):
+        asked = Asked(opened.game, opened.rules)
+        public_tree.grow(asked, "700MB", told.append)
+    # A level of half a million nodes fits, and the next one has eleven times as many.
+    assert 500_000 < sum(told) < 700_000
 
 
 def test_games_that_nobody_declares():

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
@@ -38,11 +37,3 @@ def test_kernels_of_hands_count_as_they_are_laid_out():
         "boardCards=5c9dJs2h)"
     )
     assert footprint.peak_bytes(turn, np.float32) == pytest.approx(1.84e9, rel=0.3)
-
-
-def test_refusals_name_the_remedy():
-    with pytest.raises(GameTooLargeError, match="take dtype float32, or raise"):
-        footprint.check(kuhn(), np.float64, "300MB")
-    with pytest.raises(GameTooLargeError, match="choose smaller game parameters"):
-        footprint.check(kuhn(), np.float32, "300MB")
-    footprint.check(kuhn(), np.float64, "none")

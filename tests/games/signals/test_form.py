@@ -18,7 +18,7 @@ NARROW = ((2, 3, 5), (3, 4, 7))
 WIDE = ((2, 9, 23), (3, 8, 30))
 
 
-def random_parts(sizes, *, weighted, rng, decisions=8):
+def random_parts(sizes, *, weighted, rng, decisions=5):
     """Public decisions, signals and payoffs of no game that has a name."""
     sides, parents = [], []
     for counts in sizes:

@@ -6,7 +6,13 @@ import pytest
 from spiel_cr.games.signals import kernel_boards
 from spiel_cr.games.signals.game import HandKernel
 from spiel_cr.games.signals.signal_loading import signal_game
-from tests.abstraction.test_first_phase import PAIRS
+
+# Two private cards, two public rounds; hands of a shared deck as kernels.
+PAIRS = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=5 10,"
+    "firstPlayer=2 1,numSuits=2,numRanks=4,numHoleCards=2,numBoardCards=0 2,"
+    "raiseSize=10 20,maxRaises=1 1)"
+)
 
 
 @pytest.mark.parametrize("pairs", [kernel_boards._PAIRS, 100])

@@ -249,40 +249,6 @@ def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     assert set(storage.load(path)[0]) == set(arrays)
 
 
-IMPOSSIBLE = {
-    "parent": lambda a: np.where(np.arange(len(a)) == 9, 9, a),
-    "action": lambda a: a.astype(np.float64),
-    "player": lambda a: a + 7,
-    "infoset": lambda a: a + 7,
-    "observations": lambda a: a[None],
-    "sequence": lambda a: a * 7,
-    "chance": lambda a: a * np.nan,
-    "utility": lambda a: a[:-1],
-    "level_start": lambda a: a[::-1],
-    "dropped": lambda a: np.append(a, np.int32(99)),
-    "parent0": lambda a: a + 99,
-    "num_actions1": lambda a: a - 2,
-    "actions0": lambda a: a[1:],
-    "history1": lambda a: a[::-1],
-    "text0": lambda a: a[1:],
-    "ends1": lambda a: a[::-1],
-}
-
-
-@pytest.mark.parametrize("name", IMPOSSIBLE)
-def test_files_with_impossible_numbers_are_replaced(tmp_path, name):
-    """Though their checksums are right."""
-    plain = compile_game("kuhn_poker", cache=tmp_path)
-    (path,) = entries(tmp_path)
-    arrays, metadata = storage.load(path)
-    storage.save(path, {**arrays, name: IMPOSSIBLE[name](arrays[name])}, metadata)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
-    np.testing.assert_array_equal(storage.load(path)[0][name], arrays[name])
-    assert set(arrays) == set(IMPOSSIBLE) | {
-        *("parent1", "num_actions0", "actions1", "history0", "text1", "ends0")
-    }
-
-
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
     """It stays, and the game is compiled without a cache."""
@@ -382,8 +348,9 @@ def test_limits_hold_for_what_is_read(tmp_path):
 
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):
     def results():
-        solved = spiel_cr.solve(LEDUC, "lp", layout=spiel_cr.Layout(cache=tmp_path))
-        return solved, spiel_cr.resolve("matrix_rps", iterations=5, cache=tmp_path)
+        layout = spiel_cr.Layout(cache=tmp_path)
+        solved = spiel_cr.solve(LEDUC, "lp", layout=layout)
+        return solved, spiel_cr.resolve("matrix_rps", iterations=5, layout=layout)
 
     before = results()
     assert len(entries(tmp_path)) == 2

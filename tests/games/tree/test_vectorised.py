@@ -10,10 +10,10 @@ import pytest
 from game_defs import rock_paper_scissors
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree import (
     numbering,
     state_walk,
-    tree_size,
     vectorised_check,
     vectorised_walk,
 )
@@ -254,38 +254,21 @@ def test_too_many_histories_are_refused(limit):
     assert len(compile_game(string, max_histories=31).histories) == 31
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "string", [*SMALL[3:6], "kuhn_poker", "dark_hex(board_size=2)"]
+    ("string", "histories", "terminals"),
+    [
+        (KEEP, 4_854_291, 3_584_128),
+        # The figures are those of another program.
+        ("python_latent_tic_tac_toe", 73_159_699, 37_650_720),
+    ],
 )
-def test_counting(string):
-    compiled = compile_game(string)
-    sizes = tree_size.count_levels(string)
-    np.testing.assert_array_equal(
-        sizes.histories, np.diff(compiled.histories.level_start)
-    )
-    assert sizes.num_histories == len(compiled.histories)
-    assert sizes.num_terminals == compiled.num_terminals
-    over = compiled.histories.player == TERMINAL
-    np.testing.assert_array_equal(
-        sizes.terminals,
-        [part.sum() for part in np.split(over, compiled.histories.level_start[1:-1])],
-    )
-    assert sizes.infosets == tuple(map(len, compiled.infosets))
-
-
-@pytest.mark.slow
-def test_counting_a_large_game():
-    sizes = tree_size.count_levels(KEEP)
-    assert (sizes.num_histories, sizes.num_terminals) == (4_854_291, 3_584_128)
-    assert sizes.infosets == (192_602, 149_594)
-
-
-@pytest.mark.slow
-def test_counting_what_is_too_large_to_compile():
-    """73 million histories; the figures are those of another program."""
-    sizes = tree_size.count_levels("python_latent_tic_tac_toe")
-    assert (sizes.num_histories, sizes.num_terminals) == (73_159_699, 37_650_720)
-    assert sizes.infosets == (8_954_050, 10_554_490)
+def test_counting_large_games(string, histories, terminals):
+    """By visits, which keep nothing."""
+    opened, found = open_game(string), np.zeros(2, int)
+    for visit in vectorised.visits(opened.game, opened.rules):
+        found += len(visit.player), np.count_nonzero(visit.player == TERMINAL)
+    assert found.tolist() == [histories, terminals]
 
 
 # Refusals.

@@ -13,16 +13,16 @@ pytest.importorskip("optax")
 import jax  # noqa: E402
 
 from spiel_cr.common import networks  # noqa: E402
-from spiel_cr.judging import state_responses  # noqa: E402
+from spiel_cr.judging import responding  # noqa: E402
+from spiel_cr.judging.responding import played_strategy, respond  # noqa: E402
 from spiel_cr.judging.response_config import ResponseConfig  # noqa: E402
 from spiel_cr.judging.response_matches import expected_reward  # noqa: E402
 from spiel_cr.judging.responses import learning  # noqa: E402
 from spiel_cr.judging.responses import response_network as network  # noqa: E402
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot  # noqa: E402
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor  # noqa: E402
 from spiel_cr.judging.responses.ismcts_config import SearchConfig  # noqa: E402
 from spiel_cr.judging.responses.learning import LearningConfig  # noqa: E402
-from spiel_cr.judging.state_responses import played_strategy  # noqa: E402
-from spiel_cr.judging.tree_responses import on_tree, opponent_behaviour  # noqa: E402
+from spiel_cr.judging.targets import load_target  # noqa: E402
 from spiel_cr.players import opponent_strings  # noqa: E402
 from tests.support import games  # noqa: E402
 from tests.support.made_games import TERMINAL, MadeGame, Node  # noqa: E402
@@ -182,29 +182,29 @@ def test_what_is_missing_is_named(monkeypatch):
 def test_the_network_helps_a_short_search_on_leduc():
     """Beside exact values, which the compiled game has."""
     tree = games.compiled("leduc")
-    policy = opponent_strings.load_opponent("always_raise", tree.game)
+    target = load_target("always_raise", tree)
+    policy = target.policy
     search = SearchConfig(simulations=50)
     config = LearningConfig(search=search, rounds=6)
     learned = learning.learn_response(tree.game, 0, policy, config, seed=1)
-    behaviour = opponent_behaviour(tree, "always_raise")
-    exact = on_tree(tree, 0, behaviour, ResponseConfig("exact")).value
+    exact = respond(target, 0, ResponseConfig("exact")).value
     one = SearchConfig(simulations=1, histories="drawn")
     values = []
     for predicted in (None, learned.prior_and_value):
-        more = {} if predicted is None else {"prior_and_value": predicted}
+        more = {} if predicted is None else {"predictor": Predictor(predicted)}
         bot = ISMCTSBRBot(tree.game, 0, policy, one, seed=1, **more)
-        found = played_strategy(tree, bot, behaviour[1], most=10_000)
-        values.append(expected_reward(tree, 0, found, behaviour[1]))
+        found = played_strategy(target, bot, most=10_000)
+        values.append(expected_reward(tree.form, 0, found, target.behaviour[1]))
     assert values[0] < 0.5 * exact < 0.9 * exact < values[1] <= exact + 1e-9
 
 
 def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
     quick = functools.partial(dataclasses.replace, QUICK)
-    monkeypatch.setattr(state_responses, "LearningConfig", quick)
+    monkeypatch.setattr(responding, "LearningConfig", quick)
     tree = games.compiled("kuhn")
     config = ResponseConfig(
         "learned", SearchConfig(20), rounds=2, matches=10, always_play=False
     )
-    seat = on_tree(tree, 1, opponent_behaviour(tree, "always_call"), config)
+    seat = respond(load_target("always_call", tree), 1, config)
     assert seat.is_exact and seat.exact_value == pytest.approx(1 / 3)
     assert 0.3 < seat.value <= 1 / 3 + 1e-12

@@ -52,7 +52,9 @@ def test_a_leaf_without_a_depth_is_refused():
 def test_signals_are_resolved_to_the_end():
     with pytest.raises(ValueError, match="depth=1: in the form of signals"):
         spiel_cr.resolve(
-            "kuhn_poker", ResolvingConfig(iterations=1, depth=1), form="signals"
+            "kuhn_poker",
+            ResolvingConfig(iterations=1, depth=1),
+            layout=spiel_cr.Layout("signals"),
         )
 
 

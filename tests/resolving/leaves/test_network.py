@@ -24,7 +24,8 @@ from spiel_cr.resolving.leaves.network_values import (
 )
 from spiel_cr.resolving.lookahead import public_states_of, warn_if_never_cut
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.cfr import cfr_footprint as footprint
+from spiel_cr.solvers import footprint
+from spiel_cr.solvers.laying_out import Layout
 from tests.support import games
 from tests.support.forests import values_of
 
@@ -288,12 +289,14 @@ def test_the_memory_limit_counts_what_stands_at_the_cut(exact, monkeypatch):
     leaf = ExactValues(1) if exact else untrained("kuhn", layer_states("kuhn", 0))
     # A process that holds nothing else, and room for all but the leaf.
     monkeypatch.setattr(memory, "held_bytes", lambda: 0)
-    limit = footprint.peak_bytes(tree, np.float64) + 50e6
+    limit = footprint.peak_bytes(tree) + 50e6
     with pytest.raises(
         GameTooLargeError, match="kuhn.*take a smaller depth, or a leaf"
     ):
         continual.resolve(
-            tree, ResolvingConfig(iterations=1, depth=1, leaf=leaf), memory_limit=limit
+            tree,
+            ResolvingConfig(iterations=1, depth=1, leaf=leaf),
+            layout=Layout(memory_limit=limit),
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import game_defs  # noqa: F401  registers the games
-from spiel_cr.common.errors import ImperfectRecallError, TooManyHistoriesError
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.tree import cache
 from spiel_cr.games.tree import compiler as tree_lib
@@ -518,18 +518,6 @@ def test_games_that_are_never_whole(name):
 def test_bad_partial_trees_are_refused(options, words):
     with pytest.raises(ValueError, match=words.replace("(", r"\(")):
         compile_partial("leduc_poker", **options)
-
-
-def test_compile_game_refuses_larger_games():
-    with pytest.raises(TooManyHistoriesError):
-        tree_lib.compile_game("kuhn_poker", max_histories=57)
-
-
-def test_a_partial_tree_is_not_judged_as_the_game():
-    partial = compile_partial(LEDUC, max_histories=300, leaf="rollouts")
-    result = solve(partial, "lp")
-    with pytest.raises(ValueError, match="part"):
-        result.average_policy()
 
 
 def test_dropped_histories_are_asked_for():

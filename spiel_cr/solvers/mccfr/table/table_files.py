@@ -1,15 +1,47 @@
 """Policies of games that were never compiled, in files."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pyspiel
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.stepping import key_making
 from spiel_cr.policies import result
-from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, read_strategy
+from spiel_cr.solvers.mccfr.table.table_policy import (
+    TablePolicy,
+    arrays_of,
+    read_strategy,
+)
 
 # What such files say that they hold.
 TABLE = "table policy"
+
+
+def save_table_policy(
+    path: atomic.Path, policy: TablePolicy, keys: str, metadata: Mapping[str, Any]
+) -> None:
+    """Writes a policy to an `.npz` file, atomically.
+
+    Args:
+      path: the file.
+      policy: of both players.
+      keys: what its infosets are told apart by.
+      metadata: what the file says beside kind, game, fingerprint and versions.
+
+    Raises:
+      OSError: it cannot be written; the old file is as it was.
+    """
+    described = {
+        "kind": TABLE,
+        "game": str(policy.game),
+        "keys": keys,
+        "fingerprint": key_making.fingerprint(policy.source),
+        **metadata,
+        "versions": storage.versions(),
+    }
+    storage.save(path, arrays_of(policy.strategy), described)
 
 
 def check_table_file(path: atomic.Path) -> None:

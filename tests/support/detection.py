@@ -1,0 +1,210 @@
+"""Signal games from compiled games: public nodes, deals, signals, kernels.
+
+Histories with the same players' actions are one public node, chance moves are deals. A
+player's signal is what its infosets tell it of the deal: at every node of a round they
+tell the same. Payoff matrices of leaves that are proportional share a kernel. It is
+plain Python, for small games; what is no signal game fails an assertion.
+"""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.signals.game import Betting, SignalGame, SparseKernel, Terms
+from spiel_cr.games.signals.public_nodes import public_decisions
+from spiel_cr.games.tree.tree import CompiledGame
+
+# What chance has dealt so far, and what players have done.
+Actions = tuple[int, ...]
+# Matrices whose entries agree that well, largest entry 1, share a kernel.
+_SAME = 1e-9
+
+
+class Detected(NamedTuple):
+    """A signal game, and where the compiled game's infosets are in it.
+
+    Attributes:
+      game: the signal game.
+      infosets: for each player int32 [I], the signal form's infoset of each compiled
+        one. The signal form numbers a player's infosets by its public decisions in
+        order of nodes, then by signals.
+      sequences: for each player int32 [S], the same for sequences.
+    """
+
+    game: SignalGame
+    infosets: tuple[np.ndarray, np.ndarray]
+    sequences: tuple[np.ndarray, np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class DealReader:
+    """The `game.Reader` of a game whose deals are listed: by player, their signals."""
+
+    signals: tuple[dict[Actions, int], dict[Actions, int]]
+
+    def signal(self, state: pyspiel.State, player: int) -> int:
+        moves = state.full_history()
+        return self.signals[player][tuple(m.action for m in moves if m.player < 0)]
+
+    def name(self, player: int, round: int, signal: int) -> str:
+        return f"signal {signal}"
+
+
+class _Sorted:
+    """A game's histories by public nodes and deals.
+
+    Attributes:
+      nodes: the public nodes, by the players' actions; by length, then in order.
+      round: of each node, from 0.
+      sizes: outcomes of chance by each round.
+      deals: of each round.
+      at: the history of a node and a deal.
+    """
+
+    def __init__(self, tree: CompiledGame) -> None:
+        h = tree.histories
+        self.moves: list[Actions] = [()]
+        dealt: list[Actions] = [()]
+        for parent, action in zip(
+            h.parent[1:].tolist(), h.action[1:].tolist(), strict=True
+        ):
+            move, chance = (action,), h.player[parent] == CHANCE
+            self.moves.append(self.moves[parent] + (() if chance else move))
+            dealt.append(dealt[parent] + (move if chance else ()))
+        places = np.flatnonzero(h.player != CHANCE).tolist()
+        self.at = {(self.moves[i], dealt[i]): i for i in places}
+        size = {self.moves[i]: len(dealt[i]) for i in places}
+        self.nodes = sorted(size, key=lambda node: (len(node), node))
+        self.sizes = sorted(set(size.values()))
+        self.round = {node: self.sizes.index(size[node]) for node in self.nodes}
+        every = {dealt[i] for i in places}
+        self.deals = [sorted(d for d in every if len(d) == n) for n in self.sizes]
+        whole = sum(len(self.deals[self.round[node]]) for node in self.nodes)
+        assert len(self.at) == whole, "what chance deals depends on players"
+
+    def histories(self, node: Actions) -> list[int]:
+        """The node's histories, one for each deal of its round."""
+        return [self.at[node, deal] for deal in self.deals[self.round[node]]]
+
+
+def detect(tree: CompiledGame) -> SignalGame:
+    """The signal form of a compiled game."""
+    return locate(tree).game
+
+
+def locate(tree: CompiledGame) -> Detected:
+    """The signal form of a compiled game, and what is what."""
+    table, h = _Sorted(tree), tree.histories
+    number = {node: k for k, node in enumerate(table.nodes)}
+    betting = Betting(
+        np.array([h.player[table.histories(n)[0]] for n in table.nodes], np.int8),
+        np.array([number[n[:-1]] if n else -1 for n in table.nodes], np.int32),
+        np.array([n[-1] if n else -1 for n in table.nodes], np.int32),
+        np.array([table.round[n] for n in table.nodes], np.int8),
+    )
+    signals, parents = zip(*(_signals(tree, table, p) for p in range(2)), strict=True)
+    kernels, terms = _factors(tree, table, signals)
+    reader = DealReader((signals[0], signals[1]))
+    game = SignalGame(
+        tree.game, betting, (parents[0], parents[1]), kernels, terms, reader
+    )
+    game.check()
+    infosets, sequences = [], []
+    for player, own in enumerate(tree.infosets):
+        decisions, theirs = public_decisions(game, player), own.decisions
+        node = [number[table.moves[i]] for i in own.history]
+        signal = [reader.signal(tree.state_at(i), player) for i in own.history]
+        place = np.searchsorted(decisions.node, node)
+        infosets.append((decisions.first_infoset[place] + signal).astype(np.int32))
+        first = decisions.first_sequence[place] + signal * decisions.num_actions[place]
+        owner = theirs.owner[1:]
+        rank = np.arange(1, theirs.num_sequences) - theirs.first_sequence[owner]
+        sequences.append(np.append(0, first[owner] + rank).astype(np.int32))
+    return Detected(game, (infosets[0], infosets[1]), (sequences[0], sequences[1]))
+
+
+def _signals(
+    tree: CompiledGame, table: _Sorted, player: int
+) -> tuple[dict[Actions, int], tuple[np.ndarray, ...]]:
+    """The signal of each deal, numbered by what it tells for sure; and `parents`."""
+    h = tree.histories
+    found: dict[Actions, int] = {}
+    parents = []
+    for number, deals in enumerate(table.deals):
+        size = table.sizes[number - 1] if number else 0
+        above = [found[deal[:size]] if number else 0 for deal in deals]
+        told = [
+            h.infoset[histories].tolist()
+            for histories in (
+                table.histories(n) for n in table.nodes if table.round[n] == number
+            )
+            if h.player[histories[0]] == player
+        ] or [above]
+        groups: dict[int, list[Actions]] = {}
+        for deal, infoset in zip(deals, told[0], strict=True):
+            groups.setdefault(infoset, []).append(deal)
+        for other in (*told, above):
+            pairs = len(set(zip(told[0], other, strict=True)))
+            assert pairs == len(groups), f"player {player} forgets what it was dealt"
+            assert other is above or len(set(other)) == len(groups)
+        ordered = sorted(groups.values(), key=lambda same: (_sure(same), same[0]))
+        found |= {deal: k for k, same in enumerate(ordered) for deal in same}
+        before = dict(zip(deals, above, strict=True))
+        parents.append(np.array([before[same[0]] for same in ordered], np.int32))
+    return found, tuple(parents)
+
+
+def _sure(deals: list[Actions]) -> Actions:
+    """The outcomes that all of these deals have; -1 where they differ."""
+    columns = zip(*deals, strict=True)
+    return tuple(one[0] if len(set(one)) == 1 else -1 for one in columns)
+
+
+def _factors(
+    tree: CompiledGame, table: _Sorted, signals: tuple[Any, ...]
+) -> tuple[tuple[SparseKernel, ...], Terms]:
+    """The payoff matrices of leaves as kernels times stakes."""
+    h = tree.histories
+    chance = np.broadcast_to(h.chance, len(h))
+    kernels: list[SparseKernel] = []
+    shapes: list[tuple[np.ndarray, float]] = []
+    terms = []
+    for place, node in sorted(
+        enumerate(table.nodes), key=lambda pair: table.round[pair[1]]
+    ):
+        histories, number = table.histories(node), table.round[node]
+        if h.player[histories[0]] != TERMINAL:
+            continue
+        pairs = [[own[deal] for deal in table.deals[number]] for own in signals]
+        matrix = np.zeros([max(own) + 1 for own in pairs])
+        np.add.at(matrix, tuple(pairs), chance[histories] * h.utility[histories])
+        size = float(np.abs(matrix).max())
+        if not size:
+            continue
+        normal = matrix / size
+        normal *= (sign := np.sign(normal.flat[np.argmax(np.abs(normal) > _SAME)]))
+        kernel = next(
+            (
+                k
+                for k, (other, _) in enumerate(shapes)
+                if kernels[k].round == number and np.abs(other - normal).max() < _SAME
+            ),
+            len(kernels),
+        )
+        if kernel == len(kernels):
+            # Entries are in units of what is paid at most.
+            unit = float(np.abs(h.utility[histories]).max())
+            shapes.append((normal, unit / size))
+            first, second = (own.astype(np.int32) for own in np.nonzero(matrix))
+            values = sign * matrix[first, second] / unit
+            entries = Payoffs(first, second, values)
+            kernels.append(SparseKernel(number, matrix.shape, entries))
+        terms.append((place, kernel, sign * size * shapes[kernel][1]))
+    leaf, kernel, stake = zip(*sorted(terms), strict=True)
+    return tuple(kernels), Terms(
+        np.array(leaf, np.int32), np.array(kernel, np.int32), np.array(stake)
+    )
