@@ -24,8 +24,9 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bots import PolicyBot, uniform_bot
-from spiel_cr.players.given_players import GivenPlayer, check_seat, policy_of
+from spiel_cr.players.given_players import GivenPlayer, policy_of
 from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.signal_policy import SignalPolicy
 
@@ -113,7 +114,7 @@ def load_target(
     text = given if isinstance(given, str) else None
     loaded = open_game(game).game
     if text is not None:
-        opponent_strings.check_opponent(text, loaded)
+        opponent_strings.read_opponent(text, loaded)
     if isinstance(given, Result):
         given = given.average_policy()
     if text is not None and signals:

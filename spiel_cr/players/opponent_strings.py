@@ -47,7 +47,7 @@ def load_opponent(
       FileNotFoundError: no such file.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    bot = _read(text, game)
+    bot = read_opponent(text, game)
     if bot.whole:
         game = as_compiled(game, observations=True, memory_limit=memory_limit)
     policy = bot.policy(game, seed)
@@ -63,7 +63,7 @@ def load_opponent(
     return asked
 
 
-def check_opponent(text: str, game: Game) -> None:
+def read_opponent(text: str, game: Game) -> NamedBot:
     """Refuses what `load_opponent` refuses before it compiles the game.
 
     Args:
@@ -73,11 +73,6 @@ def check_opponent(text: str, game: Game) -> None:
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
     """
-    _read(text, game)
-
-
-def _read(text: str, game: Game) -> NamedBot:
-    """Reads a string; arguments and errors as of `check_opponent`."""
     text = text.strip()
     if text in CHUMPS:
         policy = chump(open_game(game).game, text)
@@ -144,7 +139,7 @@ def load_rival(
       None where `load_opponent` gives a policy that is exact: no bot, a bot with a
       fixed strategy, or one whose resolving depends on the number of iterations only.
     """
-    named = _read(text, game)
+    named = read_opponent(text, game)
     if named.exact:
         return None
     bot = named.make(game, player, seed)
