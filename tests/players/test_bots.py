@@ -400,25 +400,6 @@ def test_matches_that_are_forgotten():
     assert found[0] != found[1] != found[2] != found[0]
 
 
-@pytest.mark.parametrize("iteration_weight", [1.0, 4.0])
-def test_iteration_weight_weighs_later_batches(iteration_weight):
-    """The average after n batches and k of weight w: of total weight n + k w."""
-    bot = bots.OOSBot(
-        games.compiled("kuhn"),
-        0,
-        bots.OOSConfig(
-            SMALL_BATCH, iterations=5, move_ms=None, iteration_weight=iteration_weight
-        ),
-    )
-    before = bot._solver.iterations
-    state = state_at(
-        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
-    )
-    bot.get_policy(state)
-    weight = float(bot._solver.state.weight)
-    assert weight == pytest.approx(before + 5 * iteration_weight, rel=1e-5)
-
-
 # Policies.
 
 
@@ -477,7 +458,6 @@ def test_a_state_of_another_game_is_refused(kind):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
-        ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be finite and above"),
         ({"forget_matches": 1}, "forget_matches=1 must be True or False"),
     ],
     ids=str,
