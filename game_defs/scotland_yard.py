@@ -12,7 +12,8 @@ when the fugitive has no move at its turn; the fugitive wins 1 when all rounds a
 
 What a map settles, besides the graph: where detectives start, with which tickets each;
 where the fugitive starts (of several nodes chance draws one) and whether that is seen;
-after which rounds, before its next move, the node where it is then is shown.
+after which rounds, before its next move, the node where it is then is shown. `places`
+are where a page draws the nodes, from 0 to 1.
 
 Parameters.
   map: the name of a file in `maps/`, without the ending (default glasses).

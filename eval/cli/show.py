@@ -14,8 +14,7 @@ is played with each hand.
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
-  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html \\
-    --gadgets 'resolving(solver=cfr+,iterations=100)'
+  spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html
   spiel-cr solve --game python_leduc_poker --form signals --save out/leduc.npz
   spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
@@ -30,14 +29,11 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.tree.compiler import as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.players import bot_strings
-from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.policies import conversions
 from spiel_cr.solvers.policy_files import check_policy_file, is_of_signals
 
 from ..common.plurals import counted
-from ..inspection import infoset_view, tree_page, tree_subgames
+from ..inspection import infoset_view, tree_page
 from ..reporting.html_page import plain
 from . import show_grid
 from .command import Commands, add_command, option, path_value, writing
@@ -75,20 +71,10 @@ def add(commands: Commands) -> None:
     text = "at this node: only hands with these public cards, such as '5c 9d'"
     option(parser, "--board", text, metavar="CARDS")
     option(parser, "--plot", "draw the grid (png, svg or pdf)")
-    option(
-        parser,
-        "--gadgets",
-        "show in the page what the gadgets of this resolving player were worth, which "
-        "is asked everywhere: 'resolving(solver=cfr+,iterations=100)'; with the gadget "
-        "cfrd and without target",
-        metavar="BOT",
-    )
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:
     check_iterations(arguments.limit, name="limit")
-    if arguments.gadgets and not arguments.html:
-        raise ValueError("gadgets: are shown in a page; give --html FILE, too")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
             f"policy={arguments.policy!r}: there is no such file; write one with "
@@ -103,8 +89,6 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
 
 def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     """A policy of a compiled game, as lines or as a page."""
-    if arguments.gadgets:
-        _check_gadgets(arguments.gadgets)
     tree = as_compiled(
         arguments.game,
         observations=True,
@@ -117,7 +101,6 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     # What is refused is refused before anything is printed.
     if arguments.html:
         tree_page.check_size(tree)
-    players = _players(tree, arguments.gadgets) if arguments.gadgets else ()
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
@@ -145,35 +128,12 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
             title=f"A policy for {tree.game}",
             lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
             f"{len(views[0]):,} and {len(views[1]):,} information states",
-            players=players,
-            playing=arguments.gadgets or "",
         )
         with writing(arguments):
             atomic.write_text(arguments.html, page)
             print(f"page: {arguments.html}", file=sys.stderr)
             report["html"] = arguments.html
     return report
-
-
-def _check_gadgets(text: str) -> None:
-    """Refuses another bot than a resolving player of the whole game."""
-    bot = bot_strings.read_bot(text)
-    if bot_strings.bot_name(text) != "resolving" or not bot.whole:
-        raise ValueError(
-            f"gadgets={text!r}: only a resolving player has gadgets; write "
-            f"'resolving(solver=cfr+,iterations=100)'"
-        )
-
-
-def _players(tree: CompiledGame, text: str) -> tuple[ResolvingBot, ResolvingBot]:
-    """A resolving player in each seat."""
-    first, second = (
-        spiel_cr.load_bot(text, tree, seat, seed=seat) for seat in range(2)
-    )
-    assert isinstance(first, ResolvingBot)
-    assert isinstance(second, ResolvingBot)
-    tree_subgames.check_gadgets(first)
-    return first, second
 
 
 def _choose(

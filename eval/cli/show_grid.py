@@ -17,7 +17,6 @@ _INFOSETS = {
     "find": None,
     "sort": "game",
     "html": None,
-    "gadgets": None,
 }
 # And those that look at a public node.
 _NODE = {"node": None, "board": None, "plot": None}

@@ -10,7 +10,6 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.resolving.leaves.training.training import TrainingResult, train_values
 from spiel_cr.resolving.leaves.training.training_config import PRESETS
 
-from ..reporting import plots
 from .command import (
     Commands,
     add_command,
@@ -18,16 +17,7 @@ from .command import (
     option,
     path_value,
     whole_value,
-    writing,
 )
-
-_SETTINGS = {
-    "rounds": "how often the game is resolved with the network so far, and the ranges "
-    "that this met join the data",
-    "steps": "steps of the optimiser before the first and after each of these",
-    "hidden": "units of each layer",
-    "met_iterations": "iterations of the solves in which the game is resolved",
-}
 
 
 def add(commands: Commands) -> None:
@@ -53,24 +43,16 @@ def add(commands: Commands) -> None:
     option(parser, "--minutes", text, type=float)
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    text = "draw validation losses and NashConv over the training (png, svg or pdf)"
-    option(parser, "--plot", text)
     text = (
         f"settings: {', '.join(PRESETS)}, named by the games that they were chosen "
         f"for, with parameters as in 'leduc(hidden=64,steps=1000)'"
     )
     option(parser, "--config", text, "general")
-    for name, text in _SETTINGS.items():
-        flag = "--" + name.replace("_", "-")
-        text += " (default: as --config says)"
-        option(parser, flag, text, metavar="N", type=int)
     text = "of weights, ranges and batches (default: as --config says)"
     parser.add_argument("--seed", type=whole_value, help=text)
 
 
 def _train(arguments: argparse.Namespace) -> dict[str, object]:
-    if arguments.plot:
-        plots.check(arguments.plot)
     if pathlib.Path(arguments.network).suffix != ".npz":
         raise ValueError(
             f"--out {arguments.network!r}: a network's file must end in .npz; add it"
@@ -80,13 +62,11 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         {
             "the curves of --out": curve,
             "--checkpoint": arguments.checkpoint,
-            "--plot": arguments.plot,
         }
     )
     config = read_settings(arguments.config, PRESETS, "--config", kind="preset")
-    given = {name: getattr(arguments, name) for name in (*_SETTINGS, "seed")}
-    given = {name: value for name, value in given.items() if value is not None}
-    config = dataclasses.replace(config, **given)
+    if arguments.seed is not None:
+        config = dataclasses.replace(config, seed=arguments.seed)
     result = train_values(
         arguments.game,
         arguments.depth,
@@ -95,7 +75,6 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         config=config,
         minutes=arguments.minutes,
         checkpoint=arguments.checkpoint,
-        curve=curve,
         progress=True,
     )
     report: dict[str, object] = {
@@ -109,11 +88,6 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         "points": [point._asdict() for point in result.curve],
     }
     _print(arguments, result, config.steps)
-    if arguments.plot:
-        with writing(arguments):
-            title = f"{arguments.game}, depth {arguments.depth}"
-            plots.plot_training(result.curve, arguments.plot, title=title)
-            print(f"  plot        {arguments.plot}")
     return report
 
 

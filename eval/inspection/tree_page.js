@@ -1,6 +1,6 @@
 "use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
-const {nodes, infosets, roles} = data;
+const {nodes, infosets} = data;
 const children = nodes.map(() => []);
 nodes.forEach((n, i) => { if (n[0] >= 0) children[n[0]].push(i); });
 const firsts = infosets.map(own => own.map(() => -1));
@@ -210,13 +210,13 @@ function search() {
   hits = sorted(hits);
   $("count").textContent = hits.length + " information states"
     + (hits.length > 100 ? ", the first 100 are shown" : "");
-  for (const [p, number] of hits.slice(0, 100)) list.append(link(p, number, true));
+  for (const [p, number] of hits.slice(0, 100)) list.append(link(p, number));
   return hits;
 }
-function link(p, number, lost) {
+function link(p, number) {
   const view = infosets[p][number];
   const item = make("li"), button = make("button", "", view[0] || "(empty)");
-  if (lost) button.append(make("span", "soft", "\nplayer " + p + " could gain "
+  button.append(make("span", "soft", "\nplayer " + p + " could gain "
     + short(Math.max(loss(view), 0)) + " per match from here on; own reach "
     + percent(view[1])));
   button.type = "button";
@@ -224,67 +224,12 @@ function link(p, number, lost) {
   item.append(button);
   return item;
 }
-let step = 0;
-function steps() {
-  const role = roles[+$("role").value];
-  const all = [];
-  (role.layers || []).forEach((layer, l) =>
-    layer.forEach((subgame, s) => all.push([l, s, layer.length, subgame])));
-  return [role, all];
-}
-function showStep() {
-  const [role, all] = steps(), box = $("step"), player = +$("role").value;
-  box.replaceChildren();
-  if (role.refused) { box.append(make("p", "warn", role.refused)); return; }
-  if (!all.length) return;
-  step = Math.min(Math.max(step, 0), all.length - 1);
-  const [l, s, many, subgame] = all[step];
-  box.append(make("p", "", "layer " + (l + 1) + ", subgame " + (s + 1) + " of "
-    + many));
-  if (l === 0)
-    box.append(make("p", "soft", "The first solve is of the whole game, no gadget."));
-  const list = make("ul");
-  list.style.padding = 0;
-  list.style.listStyle = "none";
-  for (const number of subgame.infosets.slice(0, 50)) list.append(link(player, number));
-  box.append(make("h3", "", counted(subgame.infosets, "own infosets", 50)), list);
-  const others = make("ul"), augmented = subgame.augmented;
-  for (const [size, value, best, fixed, knows, example] of augmented.slice(0, 200)) {
-    const item = make("li"), go = make("button", "", knows);
-    const lines = ["this policy gives it " + short(value)
-      + ", a best response to this policy " + short(best)];
-    if (fixed !== null) lines.push("the gadget's value, for terminating: "
-      + short(fixed));
-    lines.push(size + (size === 1 ? " history" : " histories"));
-    go.append(make("span", "soft", "\n" + lines.join("\n")));
-    go.type = "button";
-    go.addEventListener("click", () => reveal(example));
-    item.append(go);
-    others.append(item);
-  }
-  others.style.padding = 0;
-  others.style.listStyle = "none";
-  box.append(make("h3", "", counted(augmented, "augmented infosets", 200)), others);
-}
-function counted(all, what, most) {
-  return all.length + " " + what
-    + (all.length > most ? ", the first " + most + " are shown" : "");
-}
-$("playing").textContent = data.playing
-  ? "The gadgets' values are those that " + data.playing + " had when it was asked "
-    + "everywhere; its strategy, by whose reach they are weighted, may differ from the "
-    + "policy shown."
-  : "A player carries its own values from solve to solve; --gadgets shows them.";
 $("tree").setAttribute("role", "tree");
 $("tree").append(build(0));
 places.get(0).open(true);
 $("find").addEventListener("input", search);
 $("who").addEventListener("change", search);
-$("role").addEventListener("change", () => { step = 0; showStep(); });
-$("back").addEventListener("click", () => { step--; showStep(); });
-$("next").addEventListener("click", () => { step++; showStep(); });
 $("order").addEventListener("change", search);
-showStep();
 // What is worth seeing first: where most is lost; where nothing is, a mixed decision.
 const begin = search();
 if (begin.length) {

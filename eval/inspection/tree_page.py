@@ -1,4 +1,4 @@
-"""A strategy as a page to walk through: the game's tree, and its subgames.
+"""A strategy as a page to walk through: the game's tree.
 
 The page holds the tree as JSON and builds what is opened. It opens from disk.
 """
@@ -14,13 +14,11 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.players import bots
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of
 
 from ..reporting.html_page import page, text
 from .infoset_view import InfosetView, Strategy, action_names
-from .tree_subgames import short, subgames_of
 
 # What OpenSpiel calls an outcome that a game has no word for.
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
@@ -47,8 +45,6 @@ def tree_page(
     *,
     title: str,
     lead: str,
-    players: Sequence[bots.ResolvingBot] = (),
-    playing: str = "",
 ) -> str:
     """The page.
 
@@ -58,9 +54,6 @@ def tree_page(
       views: from `view_infosets`.
       title: of the page.
       lead: a sentence under it.
-      players: of both seats, whose gadgets are shown; empty: none. They are asked at
-        every infoset.
-      playing: what these are called.
 
     Raises:
       ValueError: the game is too large for a page.
@@ -69,11 +62,6 @@ def tree_page(
     data = {
         "nodes": _nodes(tree, strategy),
         "infosets": [[_infoset(view) for view in own] for own in views],
-        "roles": [
-            subgames_of(tree, strategy, seat, players[seat] if players else None)
-            for seat in range(2)
-        ],
-        "playing": playing,
     }
     # "</script>" in a string would end the script.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
@@ -173,6 +161,11 @@ def _changed(own: Sequence[str], parts: Sequence[Sequence[str]]) -> list[str]:
         for place, part in enumerate(own)
         if any(other[place] != part for other in parts)
     ]
+
+
+def short(value: float) -> float:
+    """Six digits are what people read."""
+    return float(f"{float(value):.6g}")
 
 
 def _infoset(view: InfosetView) -> list[Any]:

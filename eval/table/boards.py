@@ -8,7 +8,6 @@ from game_defs.princess_and_monster import DIRECTIONS
 from game_defs.scotland_yard import MAPS
 
 from .drawing import Drawing, Look, Part, cell, facts, graph, grid, note
-from .map_layout import positions
 
 _LETTERS = "xo"
 # Hex writes which edges a stone is joined to, and the stones that won.
@@ -238,15 +237,14 @@ def _map(data: dict, detectives: list[int], fugitive: int | None, look: Look) ->
         if target := re.search(r"to (\d+)$", name):
             targets.setdefault(int(target[1]), []).append(action)
     nodes = []
-    places = positions(data["nodes"], [(a, b) for a, b, _ in edges])
-    for number, (x, y) in enumerate(places, 1):
+    for number, (x, y) in enumerate(data["places"], 1):
         marks = ["D"] * detectives.count(number) + ["F"] * (fugitive == number)
         actions = targets.get(number, [])
         nodes.append(
             {
                 "name": str(number),
-                "x": round(x, 4),
-                "y": round(y, 4),
+                "x": x,
+                "y": y,
                 "marks": marks,
                 # By a click only where one kind of ticket leads there.
                 "action": actions[0] if len(actions) == 1 else None,

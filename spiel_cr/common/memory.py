@@ -90,30 +90,36 @@ def parse_limit(limit: Limit) -> float:
 def default_limit() -> float:
     """The limit where the user gives none, in bytes.
 
-    It is 70 % of what the process may have, at least 1 GB. The process may have the
-    least of the machine's memory, the memory of its control group, and what is
-    available now, what it already holds included. Small games run on any machine:
-    what a process holds beyond a fresh one comes on top of the 1 GB. `math.inf` where
-    the system does not tell.
+    It is 70 % of what a fresh process may have, at least 1 GB: small games run on any
+    machine. The process may have the least of the machine's memory, the memory of its
+    control group, and what is available now. `math.inf` where the system does not tell.
     """
-    held = held_bytes()
-    sizes = []
+    # What a fresh process holds is there already.
+    held = min(held_bytes(), BASE_BYTES)
+    sizes = [min(most, free + held) for most, free in _sizes()]
+    return max(_LEAST_DEFAULT, int(_SHARE * min(sizes))) if sizes else math.inf
+
+
+def machine_bytes() -> float:
+    """The most that any process may have here; `math.inf` where nobody tells."""
+    return min((most for most, _ in _sizes()), default=math.inf)
+
+
+def _sizes() -> Iterator[tuple[int, int]]:
+    """The most, and what is free now, of the machine and of its control groups."""
+    sizes = list(_groups())
     with contextlib.suppress(OSError, ValueError):
         text = _MACHINE.read_text()
         total, available = (
             int(re.search(rf"{key}:\s+(\d+)", text)[1]) * 1024  # type: ignore[index]
             for key in ("MemTotal", "MemAvailable")
         )
-        sizes += [total, available + held]
-    for most, free in _groups():
-        sizes += [most, free + held]
+        sizes.append((total, available))
     if not sizes and hasattr(os, "sysconf"):
         with contextlib.suppress(OSError, ValueError):
-            sizes.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    if not sizes:
-        return math.inf
-    least = _LEAST_DEFAULT + max(0, held - BASE_BYTES)
-    return max(least, int(_SHARE * min(sizes)))
+            size = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            sizes.append((size, size))
+    yield from sizes
 
 
 def _groups() -> Iterator[tuple[int, int]]:
@@ -190,27 +196,23 @@ def room_for(limit: float) -> int:
     return sys.maxsize if math.isinf(most) else int(most)
 
 
-def check_need(
-    what: str, need: float, limit: Limit, remedy: str, *, held: float = 0.0
-) -> None:
+def check_need(what: str, need: float, limit: Limit, remedy: str) -> None:
     """Refuses what would take more memory than a limit.
 
     Args:
       what: is to be done, for the message.
       need: bytes that a fresh process takes for it, as exactly as they can be told.
-      limit: of the whole process, as users give it.
+      limit: as users give it; what this process holds for other things does not count.
       remedy: what takes less, for the message.
-      held: bytes that this process holds for something else.
 
     Raises:
       GameTooLargeError: it needs more.
       ValueError: the limit is no size.
     """
     size = parse_limit(limit)
-    if need + held > size:
-        besides = f" ({describe_bytes(held)} are held for other things)" if held else ""
+    if need > size:
         raise GameTooLargeError(
-            f"{what} takes about {describe_bytes(need + held)} in all{besides}, and "
+            f"{what} takes about {describe_bytes(need)} in all, and "
             f"{describe_limit(limit, size)}; {remedy}, or raise the limit"
         )
 

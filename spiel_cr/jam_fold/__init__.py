@@ -8,21 +8,20 @@ or fold wins heads-up against an opponent who may bet as it likes.
 
 from spiel_cr.jam_fold.charts import text_chart
 from spiel_cr.jam_fold.chip_model import chip_model
-from spiel_cr.jam_fold.engine import InnerSettings, LocalEngine, PoolEngine
+from spiel_cr.jam_fold.engine import Engine, InnerSettings
 from spiel_cr.jam_fold.equities import Equities, hand_tables
 from spiel_cr.jam_fold.hand_classes import class_names
 from spiel_cr.jam_fold.one_sided import Guarantee, guarantee
-from spiel_cr.jam_fold.outer import ALGORITHMS, StochasticGame, ex_post_gains
+from spiel_cr.jam_fold.outer import ALGORITHMS, StochasticGame
 from spiel_cr.jam_fold.solve import Solution, SolveSettings, solve_tournament
 from spiel_cr.jam_fold.tournament import Setting, Tournament
 
 __all__ = [
     "ALGORITHMS",
+    "Engine",
     "Equities",
     "Guarantee",
     "InnerSettings",
-    "LocalEngine",
-    "PoolEngine",
     "Setting",
     "Solution",
     "SolveSettings",
@@ -30,7 +29,6 @@ __all__ = [
     "Tournament",
     "chip_model",
     "class_names",
-    "ex_post_gains",
     "guarantee",
     "hand_tables",
     "solve_tournament",

@@ -1,19 +1,15 @@
-"""Hands of many states, a batch at a time, in this process or in workers."""
+"""Hands of many states, a batch at a time."""
 
 import functools
-import io
-import os
 from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing.connection import Connection, wait
-from typing import NamedTuple, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from spiel_cr.common import processes
 from spiel_cr.common.checks import check_whole
-from spiel_cr.common.errors import WorkerFailedError
-from spiel_cr.jam_fold import equities, hands, rules
+from spiel_cr.jam_fold import hands, rules
 from spiel_cr.jam_fold.hands import HandTables
 
 # States that go through a program at once: as many as keep the processor's arithmetic
@@ -37,82 +33,33 @@ class InnerSettings(NamedTuple):
     refresh: int
 
 
-class Engine(Protocol):
-    """Who does the arithmetic of hands."""
+class Engine:
+    """Does the arithmetic of hands, in threads of this process.
 
-    tables: HandTables
-
-    def run(self, jobs: Sequence[Arrays]) -> Iterator[Arrays]:
-        """Does jobs as `do` does, and yields what comes out in the order of jobs."""
-        ...
-
-
-class LocalEngine:
-    """This process."""
-
-    def __init__(self, tables: HandTables) -> None:
-        """Takes tables of deals and showdowns."""
-        self.tables = tables
-        self._placed = jax.tree.map(jax.numpy.asarray, tables)
-
-    def run(self, jobs: Sequence[Arrays]) -> Iterator[Arrays]:
-        """See `Engine`."""
-        return (do(self._placed, job) for job in jobs)
-
-
-class PoolEngine:
-    """Worker processes that read the same table; the bits do not depend on them.
-
-    A context manager: workers end with the block.
+    Attributes:
+      tables: of deals and showdowns.
     """
 
-    def __init__(
-        self, tables: HandTables, path: os.PathLike[str], workers: int
-    ) -> None:
-        """Starts workers.
+    def __init__(self, tables: HandTables, workers: int = 1) -> None:
+        """Takes tables.
 
         Args:
-          tables: of deals and showdowns, made from the file at `path`.
-          path: of `equities.save`.
-          workers: how many.
+          tables: of deals and showdowns.
+          workers: threads; the bits do not depend on them.
 
         Raises:
           ValueError: not 1 to 1024 workers.
         """
-        check_whole(workers, "workers", 1, _MOST_WORKERS)
         self.tables = tables
-        self._workers = [
-            processes.start(_work, os.fspath(path)) for _ in range(workers)
-        ]
-
-    def __enter__(self) -> "PoolEngine":
-        return self
-
-    def __exit__(self, *failure: object) -> None:
-        for worker in self._workers:
-            processes.end(worker)
+        self._workers = check_whole(workers, "workers", 1, _MOST_WORKERS)
+        self._placed = jax.tree.map(jax.numpy.asarray, tables)
 
     def run(self, jobs: Sequence[Arrays]) -> Iterator[Arrays]:
-        """See `Engine`.
-
-        Raises:
-          WorkerFailedError: a worker ended.
-        """
-        todo = list(enumerate(jobs))[::-1]
-        doing: dict[Connection, int] = {}
-        done: dict[int, Arrays] = {}
-        idle = [worker.pipe for worker in self._workers]
-        for number in range(len(jobs)):
-            while number not in done:
-                while idle and todo:
-                    pipe = idle.pop()
-                    doing[pipe], job = todo.pop()
-                    _send(pipe, job)
-                for ready in wait(list(doing)):
-                    assert isinstance(ready, Connection)
-                    done[doing.pop(ready)] = _receive(ready)
-                    idle.append(ready)
-            yield done.pop(number)
+        """Does jobs as `do` does, and yields what comes out in the order of jobs."""
+        # The first one alone, which compiles what all of them run.
+        yield from (do(self._placed, job) for job in jobs[:1])
+        with ThreadPoolExecutor(self._workers) as pool:
+            yield from pool.map(functools.partial(do, self._placed), jobs[1:])
 
 
 def batches(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, Arrays]]:
@@ -230,34 +177,3 @@ def _values(
         return hands.two(tables, profile, worth)
     slow = hands.three_slow(tables, profile, worth)
     return hands.three(tables, profile, worth, slow)
-
-
-def _send(pipe: Connection, arrays: Arrays) -> None:
-    file = io.BytesIO()
-    np.savez(file, allow_pickle=False, **arrays)
-    try:
-        pipe.send_bytes(file.getbuffer())
-    except OSError as error:
-        raise WorkerFailedError(
-            f"a worker of the tournament ended ({error})"
-        ) from error
-
-
-def _receive(pipe: Connection) -> Arrays:
-    try:
-        data = pipe.recv_bytes()
-    except (EOFError, OSError) as error:
-        raise WorkerFailedError(
-            "a worker of the tournament ended; what it printed says why"
-        ) from error
-    with np.load(io.BytesIO(data), allow_pickle=False) as file:
-        return dict(file)
-
-
-def _work(pipe: Connection, path: str) -> None:
-    """The main function of a worker."""
-    processes.become_worker()
-    engine = LocalEngine(equities.hand_tables(equities.load(path)))
-    while True:
-        (found,) = engine.run([_receive(pipe)])
-        _send(pipe, found)

@@ -88,29 +88,16 @@ def through(
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
-    path = path_of(folder, players, boards, seed)
-    with contextlib.suppress(OSError, DamagedFileError):
-        return load(kept_at(folder, players, boards, seed))
+    paths = {n: place / f"all-in-{n}-{boards}-{seed}-v{_VERSION}.npz" for n in (2, 3)}
+    # A table of three hands has those of two, too.
+    for path in (paths[3], paths[players]):
+        with contextlib.suppress(OSError, DamagedFileError):
+            return load(path)
     table = sample(
         strength, players=players, boards=boards, seed=seed, progress=progress
     )
-    save(path, table)
+    save(paths[players], table)
     return table
-
-
-def path_of(
-    folder: os.PathLike[str] | str, players: int, boards: int, seed: int
-) -> pathlib.Path:
-    """Where `through` keeps a table."""
-    return pathlib.Path(folder) / f"all-in-{players}-{boards}-{seed}-v{_VERSION}.npz"
-
-
-def kept_at(
-    folder: os.PathLike[str] | str, players: int, boards: int, seed: int
-) -> pathlib.Path:
-    """Where `through` finds a table: one of three hands has those of two, too."""
-    more = path_of(folder, 3, boards, seed)
-    return more if more.exists() else path_of(folder, players, boards, seed)
 
 
 def save(path: os.PathLike[str], table: Equities) -> None:
@@ -344,19 +331,6 @@ def _order(table: Equities, ranks: tuple[int, int, int]) -> np.ndarray:
         chances = table.all_tie
     # Axis p of `chances` is the hand order[p].
     return chances.transpose(np.argsort(order))
-
-
-def one_card(cards: int) -> HandTables:
-    """One card each, uniform and independent, the higher one wins.
-
-    Args:
-      cards: how many values; a grid for a card that is uniform in [0, 1].
-    """
-    check_whole(cards, "cards", 1, 10**5)
-    each = np.ones((cards, cards)) / cards**2
-    win, tie = np.tril(each, -1), np.diag(np.diag(each))
-    none = np.zeros((0, cards)), np.zeros((len(ORDERS), 0, cards))
-    return HandTables(*(np.asarray(a, np.float32) for a in (each, win, tie, *none)))
 
 
 def _bar(count: int, progress: bool) -> Any:

@@ -144,16 +144,3 @@ def best_deviation(
         f"tolerance={tolerance}: best responses of {type(game).__name__} still rise by "
         f"{rise:.3g} after {_MOST_ROUNDS} rounds; give a larger tolerance"
     )
-
-
-def ex_post_gains(
-    game: StochasticGame, profile: np.ndarray, *, tolerance: float = 0.0
-) -> np.ndarray:
-    """What each player can win by deviating, float64 [N, n], in the values' unit.
-
-    No other strategy, of whatever memory, wins more than the best response in a
-    decision process, so this is the profile's epsilon as a Nash equilibrium from each
-    state on. Arguments as in `best_deviation`.
-    """
-    values, _ = best_deviation(game, profile, tolerance=tolerance)
-    return values - game.evaluate(profile)

@@ -54,7 +54,7 @@ class JudgedGame(Protocol):
 
     @property
     def memory_limit(self) -> memory.Limit:
-        """Of the whole process."""
+        """What judging may take."""
 
 
 class ExactJudge:
@@ -71,7 +71,6 @@ class ExactJudge:
         count = len(instance.tree.histories)
         each = _HISTORY_PYTHON if instance.fast is not instance.game else _HISTORY
         need = footprint.compiled_bytes(instance.tree) + each * count
-        need += footprint.held_besides(instance.tree)
         keys = [set(infosets.keys) for infosets in instance.tree.infosets]
         if count > _MOST_HISTORIES:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"

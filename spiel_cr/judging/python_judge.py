@@ -87,7 +87,7 @@ def check_memory(
 
     Args:
       tree: the compiled game.
-      limit: of the whole process, as users give it.
+      limit: as users give it.
       before: the peak of what is done before, in bytes; None: compiling.
 
     Raises:
@@ -99,7 +99,6 @@ def check_memory(
         (before or footprint.compiled_bytes(tree)) + openspiel_bytes(tree),
         limit,
         "choose smaller game parameters (solve and resolve: --judge spiel_cr)",
-        held=footprint.held_besides(tree),
     )
 
 
@@ -108,7 +107,7 @@ def _is_beyond(tree: CompiledGame, limit: memory.Limit) -> bool:
     if len(tree.histories) > _MOST_HISTORIES:
         return True
     try:
-        need = memory.held_bytes() + openspiel_bytes(tree)
+        need = footprint.compiled_bytes(tree) + openspiel_bytes(tree)
     except (GameTooLargeError, InvalidGameError):
         return True
     return need > memory.parse_limit(limit)

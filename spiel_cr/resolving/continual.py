@@ -265,14 +265,13 @@ def _compiled_roles(
     if limit is not None:
         limit.value.check(tree)
     need = footprint.peak_bytes(tree, dtype=dtype) + _DECOMPOSING * len(tree.histories)
-    held = footprint.held_besides(tree)
-    _check_need(tree.game, need, dtype, memory_limit, held=held)
+    _check_need(tree.game, need, dtype, memory_limit)
     roles = [decompose(tree, player) for player in range(2)]
     if limit is not None:
         warn_if_never_cut(roles, limit.depth, limit.unit)
         need += leaf_bytes(roles, *limit)
         remedy = "take a smaller depth, or a leaf that needs less"
-        _check_need(tree.game, need, dtype, memory_limit, held=held, remedy=remedy)
+        _check_need(tree.game, need, dtype, memory_limit, remedy=remedy)
     return roles, functools.partial(Result, held=HeldByTree(tree))
 
 
@@ -290,12 +289,11 @@ def _check_need(
     limit: memory.Limit,
     *,
     remedy: str | None = None,
-    **options: Any,
 ) -> None:
     """Raises GameTooLargeError where resolving would take more than the limit."""
     if remedy is None:
         remedy = "take dtype float32" if dtype != np.float32 else "take a smaller game"
-    memory.check_need(f"resolving {game}", need, limit, remedy, **options)
+    memory.check_need(f"resolving {game}", need, limit, remedy)
 
 
 def _resolve_roles(

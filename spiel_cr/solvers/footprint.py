@@ -70,12 +70,12 @@ def check(
       game: the game.
       algorithm: settings, or "lp"; of a signal game, one that iterates.
       dtype: as for `solve`.
-      limit: of the whole process, as users give it.
+      limit: as users give it.
 
     Raises:
       GameTooLargeError: it would.
     """
-    remedy, held = "choose smaller game parameters", 0.0
+    remedy = "choose smaller game parameters"
     if isinstance(algorithm, MCCFRConfig):
         remedy = "take a smaller batch, or cfr+"
     elif algorithm != "lp" and np.dtype(dtype or np.float64) != np.float32:
@@ -84,9 +84,8 @@ def check(
         what = f"solving {game.game} in the form of signals"
     else:
         name = algorithm if isinstance(algorithm, str) else algorithm.name
-        what, held = f"{name} on {game.game}", held_besides(game)
-    need = peak_bytes(game, algorithm, dtype)
-    memory.check_need(what, need, limit, remedy, held=held)
+        what = f"{name} on {game.game}"
+    memory.check_need(what, peak_bytes(game, algorithm, dtype), limit, remedy)
 
 
 def peak_bytes(
@@ -129,18 +128,6 @@ def peak_bytes(
 def compiled_bytes(tree: CompiledGame) -> float:
     """What a process holds that has compiled this game and done nothing else."""
     return memory.IMPORTED_BYTES + _COMPILED * tree.nbytes
-
-
-def held_besides(tree: CompiledGame) -> float:
-    """What this process holds for other things than a compiled game; 0 in a fresh one.
-
-    Args:
-      tree: the compiled game.
-    """
-    # Not all of what compiling takes is given back at once.
-    compiling = memory.IMPORTED_BYTES + memory.BYTES_PER_HISTORY * len(tree.histories)
-    own = max(memory.BASE_BYTES, compiling, compiled_bytes(tree))
-    return max(0.0, memory.held_bytes() - own)
 
 
 def linear_bytes(form: SequenceForm) -> float:

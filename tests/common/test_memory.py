@@ -137,20 +137,21 @@ V2, V1 = "0::/a/b\n", "9:name=systemd:/\n4:memory:/a\n0::/\n"
 @pytest.mark.parametrize(
     "machine,expected",
     [
-        ({"total": 16, "free": 15, "held": 0.5}, 0.7 * 15.5),
+        ({"total": 16, "free": 15, "held": 0.3}, 0.7 * 15.3),
         # Everything is free, and a little of it is ours.
         ({"total": 16, "free": 15.9, "held": 0.5}, 0.7 * 16),
         ({"total": 16, "free": 3, "held": 0}, 0.7 * 3),
         # Small games run where hardly anything is left.
         ({"total": 0.5, "free": 0.1, "held": 0.1}, 1),
-        ({"total": 16, "free": 3, "held": 10}, 10.6),
+        # What a large process holds for other things is not there for a game.
+        ({"total": 16, "free": 3, "held": 10}, 0.7 * 3.4),
         # Version 2: the parent's limit counts, too, and caches are free.
         ({"groups": [("a/b", "max", 1, 0)], "lines": V2}, 0.7 * 16),
-        ({"groups": [("a/b", 6, 1, 0)], "lines": V2}, 0.7 * 6),
-        ({"groups": [("a", 8, 6, 1), ("a/b", 9, 1, 0)], "lines": V2}, 0.7 * 4),
+        ({"groups": [("a/b", 6, 1, 0)], "lines": V2}, 0.7 * 5.4),
+        ({"groups": [("a", 8, 6, 1), ("a/b", 9, 1, 0)], "lines": V2}, 0.7 * 3.4),
         # In a container the group's own folder is not to be seen.
         ({"groups": [("", 5, 0, 0)], "lines": V2}, 0.7 * 5),
-        ({"groups": [("memory/a", 4, 2, 0.5)], "lines": V1}, 0.7 * 3.5),
+        ({"groups": [("memory/a", 4, 2, 0.5)], "lines": V1}, 0.7 * 2.9),
         ({"groups": [("memory", 9.2e9, 2, 0)], "lines": V1}, 0.7 * 16),
     ],
 )
@@ -259,15 +260,13 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
         )
 
 
-def test_judge_fits_into_the_limit(monkeypatch):
+def test_judge_fits_into_the_limit():
     result = spiel_cr.solve(games.compiled("kuhn"), "lp")
-    monkeypatch.setattr(memory, "held_bytes", lambda: 3 * 10**9)
-    judged = python_judge.judge_result(result, memory_limit="3GB")
+    judged = python_judge.judge_result(result, memory_limit="250050000")
     assert judged.by == "spiel_cr"
-    assert python_judge.judge_result(result, memory_limit="4GB").by == "openspiel"
+    assert python_judge.judge_result(result, memory_limit="260MB").by == "openspiel"
     with pytest.raises(GameTooLargeError, match="judge on kuhn.*--judge spiel_cr"):
         python_judge.check_memory(result.tree, "250MB")
-    monkeypatch.setattr(memory, "held_bytes", lambda: memory.BASE_BYTES)
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)
     assert cpp_judge.ExactJudge(instance).curve_by == "OpenSpiel"
@@ -275,24 +274,15 @@ def test_judge_fits_into_the_limit(monkeypatch):
     assert cpp_judge.ExactJudge(instance).curve_by == "spiel_cr"
 
 
-def test_what_the_process_held_before_counts(monkeypatch):
+def test_what_the_process_held_before_does_not_count(monkeypatch):
+    """As in a large notebook."""
     monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
     monkeypatch.setattr(watch, "_EVERY", 0.0)
-    with pytest.raises(GameTooLargeError, match="more than .* histories.*limit is 9.9"):
-        spiel_cr.compile_game("leduc_poker", memory_limit="9900MB")
-    tree = spiel_cr.compile_game("leduc_poker", memory_limit="10100MB")
-    for begin in (
-        lambda limit: spiel_cr.solve(
-            tree, "cfr+", 1, layout=spiel_cr.Layout(memory_limit=limit)
-        ),
-        lambda limit: spiel_cr.resolve(
-            tree, iterations=1, layout=spiel_cr.Layout(memory_limit=limit)
-        ),
-        lambda limit: python_judge.check_memory(tree, limit),
-    ):
-        with pytest.raises(GameTooLargeError, match=r" GB in all \(9.6 GB are held"):
-            begin("9700MB")
-    python_judge.check_memory(tree, "10100MB")
+    tree = spiel_cr.compile_game("leduc_poker", memory_limit="2GB")
+    layout = spiel_cr.Layout(memory_limit="2GB")
+    assert spiel_cr.solve(tree, "cfr+", 1, layout=layout).iterations == 1
+    assert spiel_cr.resolve(tree, iterations=1, layout=layout).iterations == 1
+    python_judge.check_memory(tree, "2GB")
 
 
 def test_a_small_game_is_probed_once(monkeypatch):

@@ -84,8 +84,8 @@ PHASES = {
     ),
     "train-values": (
         (
-            *("--depth", "1", "--out", "v.npz", "--rounds", "0", "--steps", "2"),
-            *("--config", "general(random_ranges=2,hidden=4,label_iterations=2)"),
+            *("--depth", "1", "--out", "v.npz", "--config"),
+            "general(random_ranges=2,hidden=4,label_iterations=2,rounds=0,steps=2)",
         ),
         ["laying the game out", "making the network"],
     ),

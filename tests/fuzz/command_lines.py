@@ -356,8 +356,6 @@ _VALUES: dict[str, Values] = {
     "--seed": Values(("0", "7", "4294967295"), ["-1", "4294967296", *_NOT_WHOLE]),
     "--minutes": Values(("1e-9",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--steps": _COUNT,
-    "--hidden": _COUNT,
-    "--met-iterations": _COUNT,
     "--seconds": Values(("0.01",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
     "--until": Values(("0.5",), ["-1", "inf", *_NOT_NUMBER]),
     "--eval-every": _COUNT,
@@ -418,10 +416,6 @@ _VALUES: dict[str, Values] = {
     "--sort": Values(("game", "reach", "gain"), ["", "size", *_NO_WORD]),
     "--limit": _COUNT,
     "--html": Values(("page.html", "new/page.html"), _NOT_FILE),
-    "--gadgets": Values(
-        ("resolving(iterations=2)",),
-        lambda: [Bad("uniform"), Bad("solved(iterations=2)"), *_not_bots()],
-    ),
     "name": Values(("kuhn",), ["", "poker", *_NO_WORD]),
     "--session": Values(
         ("stack=3,rounds=2",),
@@ -473,7 +467,6 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
         ("general", "leduc(hidden=8,pairs=2)"),
         ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
     ),
-    ("train-values", "--rounds"): Values(("0", "1"), ["-1", "1001", *_NOT_WHOLE]),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
@@ -560,7 +553,7 @@ _COMPILED_ONLY += ("--form",)
 # Options of `show` for policies of signal games.
 _OF_NODES = ("--node", "--board", "--plot")
 # Where strings, files and actions are of one game.
-_OF_KUHN = {"--policy", "--actions", "--bot", "--bots", "--gadgets"}
+_OF_KUHN = {"--policy", "--actions", "--bot", "--bots"}
 _POSITIONAL = {"name"}
 
 
@@ -583,7 +576,6 @@ def options() -> dict[str, tuple[str, ...]]:
 # What --help calls the value.
 _ALIASES = {
     "--bots": ("bot",),
-    "--gadgets": ("bot",),
     "--policy": ("opponent", "bot", "path"),
     "--algorithms": ("algorithm",),
 }
@@ -725,8 +717,6 @@ def _agree(
             chosen["--workers"] = "1"
         else:
             chosen.pop("--patience", None)
-    if "--gadgets" in chosen:
-        chosen["--html"] = "page.html"
 
 
 def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str]) -> Bad:
@@ -760,8 +750,6 @@ def _spoil(draw: random.Random, command: str, flag: str, chosen: dict[str, str])
         chosen.pop("--iterations", None)
     if flag == "--iterations" and command == "compare":
         chosen.pop("--seconds", None)
-    if flag == "--gadgets":
-        chosen["--html"] = "page.html"
     if flag in _OF_KUHN:
         chosen["--game"] = "kuhn_poker"
     return bad

@@ -4,14 +4,13 @@
 `complaint` says what is wrong with an answer: not refused, no history, no remedy.
 """
 
-import functools
 import math
 import random
 import re
+import types
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-import numpy as np
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
@@ -23,7 +22,10 @@ from tests.support.made_games import (
     MadeState,
     Node,
     Path,
+    Table,
+    table_of,
 )
+from tests.support.tabled import Tabled
 
 GAMES = (
     "kuhn_poker",
@@ -34,8 +36,6 @@ GAMES = (
     "leduc_poker",
 )
 REFUSALS = (InvalidGameError, ImperfectRecallError)
-
-Table = dict[Path, Node]
 
 
 class Mutant(NamedTuple):
@@ -66,40 +66,15 @@ class Mutant(NamedTuple):
         return kind(self.table, self.kind, **self.settings)
 
 
-@functools.cache
-def table_of(game: str) -> Table:
-    """All histories of a game, as rules for made games."""
-    table: Table = {}
-    stack: list[tuple[Path, pyspiel.State]] = [
-        ((), pyspiel.load_game(game).new_initial_state())
-    ]
-    while stack:
-        path, state = stack.pop()
-        player = state.current_player()
-        if player == TERMINAL:
-            table[path] = Node(TERMINAL, utility=tuple(state.returns()))  # type: ignore
-            continue
-        odds: tuple[float, ...] = ()
-        infos = ["", ""]
-        if player == CHANCE:
-            actions, odds = zip(*state.chance_outcomes(), strict=True)
-        else:
-            actions = tuple(state.legal_actions())
-            infos[player] = state.information_state_string(player)
-        table[path] = Node(player, actions, (infos[0], infos[1]), chance=odds)
-        stack += [((*path, action), state.child(action)) for action in actions]
-    return table
-
-
 class _State(MadeState):
     """A state of a mutant."""
 
     def returns(self) -> list[float]:
-        given = self._rules(self._path).utility
+        given = _both(self._rules(self._path).utility)
         if self.get_game().kind == "payoffs are drawn":
             noise = random.random() + 1
             return [noise, -noise]
-        return list(given)  # type: ignore[call-overload]
+        return given
 
     def is_terminal(self) -> bool:
         over = super().is_terminal()
@@ -129,44 +104,29 @@ class _OnArrays(_OnStates):
         return _Rules(self.table)
 
 
-class _Rules:
-    """The rules of a table on arrays of numbers of its histories, with their faults."""
+class _Rules(Tabled):
+    """The rules of a table on arrays, with their faults."""
 
     def __init__(self, table: Table) -> None:
-        self._paths = list(table)
-        self._nodes = list(table.values())
-        self._number = {path: i for i, path in enumerate(self._paths)}
-        infos = sorted({info for node in self._nodes for info in node.infos})
-        self._info = {info: i for i, info in enumerate(infos)}
-        self._width = 1 + max(max(node.actions, default=0) for node in self._nodes)
+        number = {path: k for k, path in enumerate(table)}
+        nodes = [
+            types.SimpleNamespace(
+                player=node.player,
+                children={a: number.get((*path, a), -1) for a in node.actions},
+                probabilities=dict(zip(node.actions, node.chance, strict=False)),
+                utility=_both(node.utility)[0],
+                observations=node.infos,
+            )
+            for path, node in table.items()
+        ]
+        super().__init__(types.SimpleNamespace(nodes=nodes))  # type: ignore[arg-type]
 
-    def new_initial_states(self) -> np.ndarray:
-        return np.array([self._number[()]])
 
-    def current_player(self, states: np.ndarray) -> np.ndarray:
-        return np.array([self._nodes[i].player for i in states])
-
-    def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
-        mask = np.zeros((len(states), self._width), bool)
-        for row, i in zip(mask, states, strict=True):
-            row[list(self._nodes[i].actions)] = True
-        return mask
-
-    def chance_probabilities(self, states: np.ndarray) -> np.ndarray:
-        odds = np.zeros((len(states), self._width))
-        for row, i in zip(odds, states, strict=True):
-            row[list(self._nodes[i].actions)] = self._nodes[i].chance
-        return odds
-
-    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        pairs = zip(states, actions.tolist(), strict=True)
-        return np.array([self._number[(*self._paths[i], a)] for i, a in pairs])
-
-    def returns(self, states: np.ndarray) -> np.ndarray:
-        return np.array([self._nodes[i].utility[0] for i in states])  # type: ignore
-
-    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
-        return np.array([self._info[self._nodes[i].infos[player]] for i in states])
+def _both(utility: float | tuple[float, ...]) -> list[float]:
+    """Both players' returns; a fault gives all that there are."""
+    if isinstance(utility, tuple):
+        return list(utility)
+    return [utility, -utility]
 
 
 def healthy(base: str) -> Mutant:

@@ -492,7 +492,7 @@ def test_uniform_nash_conv(rounds, nash_conv):
 @pytest.mark.parametrize("map_name", scotland_yard.map_names())
 def test_bundled_maps_are_maps(map_name):
     data = read(map_name)
-    assert data.keys() == PATH.keys() | {"about", "detectives"}
+    assert data.keys() == PATH.keys() | {"about", "detectives", "places"}
     assert data["tickets"].keys() == set(KINDS)
     assert min(data["tickets"].values()) >= 0
     nodes = set(range(1, data["nodes"] + 1))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr.jam_fold import rules
+from spiel_cr.jam_fold import outer, rules
 from spiel_cr.jam_fold.hands import ORDERS, HandTables
 
 
@@ -142,3 +142,17 @@ class StopOrGoOn:
     def evaluate_alone(self, profile, replies):
         """See `outer.StochasticGame`; the other player does nothing."""
         return self.evaluate(replies)
+
+
+def ex_post_gains(game, profile: np.ndarray, tolerance: float = 0.0) -> np.ndarray:
+    """What each player can win by deviating, float64 [N, n], in the values' unit."""
+    values, _ = outer.best_deviation(game, profile, tolerance=tolerance)
+    return values - game.evaluate(profile)
+
+
+def one_card(cards: int) -> HandTables:
+    """One card each, uniform and independent, the higher one wins."""
+    each = np.ones((cards, cards)) / cards**2
+    win, tie = np.tril(each, -1), np.diag(np.diag(each))
+    none = np.zeros((0, cards)), np.zeros((len(ORDERS), 0, cards))
+    return HandTables(*(np.asarray(a, np.float32) for a in (each, win, tie, *none)))

@@ -26,17 +26,10 @@ def test_a_table_is_kept(tmp_path):
     np.testing.assert_allclose(
         tables.win + tables.win.T + tables.tie, tables.deal, atol=1e-9
     )
-    path = equities.path_of(tmp_path, 2, 1, 0)
+    path = tmp_path / "table.npz"
     equities.storage.save(path, {"win": made.win}, {})
     with pytest.raises(DamagedFileError, match="table"):
         equities.load(path)
-
-
-def test_one_card():
-    tables = equities.one_card(4)
-    np.testing.assert_allclose(tables.win.sum(), 6 / 16)
-    np.testing.assert_allclose(tables.tie.sum(), 4 / 16)
-    assert tables.win[3, 0] > 0 == tables.win[0, 3]
 
 
 def enumerated(first: list[int], second: list[int]) -> np.ndarray:

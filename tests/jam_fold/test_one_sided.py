@@ -8,7 +8,7 @@ import scipy.optimize
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.jam_fold import one_sided, solve
-from spiel_cr.jam_fold.engine import LocalEngine
+from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.solve import SolveSettings
 from spiel_cr.jam_fold.tournament import Setting
 from tests.jam_fold.reference import order_chance, small_tables
@@ -133,7 +133,7 @@ def test_without_room_to_raise_it_is_jam_or_fold():
     )
     settings = SolveSettings(rounds=12, steps=2000)
     both = solve.solve_tournament(
-        [2, 3], [1], [1, 2], LocalEngine(tables), settings=settings
+        [2, 3], [1], [1, 2], Engine(tables), settings=settings
     ).levels[0]
     ours = np.stack([both.values[:, 0], both.values[::-1, 1]], 1)
     np.testing.assert_allclose(found.lower, ours, atol=1e-3)

@@ -8,7 +8,7 @@ import pytest
 from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.jam_fold import outer
 from spiel_cr.jam_fold.engine import InnerSettings
-from tests.jam_fold.reference import StopOrGoOn
+from tests.jam_fold.reference import StopOrGoOn, ex_post_gains
 
 INNER = InnerSettings(20, 1)
 
@@ -25,20 +25,20 @@ def test_value_iteration_stops_where_no_equilibrium_is():
     assert end.change == 0
     np.testing.assert_array_equal(end.values, 2 * np.eye(2))
     # It wins nothing so, and would win 1 by stopping.
-    np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), np.eye(2))
+    np.testing.assert_array_equal(ex_post_gains(game, end.profile), np.eye(2))
 
 
 def test_policy_iteration_does_not():
     game = StopOrGoOn(2.0)
     end = last_round("pi-fp", game, 10)
-    np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), 0)
+    np.testing.assert_array_equal(ex_post_gains(game, end.profile), 0)
     np.testing.assert_array_equal(game.evaluate(end.profile), np.eye(2))
 
 
 def test_value_iteration_is_right_from_below():
     game = StopOrGoOn(0.5)
     end = last_round("vi-fp", game, 10)
-    np.testing.assert_array_equal(outer.ex_post_gains(game, end.profile), 0)
+    np.testing.assert_array_equal(ex_post_gains(game, end.profile), 0)
 
 
 def test_best_responses_that_never_end():

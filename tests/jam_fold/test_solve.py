@@ -9,9 +9,9 @@ import pytest
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.jam_fold import engine, equities, outer, rules, solve, tournament
-from spiel_cr.jam_fold.engine import InnerSettings, LocalEngine
+from spiel_cr.jam_fold.engine import Engine, InnerSettings
 from spiel_cr.jam_fold.solve import SolveSettings
-from tests.jam_fold.reference import small_tables
+from tests.jam_fold.reference import ex_post_gains, one_card, small_tables
 
 CARDS = 200
 
@@ -36,7 +36,7 @@ def test_one_card_each(stack):
         "steps": np.array(5000),
         "refresh": np.array(1),
     }
-    jam, call = engine.do(equities.one_card(CARDS), job)["profile"][0]
+    jam, call = engine.do(one_card(CARDS), job)["profile"][0]
     # A card of the grid either way, and what is left of early steps.
     assert jam.mean() == pytest.approx(3 * stack / (stack + 1) ** 2, abs=2 / CARDS)
     assert call.mean() == pytest.approx(3 / (2 * (stack + 1)), abs=2 / CARDS)
@@ -45,7 +45,7 @@ def test_one_card_each(stack):
 
 @pytest.fixture(scope="module")
 def small_engine():
-    return LocalEngine(small_tables(1, 3)[0])
+    return Engine(small_tables(1, 3)[0])
 
 
 def test_heads_up(small_engine, tmp_path):
@@ -70,6 +70,21 @@ def test_heads_up(small_engine, tmp_path):
         solve.solve_tournament(
             [900, 900], [3, 1], [300, 600], small_engine, checkpoint=path
         )
+
+
+def test_threads_change_no_bit(monkeypatch):
+    """Seven states in three batches, by one thread and by three."""
+    monkeypatch.setattr(engine, "_BATCH", 3)
+    setting, found = tournament.Setting(8, 2, (1, 2), (3.0, 1.0)), []
+    for workers in (1, 3):
+        threads = Engine(small_tables(1, 3)[0], workers)
+        game = tournament.Tournament(setting, threads)
+        profile, values = game.start_profile(), game.start_values()
+        profile = game.play(profile, values, InnerSettings(9, 1), 0)
+        found.append(profile)
+        found += game.decide(profile, values)
+    for one, three in zip(found[:4], found[4:], strict=True):
+        np.testing.assert_array_equal(one, three)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +134,7 @@ def test_policy_iteration_outside_gains_less_to_deviate(small_engine):
             for last in outer.rounds(game, algorithm, InnerSettings(40, 20)):
                 if last.number == 12:
                     break
-            gains[algorithm] = outer.ex_post_gains(game, last.profile, tolerance=1e-3)
+            gains[algorithm] = ex_post_gains(game, last.profile, tolerance=1e-3)
         rest = last.values
     assert gains["pi-fp"].max() < gains["vi-fp"].max()
     assert gains["pi-fp"].mean() < gains["vi-fp"].mean()
@@ -133,7 +148,7 @@ def test_all_946_states():
     """13 500 chips, 300 / 600: at most 0.1 % of the first prize is to be gained."""
     folder = Path(os.environ["SPIEL_CR_JAM_FOLD_TABLE"])
     table = equities.through(folder, strength, players=3, boards=204_800)
-    local = LocalEngine(equities.hand_tables(table))
+    local = Engine(equities.hand_tables(table))
     found = solve.solve_tournament([4500] * 3, [50, 30, 20], [300, 600], local)
     assert len(found.levels[0].stacks) == 946
     assert found.levels[0].gains.max() <= 0.001 * 50

@@ -22,7 +22,7 @@ from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import play_on_tree
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.judging.targets import Target, load_target
@@ -140,7 +140,14 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
     config = ResponseConfig("ismcts", search, matches=6, seed=3)
     seat = respond(target, player, config, states=True)
     rollout = rollout_of(opponent, search)
-    bot = ISMCTSBRBot(tree.game, player, opponent, search, seed=3, rollout=rollout)
+    bot = ISMCTSBRBot(
+        tree.game,
+        player,
+        opponent,
+        search,
+        seed=3,
+        predictor=Predictor(rollout=rollout),
+    )
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
     assert seat.value <= seat.exact_value + 1e-12
@@ -569,10 +576,23 @@ def test_who_is_judged_as_a_rival():
         "solved(iterations=3)",
         "always_fold",
     ):
-        assert opponent_strings.load_rival(text, tree, 0) is None
-    assert opponent_strings.load_rival("resolving(iterations=2)", tree, 0) is None
+        assert (
+            opponent_strings.rival_of(
+                opponent_strings.read_opponent(text, tree), tree, 0
+            )
+            is None
+        )
+    assert (
+        opponent_strings.rival_of(
+            opponent_strings.read_opponent("resolving(iterations=2)", tree), tree, 0
+        )
+        is None
+    )
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
-    assert opponent_strings.load_rival(oos, tree, 0) is not None
+    assert (
+        opponent_strings.rival_of(opponent_strings.read_opponent(oos, tree), tree, 0)
+        is not None
+    )
 
 
 def test_opponents_respect_the_memory_limit():

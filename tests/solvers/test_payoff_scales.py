@@ -10,7 +10,6 @@ import functools
 import itertools
 
 import numpy as np
-import pyspiel
 import pytest
 from scipy import optimize
 
@@ -24,7 +23,7 @@ from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import lp
 from tests.support import games
-from tests.support.made_games import ScaledGame, random_game, scaled
+from tests.support.made_games import random_game, scaled, scaled_game
 from tests.support.strategies import everywhere
 
 PLAYERS = (0, 1)
@@ -227,7 +226,7 @@ def test_infosets_with_draws_only_below_do_not_spoil_linear_programs(name, monke
 
 def test_a_game_of_tiny_payoffs_from_its_states():
     """Written in Python, and compiled by `solve` itself; goals in the game's units."""
-    game = ScaledGame(pyspiel.load_game("kuhn_poker"), 1e-9)
+    game = scaled_game("kuhn_poker", 1e-9)
     tree = compiled("kuhn")
     exact = spiel_cr.solve(game, "lp")
     assert relative_nash_conv(tree, exact.average) <= NOTHING["float64"]

@@ -20,7 +20,7 @@ from spiel_cr.common.errors import (
 )
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
-from spiel_cr.solvers import making, policy_files
+from spiel_cr.solvers import policy_files
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
@@ -152,6 +152,17 @@ def test_a_run_goes_on_with_the_limit_that_it_began_with(tmp_path, content):
     batch = batch_bytes(find(SMALL).config, 2, result.game.max_game_length())
     room = storage.load_metadata(path)["table_limit"]
     assert result.table.limit == room - batch
+
+
+@pytest.mark.parametrize("room", [10**15, 0, -1])
+def test_a_checkpoint_cannot_ask_for_any_memory(tmp_path, content, room):
+    path = tmp_path / "checkpoint"
+    path.write_bytes(content)
+    arrays, metadata = storage.load(path)
+    sizes = {"memory_limit": 2 * 10**15, "table_limit": room}
+    storage.save(path, arrays, {**metadata, **sizes})
+    with pytest.raises(ValueError, match="checkpoint .* was begun with a table of"):
+        sample(memory_limit=None, checkpoint_path=path)
 
 
 def test_files_of_other_kinds_are_refused(tmp_path, content):
@@ -337,18 +348,11 @@ def test_half_an_iteration_is_never_written(
     assert_same(sample(checkpoint_path=path), sample())
 
 
-def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
+def test_what_workers_hold_does_not_change_what_is_followed(caplog):
     """External sampling follows as much as the limit says, not as is free."""
-    results = []
-    for held in (100_000_000, 440_000_000):
-        monkeypatch.setattr(making.memory, "held_bytes", lambda held=held: held)
-        results.append(
-            sample(
-                *(games.goofspiel(5, "descending"), "es-mccfr(batch=64)", 2),
-                memory_limit="500MB",
-                vectorised=False,
-            )
-        )
+    game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
+    options = {"memory_limit": "900MB", "vectorised": False}
+    results = [sample(game, algorithm, 2, workers=n, **options) for n in (1, 2)]
     assert results[0].table.limit > results[1].table.limit
     assert caplog.text.count("below that one action") == 2
     assert_same(*results)

@@ -199,82 +199,42 @@ def random_game(
     return MadeGame(node, f"random_{seed}")
 
 
-class ScaledState(pyspiel.State):
-    """A state of another game, whose payoffs are multiplied."""
-
-    def __init__(self, game: "ScaledGame", inner: pyspiel.State) -> None:
-        super().__init__(game)
-        # Copies of a state copy what it holds: not the game.
-        self._factor, self._inner = game.factor, inner
-
-    def current_player(self) -> int:
-        return self._inner.current_player()
-
-    def _legal_actions(self, player: int) -> list[int]:
-        return self._inner.legal_actions(player)
-
-    def chance_outcomes(self) -> list[tuple[int, float]]:
-        return self._inner.chance_outcomes()
-
-    def _apply_action(self, action: int) -> None:
-        self._inner.apply_action(action)
-
-    def _action_to_string(self, player: int, action: int) -> str:
-        return self._inner.action_to_string(player, action)
-
-    def information_state_string(self, player: int | None = None) -> str:
-        who = self._inner.current_player() if player is None else player
-        return self._inner.information_state_string(who)
-
-    def is_terminal(self) -> bool:
-        return self._inner.is_terminal()
-
-    def returns(self) -> list[float]:
-        return [self._factor * utility for utility in self._inner.returns()]
-
-    def __str__(self) -> str:
-        return str(self._inner)
+Table = dict[Path, Node]
 
 
-class ScaledGame(pyspiel.Game):
-    """A sequential two-player game with payoffs times a factor, written in Python.
+@functools.cache
+def table_of(game: str) -> Table:
+    """All histories of a game, as rules for made games."""
+    table: Table = {}
+    stack: list[tuple[Path, pyspiel.State]] = [
+        ((), pyspiel.load_game(game).new_initial_state())
+    ]
+    while stack:
+        path, state = stack.pop()
+        player = state.current_player()
+        if player == TERMINAL:
+            table[path] = Node(TERMINAL, utility=state.returns()[0])
+            continue
+        odds: tuple[float, ...] = ()
+        infos = ["", ""]
+        if player == CHANCE:
+            actions, odds = zip(*state.chance_outcomes(), strict=True)
+        else:
+            actions = tuple(state.legal_actions())
+            infos[player] = state.information_state_string(player)
+        table[path] = Node(player, actions, (infos[0], infos[1]), chance=odds)
+        stack += [((*path, action), state.child(action)) for action in actions]
+    return table
 
-    Attributes:
-      factor: what payoffs are multiplied with.
-    """
 
-    def __init__(self, game: pyspiel.Game, factor: float) -> None:
-        inner = game.get_type()
-        game_type = pyspiel.GameType(
-            short_name=f"scaled_{inner.short_name}",
-            long_name=f"scaled {inner.short_name}",
-            dynamics=inner.dynamics,
-            chance_mode=inner.chance_mode,
-            information=inner.information,
-            utility=inner.utility,
-            reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-            max_num_players=2,
-            min_num_players=2,
-            provides_information_state_string=True,
-            provides_information_state_tensor=False,
-            provides_observation_string=False,
-            provides_observation_tensor=False,
-            parameter_specification={},
-        )
-        info = pyspiel.GameInfo(
-            num_distinct_actions=game.num_distinct_actions(),
-            max_chance_outcomes=game.max_chance_outcomes(),
-            num_players=2,
-            min_utility=factor * game.min_utility(),
-            max_utility=factor * game.max_utility(),
-            utility_sum=0.0,
-            max_game_length=game.max_game_length(),
-        )
-        super().__init__(game_type, info, {})
-        self.factor, self._inner = factor, game
+def scaled_game(game: str, factor: float) -> MadeGame:
+    """A small game with payoffs times a factor, written in Python."""
+    table, most = table_of(game), pyspiel.load_game(game).max_utility()
 
-    def new_initial_state(self) -> ScaledState:
-        return ScaledState(self, self._inner.new_initial_state())
+    def rules(path: Path) -> Node:
+        return table[path]._replace(utility=factor * table[path].utility)
+
+    return MadeGame(rules, "scaled", largest=factor * most)
 
 
 def scaled(tree: CompiledGame, factor: float) -> CompiledGame:

@@ -11,7 +11,6 @@ The first run samples a table of all-in hands and keeps it in --cache.
 import argparse
 import contextlib
 import json
-import os
 import pathlib
 import re
 from collections.abc import Callable, Iterator
@@ -25,7 +24,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_whole
 from spiel_cr.jam_fold import charts, equities, one_sided, solve
-from spiel_cr.jam_fold.engine import Engine, LocalEngine, PoolEngine
+from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 
 from ...reporting import push_charts
@@ -67,8 +66,8 @@ def add(commands: Commands) -> None:
     text = "sampled for the table of all-in hands"
     option(parser, "--boards", text, _BOARDS, metavar="N")
     option(parser, "--seed", "of the table of all-in hands")
-    text = "processes that do the hands; 0: this one"
-    option(parser, "--workers", text, 0, metavar="N")
+    text = "threads that do the hands"
+    option(parser, "--workers", text, 1, metavar="N")
     text = "keep the table in this folder (default: spiel_cr in the user's caches)"
     option(parser, "--cache", text)
     text = "folder for summary.json, solution.npz, and the state to go on from"
@@ -84,7 +83,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     prizes = [float(x) for x in _numbers("--prizes", arguments.prizes, decimal)]
     unit, setting = solve.units_of(stacks, prizes, blinds)
     settings = solve.SolveSettings(**given(arguments, "algorithm", "rounds", "steps"))
-    check_whole(arguments.workers, "workers", 0, 1024)
+    check_whole(arguments.workers, "workers", 1, 1024)
     if arguments.unrestricted_opponent:
         one_sided.check_room(setting)
     announce("looking for the table of all-in hands")
@@ -98,9 +97,9 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         progress=True,
     )
     out = pathlib.Path(arguments.out) if arguments.out else None
-    path = equities.kept_at(folder, setting.players, arguments.boards, arguments.seed)
     announce("solving the tournament")
-    with _engine(table, path, arguments.workers) as engine, _bar(settings) as tell:
+    engine = Engine(equities.hand_tables(table), arguments.workers)
+    with _bar(settings) as tell:
         found = solve.solve_tournament(
             stacks,
             prizes,
@@ -159,18 +158,6 @@ def _numbers(flag: str, text: str, pattern: str) -> list[str]:
 
 def _strength(sets: np.ndarray) -> np.ndarray:
     return strengths.strengths(strengths.split(sets))
-
-
-@contextlib.contextmanager
-def _engine(
-    table: equities.Equities, path: os.PathLike[str], workers: int
-) -> Iterator[Engine]:
-    tables = equities.hand_tables(table)
-    if not workers:
-        yield LocalEngine(tables)
-        return
-    with PoolEngine(tables, path, workers) as pool:
-        yield pool
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ class Watch:
 
     The number of histories that a limit has room for is a guess: strings of infosets,
     or states that wait for their turn, can be much larger than usual. So what the
-    process really holds is looked at, too.
+    process holds more than before is looked at, too.
     """
 
     def __init__(
@@ -79,8 +79,7 @@ class Watch:
         self._next = now + _EVERY
         self._bar.update(histories - self._bar.n)
         grown = memory.held_bytes() - self._held
-        before = max(memory.IMPORTED_BYTES, self._held)
-        need = before + grown + histories * _BYTES_AFTER
+        need = memory.IMPORTED_BYTES + grown + histories * _BYTES_AFTER
         if need > self._size:
             raise memory.too_large(
                 self._game,

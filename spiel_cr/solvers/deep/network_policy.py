@@ -21,7 +21,6 @@ from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
-from spiel_cr.common.networks import Parameters
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
@@ -84,7 +83,15 @@ class DeepPolicy(openspiel_policy.Policy):
             )
         self.average = average
         self._shape = shape
-        self._networks = _networks(average)
+        _check_arrays(average)
+        single = isinstance(average, NetworkAverage)
+        # By player, with an axis [T] in front; None: it plays uniformly.
+        self._networks = [
+            None
+            if leaves is None
+            else networks.assembled([leaf[None] if single else leaf for leaf in leaves])
+            for leaves in average.leaves
+        ]
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
 
@@ -221,19 +228,13 @@ class DeepPolicy(openspiel_policy.Policy):
         many = np.broadcast_to(legal, found.shape).reshape(flat.shape)
         played = regret_matching(flat, many, self.average.fallback)
         played = played.reshape(found.shape)
-        blank = np.flatnonzero(~self._fitted(player))
+        # Iterates that are all zeros: before the first fit.
+        fitted = [
+            own.reshape(len(own), -1).any(axis=1) for own in self.average.leaves[player]
+        ]
+        blank = np.flatnonzero(~np.any(fitted, axis=0))
         played[blank] = legal / legal.sum(axis=1)[:, None]
         return played
-
-    def _fitted(self, player: int) -> np.ndarray:
-        """bool [T], the iterates that are not all zeros; others play uniformly."""
-        assert isinstance(self.average, BankAverage)
-        axes = [
-            own.any(axis=tuple(range(1, own.ndim)))
-            for own in self.average.leaves[player]
-        ]
-        fitted: np.ndarray = np.any(axes, axis=0)
-        return fitted
 
     def _of_iterates(
         self, states: Sequence[pyspiel.State], player: int
@@ -322,47 +323,25 @@ def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
     return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
 
 
-def _networks(
-    average: NetworkAverage | BankAverage,
-) -> list[Parameters | None]:
-    """Both players' parameters, with an axis [T] in front.
-
-    None: a player plays uniformly.
-
-    Raises:
-      ValueError: arrays do not fit the shape.
-    """
-    assert average.shape is not None
-    for leaves in average.leaves:
-        _check_arrays(average, leaves)
-    single = isinstance(average, NetworkAverage)
-    return [
-        None
-        if leaves is None
-        else networks.assembled([leaf[None] if single else leaf for leaf in leaves])
-        for leaves in average.leaves
-    ]
-
-
-def _check_arrays(
-    average: NetworkAverage | BankAverage, leaves: Sequence[np.ndarray] | None
-) -> None:
-    """Refuses a player's arrays that are not of the shape, before a network is made.
+def _check_arrays(average: NetworkAverage | BankAverage) -> None:
+    """Refuses arrays that are not of the shape, before a network is made.
 
     Raises:
       ValueError: they are not, or a bank's are of different numbers of iterates.
     """
-    if leaves is None:
-        return
     assert average.shape is not None
-    wanted = networks.array_shapes(average.shape.widths)
-    if isinstance(average, BankAverage) and leaves:
-        wanted = [(len(leaves[0]), *one) for one in wanted]
-    given = [np.shape(leaf) for leaf in leaves]
-    if given != wanted or not all(one[0] for one in given):
-        raise ValueError(
-            f"arrays of the shapes {given} are not of networks with {average.shape}"
-        )
+    shapes = networks.array_shapes(average.shape.widths)
+    for leaves in average.leaves:
+        if leaves is None:
+            continue
+        wanted = shapes
+        if isinstance(average, BankAverage) and leaves:
+            wanted = [(len(leaves[0]), *one) for one in shapes]
+        given = [np.shape(leaf) for leaf in leaves]
+        if given != wanted or not all(one[0] for one in given):
+            raise ValueError(
+                f"arrays of the shapes {given} are not of networks with {average.shape}"
+            )
 
 
 # float32 [T, n, A], of T networks at once.
@@ -487,7 +466,7 @@ def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
     if kind == _NETWORK:
         first, second = (own or None for own in leaves)
         network = NetworkAverage(shape, features, (first, second))
-        return named, _fitting(network, damaged)
+        return named, _checked(network, damaged)
     fallback = result.text_of(metadata, "fallback", path)
     if fallback not in FALLBACK:
         raise damaged(f"its fallback is {fallback!r}")
@@ -505,17 +484,16 @@ def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
         (leaves[0], leaves[1]),
         (weights[0], weights[1]),
     )
-    return named, _fitting(bank, damaged)
+    return named, _checked(bank, damaged)
 
 
-def _fitting(
+def _checked(
     average: NetworkAverage | BankAverage,
     damaged: Callable[[str], DamagedFileError],
 ) -> NetworkAverage | BankAverage:
     """An average whose arrays have their shapes."""
     try:
-        for leaves in average.leaves:
-            _check_arrays(average, leaves)
+        _check_arrays(average)
     except ValueError as error:
         raise damaged(str(error)) from error
     return average

@@ -8,7 +8,8 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.eval.table import families, map_layout
+from game_defs import scotland_yard
+from spiel_cr.eval.table import families
 
 SMALL = [
     "kuhn_poker",
@@ -130,8 +131,11 @@ def test_hex_says_which_sides_to_join():
         assert ["You join", goal] in facts
 
 
-def test_a_path_is_drawn_as_a_line():
-    places = np.array(map_layout.positions(4, [(0, 1), (1, 2), (2, 3)]))
-    # Stress falls slowly near a line.
-    assert places[:, 1] == pytest.approx(0, abs=0.02)
-    assert np.abs(np.diff(places[:, 0])) == pytest.approx(1 / 3, abs=1e-3)
+@pytest.mark.parametrize("path", sorted(scotland_yard.MAPS.glob("*.json")), ids=str)
+def test_nodes_of_maps_have_places_of_their_own(path):
+    data = json.loads(path.read_text("utf-8"))
+    places = np.array(data["places"])
+    assert places.shape == (data["nodes"], 2)
+    assert (places >= 0).all() and (places <= 1).all()
+    apart = np.linalg.norm(places[:, None] - places[None], axis=2)
+    assert apart[~np.eye(len(places), dtype=bool)].min() > 0.1

@@ -4,51 +4,12 @@ import numpy as np
 import pytest
 
 from spiel_cr.games.signals import form
+from spiel_cr.games.signals.public_nodes import public_decisions
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
-from tests.support import detection, games
+from tests.support import detection, games, signal_walks
 from tests.support.strategies import random_behaviours, solver_of
-
-
-def value_of(detected, behaviours):
-    """Player 0's expected utility, leaf by leaf and card by card.
-
-    Args:
-      detected: the signal form.
-      behaviours: each player's, by the signal form's sequences.
-    """
-    game, betting = detected.game, detected.game.betting
-    children = np.bincount(betting.parent[1:], minlength=len(betting))
-    first = []
-    for player in range(2):
-        hands = np.array(game.num_signals(player))[betting.round]
-        own = hands * children * (betting.player == player)
-        first.append(1 + np.cumsum(own) - own)
-
-    def probability(player, node, signal):
-        if not node:
-            return 1.0
-        above = betting.parent[node]
-        signal = climb(player, signal, betting.round[node], betting.round[above])
-        chosen = 1.0
-        if betting.player[above] == player:
-            rank = np.flatnonzero(betting.parent == above).tolist().index(node)
-            place = first[player][above] + signal * children[above] + rank
-            chosen = behaviours[player][place]
-        return chosen * probability(player, above, signal)
-
-    def climb(player, signal, later, earlier):
-        for r in range(later, earlier, -1):
-            signal = game.parents[player][r][signal]
-        return signal
-
-    total = 0.0
-    for leaf, kernel, stake in zip(*game.terms, strict=True):
-        for one, other, entry in zip(*game.kernels[kernel].coordinates(), strict=True):
-            reach = probability(0, leaf, one) * probability(1, leaf, other)
-            total += stake * entry * reach
-    return total
 
 
 @pytest.mark.parametrize("name", ["kuhn", "leduc7", "nim"])
@@ -68,7 +29,13 @@ def test_same_value(name):
         for own, behaviour in zip(tree.infosets, behaviours, strict=True)
     )
     expected = best_responses.expected_value(tree.form, reach)
-    assert value_of(detected, moved) == pytest.approx(expected, abs=1e-12)
+    policy = {}
+    for player, behaviour in enumerate(moved):
+        decisions = public_decisions(detected.game, player)
+        for node in decisions.node.tolist():
+            policy[node] = decisions.block(behaviour, node)
+    found = signal_walks.value_of_form(detected.game, policy)
+    assert found == pytest.approx(expected, abs=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,6 @@ import functools
 
 import jax
 import numpy as np
-import pyspiel
 import pytest
 from open_spiel.python.algorithms import best_response as openspiel_best_response
 
@@ -22,7 +21,7 @@ from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.best_responses import best_response_value, reach_of
-from tests.support.made_games import ScaledGame
+from tests.support.made_games import scaled_game
 from tests.support.strategies import random_behaviours
 
 _SMALL = (
@@ -259,10 +258,9 @@ def test_one_simulation_at_a_time_is_puct(number):
 
 @pytest.mark.slow
 def test_payoffs_of_any_size_are_searched_alike():
-    kuhn = pyspiel.load_game("kuhn_poker")
     found = []
     for factor in (1.0, 2.0**-60, 2.0**60):
-        tree = spiel_cr.compile_game(ScaledGame(kuhn, factor))
+        tree = spiel_cr.compile_game(scaled_game("kuhn_poker", factor))
         config = SearchConfig(256, batch=32)
         behaviour = _uniform(tree)[1]
         found.append(ismcts_br.search_response(tree, 0, behaviour, config))
@@ -300,7 +298,6 @@ def test_a_second_response_compiles_nothing():
         ("exploration", -1.0),
         ("exploration", 0.0),
         ("exploration", float("nan")),
-        ("backup", "best"),
         ("max_nodes", 0),
     ],
 )

@@ -133,6 +133,7 @@ class _Watch:
     def __init__(self, game: pyspiel.Game, limit: memory.Limit, progress: bool) -> None:
         self._game, self._limit = game, limit
         self._size = memory.parse_limit(limit)
+        self._before = memory.held_bytes()
         self._bar = _bar(game, "dealing", "deals", progress)
 
     def __enter__(self) -> "_Watch":
@@ -145,10 +146,10 @@ class _Watch:
         """Counts deals.
 
         Raises:
-          GameTooLargeError: the process holds more than the limit.
+          GameTooLargeError: the deals take more than the limit.
         """
         self._bar.update(more)
-        held = memory.held_bytes()
+        held = memory.IMPORTED_BYTES + memory.held_bytes() - self._before
         if held > self._size:
             raise memory.too_large(
                 self._game,

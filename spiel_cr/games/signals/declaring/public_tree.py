@@ -95,7 +95,6 @@ def grow(
       InvalidGameError: somebody has no legal action.
     """
     size = memory.parse_limit(limit)
-    held = max(memory.IMPORTED_BYTES, memory.held_bytes())
     states, deals = _first_deals(game, rules, rules.new_initial_states(), 0)
     parent, action = np.full(1, -1), np.full(1, -1)
     parts: list[tuple[np.ndarray, ...]] = []
@@ -118,7 +117,9 @@ def grow(
         more = int(np.count_nonzero(mask))
         # Beside the nodes: the states of two levels, and what is legal in the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
-        need = held + _NODE_BYTES * (level_start[-1] + more) + row * more
+        need = (
+            memory.IMPORTED_BYTES + _NODE_BYTES * (level_start[-1] + more) + row * more
+        )
         if need > size or level_start[-1] + more >= 2**31:
             raise memory.too_large(
                 game,

@@ -12,6 +12,7 @@ from spiel_cr.resolving.leaves import set_network
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.set_network import Parameters, Places
 from spiel_cr.resolving.leaves.training.data import Samples
+from spiel_cr.resolving.leaves.training.training_config import TrainingConfig
 
 # Newton-Schulz steps of Muon: more of them cost time, and 3 were enough in trials.
 _ORTHOGONALISE = 3
@@ -47,17 +48,6 @@ class Fit(NamedTuple):
     step: jax.Array
 
 
-class Settings(NamedTuple):
-    """What a program of steps is made for; see `TrainingConfig`."""
-
-    batch: int
-    total: int
-    learning_rate: float
-    matrix_rate: float
-    average: float
-    delta: float
-
-
 def lay_out(states: PublicStates, features: tuple[np.ndarray, np.ndarray]) -> Part:
     """A part, in single precision."""
 
@@ -68,21 +58,21 @@ def lay_out(states: PublicStates, features: tuple[np.ndarray, np.ndarray]) -> Pa
     return Part(places, (jnp.asarray(features[0]), jnp.asarray(features[1])))
 
 
-def begin(parameters: dict[str, np.ndarray], settings: Settings) -> Fit:
+def begin(parameters: dict[str, np.ndarray], config: TrainingConfig) -> Fit:
     """Before the first step."""
     start = jax.tree.map(jnp.asarray, parameters)
-    optimiser = _optimiser(settings).init(start)
+    optimiser = _optimiser(config).init(start)
     return Fit(start, start, optimiser, jnp.zeros((), jnp.int32))
 
 
-@functools.partial(jax.jit, static_argnames="settings")
+@functools.partial(jax.jit, static_argnames="config")
 def advance(
     fit: Fit,
     parts: tuple[Part, ...],
     samples: tuple[Samples, ...],
     rows: tuple[jax.Array, ...],
     *,
-    settings: Settings,
+    config: TrainingConfig,
 ) -> tuple[Fit, jax.Array]:
     """Some steps.
 
@@ -91,33 +81,27 @@ def advance(
       parts: of the public states.
       samples: of each part.
       rows: of each part int32 [T, B], the samples of each step.
-      settings: of the optimiser and the loss.
+      config: of the optimiser and the loss.
 
     Returns:
       The network after T steps, and the mean loss.
     """
-    optimiser = _optimiser(settings)
 
-    def step(fit: Fit, chosen: tuple[jax.Array, ...]) -> tuple[Fit, jax.Array]:
+    def objective(
+        parameters: Parameters, chosen: tuple[jax.Array, ...]
+    ) -> tuple[jax.Array, jax.Array]:
         batch = tuple(
             jax.tree.map(lambda own, mine=mine: own[mine], one)
             for one, mine in zip(samples, chosen, strict=True)
         )
-        found, slope = jax.value_and_grad(
-            lambda parameters: loss(parameters, parts, batch, settings.delta)
-        )(fit.parameters)
-        updates, state = optimiser.update(slope, fit.optimiser, fit.parameters)
-        parameters = jax.tree.map(lambda own, new: own + new, fit.parameters, updates)
-        # At first the average follows closely.
-        age = fit.step.astype(jnp.float32)
-        keep = jnp.minimum(settings.average, (1 + age) / (10 + age))
-        average = jax.tree.map(
-            lambda old, new: keep * old + (1 - keep) * new, fit.average, parameters
-        )
-        return Fit(parameters, average, state, fit.step + 1), found
+        found = loss(parameters, parts, batch, config.delta)
+        return found, found
 
-    fit, losses = jax.lax.scan(step, fit, rows)
-    return fit, losses.mean()
+    state = fit.optimiser, fit.average, fit.step
+    (parameters, (optimiser, average, step)), losses = fits.descend(
+        objective, _averaging(config), (fit.parameters, state), rows
+    )
+    return Fit(parameters, average, optimiser, step), losses.mean()
 
 
 def loss(
@@ -162,11 +146,32 @@ def loss(
 validation_loss = jax.jit(loss)
 
 
-def _optimiser(settings: Settings) -> Any:
-    descent = fits.adam(settings.learning_rate, steps=settings.total)
+def _averaging(config: TrainingConfig) -> Any:
+    """The optimiser; its state has the moving average and the number of steps, too."""
+    optimiser = _optimiser(config)
+
+    def update(slope: Any, state: Any, parameters: Any) -> tuple[Any, Any]:
+        inner, average, step = state
+        updates, inner = optimiser.update(slope, inner, parameters)
+        # At first the average follows closely.
+        age = step.astype(jnp.float32)
+        keep = jnp.minimum(config.average, (1 + age) / (10 + age))
+        average = jax.tree.map(
+            lambda old, own, new: keep * old + (1 - keep) * (own + new),
+            *(average, parameters, updates),
+        )
+        return updates, (inner, average, step + 1)
+
+    return fits.optax_package().GradientTransformation(optimiser.init, update)
+
+
+def _optimiser(config: TrainingConfig) -> Any:
+    """Adam, and Muon for matrices where they have a rate of their own."""
+    total = config.total_steps
+    descent = fits.adam(config.learning_rate, steps=total)
     optax = fits.optax_package()
-    if settings.matrix_rate:
-        rate = optax.cosine_decay_schedule(settings.matrix_rate, settings.total)
+    if config.matrix_rate:
+        rate = optax.cosine_decay_schedule(config.matrix_rate, total)
         descent = optax.multi_transform(
             {
                 "matrix": optax.contrib.muon(rate, ns_steps=_ORTHOGONALISE),

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import pathlib
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -84,7 +85,6 @@ def train_values(
     config: str | TrainingConfig = "general",
     minutes: float | None = None,
     checkpoint: atomic.Path | None = None,
-    curve: atomic.Path | None = None,
     progress: bool = False,
 ) -> TrainingResult:
     """Trains a network for the values where a game's lookaheads end.
@@ -96,14 +96,15 @@ def train_values(
       game: OpenSpiel game string, game, or a game compiled with `observations=True`.
       depth: of lookaheads, in `depth_unit`; see `resolving.lookahead.look_ahead`.
       depth_unit: as there.
-      out: the .npz file that the network is written to; one that is there is replaced.
+      out: the .npz file that the network is written to; its curves, JSON lines with one
+        `TrainingPoint` each, go beside it, to the .jsonl file of that name. What is
+        there is replaced.
       config: settings, or a string such as "leduc(hidden=64)".
       minutes: stop soon after; None: when all steps are done. What is there by then is
         written. A phase's data that are not complete by then are begun anew at the next
         time, so each run needs enough time for these.
       checkpoint: file to go on from where it exists, and to write the state to; None:
         none.
-      curve: file of JSON lines, one for each `TrainingPoint`, likewise; None: none.
       progress: show a progress bar on stderr.
 
     Returns:
@@ -121,10 +122,10 @@ def train_values(
     check_lookahead(depth, depth_unit, None)
     if minutes is not None:
         check_number(minutes, "minutes", "(0, inf)")
+    curve = pathlib.Path(out).with_suffix(".jsonl")
     atomic.check_distinct({"out": out, "curve": curve, "checkpoint": checkpoint})
     for name, path in (("out", out), ("curve", curve)):
-        if path is not None:
-            atomic.check_writable(path, name)
+        atomic.check_writable(path, name)
     with atomic.reserved(checkpoint, "checkpoint"):
         announce("laying the game out", progress=progress)
         tree = as_compiled(game, observations=True, progress=progress)
@@ -132,9 +133,8 @@ def train_values(
         announce("making the network", progress=progress)
         result = _train(cuts, config, minutes, checkpoint, progress)
     result.network.save(out)
-    if curve is not None:
-        lines = [json.dumps(point._asdict()) + "\n" for point in result.curve]
-        atomic.write_text(curve, "".join(lines))
+    lines = [json.dumps(point._asdict()) + "\n" for point in result.curve]
+    atomic.write_text(curve, "".join(lines))
     return result
 
 
@@ -178,14 +178,6 @@ class _Training:
         self._architecture = set_network.Architecture(
             self._known.rows.shape[1], config.hidden, config.blocks, config.pairs
         )
-        self._settings = fitting.Settings(
-            batch=config.batch,
-            total=config.steps * (1 + config.rounds),
-            learning_rate=config.learning_rate,
-            matrix_rate=config.matrix_rate,
-            average=config.average,
-            delta=config.delta,
-        )
         self._labellers: list[Labeller] | None = None
         # Random ranges first, then a block for each round.
         self._blocks: list[list[Samples]] = []
@@ -199,7 +191,7 @@ class _Training:
                 for states in cuts.parts
             )
             self._fit = fitting.begin(
-                set_network.initial(self._architecture, config.seed), self._settings
+                set_network.initial(self._architecture, config.seed), config
             )
         self._before, self._limit = 0.0, float("inf")
         self._started = time.perf_counter()
@@ -225,7 +217,7 @@ class _Training:
         self, minutes: float | None, checkpoint: atomic.Path | None, progress: bool
     ) -> bool:
         """Goes on until all steps are done, or until it is time; whether all are."""
-        config, total = self._config, self._settings.total
+        config, total = self._config, self._config.total_steps
         self._limit = float("inf") if minutes is None else 60 * minutes
         done = int(self._fit.step)
         bar = tqdm(total=total, initial=done, desc="train", disable=not progress)
@@ -339,7 +331,7 @@ class _Training:
             rows.append(chosen.astype(np.int32))
         self._fit, found = fitting.advance(
             *(self._fit, self._parts, tuple(samples), tuple(rows)),
-            settings=self._settings,
+            config=config,
         )
         if end % config.steps == 0 or end % (4 * fitting.CHUNK) == 0:
             losses = self._validate()

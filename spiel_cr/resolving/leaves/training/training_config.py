@@ -85,6 +85,11 @@ class TrainingConfig:
             find(getattr(self, name), families=(CFR,))
         check_seed(self.seed)
 
+    @property
+    def total_steps(self) -> int:
+        """Steps of the optimiser, of all phases."""
+        return self.steps * (1 + self.rounds)
+
 
 # By the games that they were chosen for; docs/leaves.md says how far they come.
 PRESETS: dict[str, TrainingConfig] = {

@@ -146,9 +146,7 @@ def test_each_game_below_is_met_once_and_every_cut_has_a_twin():
 @pytest.mark.slow  # programs are compiled three times
 @pytest.mark.parametrize("config", [SMALL, MUON])
 def test_training_learns_resumes_and_repeats(config, tmp_path, monkeypatch):
-    whole = train_values(
-        "kuhn_poker", 1, tmp_path / "whole.npz", config=config, curve=tmp_path / "c"
-    )
+    whole = train_values("kuhn_poker", 1, tmp_path / "whole.npz", config=config)
     assert whole.finished
     start, end = whole.curve[0], whole.curve[-1]
     assert start.nash_conv is not None and end.nash_conv is not None
@@ -156,7 +154,7 @@ def test_training_learns_resumes_and_repeats(config, tmp_path, monkeypatch):
         assert max(start.nash_conv, end.nash_conv) < 0.05
     else:
         assert end.nash_conv < start.nash_conv / 2
-    lines = (tmp_path / "c").read_text().splitlines()
+    lines = (tmp_path / "whole.jsonl").read_text().splitlines()
     assert [json.loads(line)["step"] for line in lines] == [60, 120]
 
     # Interrupted again and again, also while data are gathered, and gone on with. The
@@ -209,9 +207,8 @@ def test_training_lowers_the_validation_loss(tmp_path, matrix_rate):
 @pytest.mark.slow  # compiles for seconds
 def test_each_kind_of_parameter_has_its_own_rate():
     """Muon moves a matrix by orthogonal steps, Adam each bias by its rate."""
-    rates = {"batch": 1, "total": 1000, "average": 0.9, "delta": 0.1}
-    settings = fitting.Settings(learning_rate=1e-3, matrix_rate=1e-2, **rates)
-    optimiser = fitting._optimiser(settings)
+    rates = {"learning_rate": 1e-3, "matrix_rate": 1e-2}
+    optimiser = fitting._optimiser(TrainingConfig(**rates, steps=1000, rounds=0))
     matrix = np.random.default_rng(0).standard_normal((6, 6)).astype(np.float32)
     parameters = {"matrix": matrix, "bias": np.ones(6, np.float32)}
     moved, _ = optimiser.update(parameters, optimiser.init(parameters), parameters)
@@ -268,11 +265,9 @@ def test_bad_arguments_are_refused_before_any_work(tmp_path):
         train_values("no game", 1, out, depth_unit="plies")
     with pytest.raises(ValueError, match="minutes=0"):
         train_values("no game", 1, out, minutes=0)
-    for other in ("curve", "checkpoint"):
-        with pytest.raises(ValueError, match=f"out and {other} both name"):
-            train_values("no game", 1, out, **{other: tmp_path / "." / "out.npz"})
-    with pytest.raises(ValueError, match="curve and checkpoint both name"):
-        train_values("no game", 1, out, curve=tmp_path / "c", checkpoint=tmp_path / "c")
+    for name, other in (("out", out), ("curve", tmp_path / "." / "out.jsonl")):
+        with pytest.raises(ValueError, match=f"{name} and checkpoint both name"):
+            train_values("no game", 1, out, checkpoint=other)
     with pytest.raises(ValueError, match="take a smaller depth"):
         train_values("kuhn_poker", 50, out)
     assert not out.exists()
