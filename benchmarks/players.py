@@ -14,7 +14,6 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.games import string_of
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.judging import one_match as matches
-from spiel_cr.judging import traversing
 from spiel_cr.players.bots import ResolvingBot
 
 
@@ -64,7 +63,7 @@ def measure_clocked(game: str, move_ms: float, repeats: int) -> Row:
     """NashConv of a clocked resolving player, asked everywhere, some times."""
     tree = spiel_cr.compile_game(string_of(game), observations=True)
     bot = f"resolving(solver=cfr+,{_budget(move_ms)})"
-    each = [traversing.evaluate_bot(tree, bot) for _ in range(repeats)]
+    each = [spiel_cr.evaluate(tree, bot) for _ in range(repeats)]
     return {
         "bot": bot,
         "nash_conv": statistics.median(one.nash_conv for one in each),

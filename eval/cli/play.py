@@ -14,6 +14,7 @@ examples:
 """
 
 import argparse
+import signal
 import sys
 import threading
 import time
@@ -93,12 +94,12 @@ def _check_page(arguments: argparse.Namespace, bots: Sequence[str]) -> None:
     """Refuses options of the page that do not go together."""
     port = arguments.port
     if port is not None and not 1024 <= port <= 65535:
-        raise ValueError(f"port={port}: it must lie from 1024 to 65535")
+        raise ValueError(f"--port={port} must lie from 1024 to 65535")
     if not arguments.web:
         if port is not None:
-            raise ValueError(f"port={port}: only the page has one; give --web, too")
+            raise ValueError(f"--port={port}: only the page has one; give --web, too")
         if arguments.no_open:
-            raise ValueError("no_open: only the page is opened; give --web, too")
+            raise ValueError("--no-open: only the page is opened; give --web, too")
     elif HUMAN not in bots:
         raise ValueError(
             f"--web: nobody plays in the page, --bots={';'.join(bots)!r}; write "
@@ -230,8 +231,11 @@ def serve(
             webbrowser.open(serving.address)
         try:
             serving.serve_forever(_POLL)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as stopped:
             print("the table is closed", file=sys.stderr)
+            # Ctrl-C is how a person ends it; who sends another signal is told of it.
+            if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
+                raise
         finally:
             laid.leave()
             bot.join(_LAST_MOVE)

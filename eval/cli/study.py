@@ -32,7 +32,7 @@ def add(commands: Commands) -> None:
 
 
 def _study(arguments: argparse.Namespace) -> dict[str, object]:
-    check_number(arguments.size, "size", "(0, 1000]")
+    check_number(arguments.size, "--size", "(0, 1000]")
     study = STUDIES[arguments.name]
     started = time.perf_counter()
     print(f"{study.text}\n  source: {study.source}\n")

@@ -3,7 +3,7 @@
 from typing import Any
 
 from spiel_cr.judging.cpp_judge import Strategy
-from spiel_cr.solvers import algorithms, making
+from spiel_cr.solvers import algorithms, network_run
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 
 from ..common.game_instance import GameInstance, MissingError
@@ -34,7 +34,7 @@ class DeepAdapter(SolverAdapter):
           MissingError: the game has no tensors for networks.
         """
         try:
-            other = making.networks(task, instance.tree)
+            other = network_run.networks(task, instance.tree)
         except ValueError as error:
             raise MissingError(str(error)) from error
 
@@ -43,7 +43,7 @@ class DeepAdapter(SolverAdapter):
             other.average_behaviours()
 
         self.compile_seconds = seconds_of_compiling(work)
-        self._solver = making.networks(task, instance.tree)
+        self._solver = network_run.networks(task, instance.tree)
 
     def run(self, iterations: int) -> None:
         self._solver.run(iterations)

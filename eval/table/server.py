@@ -21,6 +21,8 @@ _LOOPBACK = "127.0.0.1"
 _MOST_BYTES = 1000
 # Seconds that a connection may be silent.
 _PATIENCE = 30
+# Connections that are answered at once; a browser has six.
+_MOST_THREADS = 32
 _HTML, _JSON = "text/html; charset=utf-8", "application/json"
 
 
@@ -32,6 +34,7 @@ class Server(http.server.ThreadingHTTPServer):
     """
 
     daemon_threads = True
+    request_queue_size = 64
     allow_reuse_address = False
 
     def __init__(self, table: Table, *, port: int = 0) -> None:
@@ -50,6 +53,7 @@ class Server(http.server.ThreadingHTTPServer):
             raise ValueError(
                 f"port={port}: {error.strerror}; choose another one, or leave it out"
             ) from error
+        self._free = threading.BoundedSemaphore(_MOST_THREADS)
         self.table = table
         self.token = secrets.token_urlsafe(16)
         self.address = f"http://{_LOOPBACK}:{self.server_port}/{self.token}/"
@@ -63,6 +67,24 @@ class Server(http.server.ThreadingHTTPServer):
     def end_soon(self) -> None:
         """Ends `serve_forever`, from one of the threads that it began."""
         threading.Thread(target=self.shutdown, daemon=True).start()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        """Answers in a thread of its own, unless there are too many already."""
+        if not self._free.acquire(blocking=False):
+            self.shutdown_request(request)
+            return
+        try:
+            super().process_request(request, client_address)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        """What the thread does."""
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Connections that break are nobody's concern."""

@@ -22,7 +22,8 @@ from spiel_cr.judging.response_matches import (
     seated,
 )
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses import ismcts_br, ismcts_br_bot, posterior
+from spiel_cr.judging.responses import ismcts_br, posterior
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
@@ -178,22 +179,21 @@ def state_responder(
             belief=belief,
         )
         return local, 0
-    prior_and_value: ismcts_br_bot.StatePriorAndValue = ismcts_br_bot.uniform_prior
-    simulations = 0
+    predictor, simulations = Predictor(rollout=rollout_of(opponent, config.search)), 0
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
         learned = learn_response(
             game, player, opponent, settings, seed=seed, progress=True
         )
-        prior_and_value, simulations = learned.prior_and_value, learned.simulations
-    responder = ismcts_br_bot.ISMCTSBRBot(
+        predictor = predictor._replace(prior_and_value=learned.prior_and_value)
+        simulations = learned.simulations
+    responder = ISMCTSBRBot(
         game,
         player,
         opponent,
         config.search,
         seed=seed,
-        prior_and_value=prior_and_value,
-        rollout=rollout_of(opponent, config.search),
+        predictor=predictor,
         belief=belief,
     )
     return responder, simulations

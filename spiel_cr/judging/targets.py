@@ -4,7 +4,7 @@ A policy that was solved in the form of signals is answered on that form, any ot
 on the compiled game, or where this does not fit on OpenSpiel's states.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -23,8 +23,10 @@ from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.players import opponent_strings
+from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot, uniform_bot
-from spiel_cr.players.given_players import GivenPlayer, check_seat, policy_of
+from spiel_cr.players.given_players import GivenPlayer, check_seat, seat_bot
+from spiel_cr.players.opponents import BotPolicy
 from spiel_cr.policies import conversions
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -110,14 +112,13 @@ def load_target(
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
     """
-    text = given if isinstance(given, str) else None
     loaded = open_game(game).game
-    if text is not None:
-        opponent_strings.check_opponent(text, loaded)
+    text = given if isinstance(given, str) else ""
+    named = opponent_strings.read_opponent(text, loaded) if text else None
     if isinstance(given, Result):
         given = given.average_policy()
-    if text is not None and signals:
-        signals = opponent_strings.signal_file(text) is not None
+    if text:
+        signals = signals and opponent_strings.signal_file(text) is not None
     tree, too_large = None, None
     if not (signals and isinstance(given, str | SignalPolicy)):
         try:
@@ -129,17 +130,18 @@ def load_target(
             )
         except GameTooLargeError as error:
             too_large = error
+            if named is not None and named.whole:
+                raise
     known = loaded if tree is None else tree
-    if text is not None:
+    rivals = None
+    if named is None:
+        policy = _asked(given, loaded, seat, seed)
+    else:
         announce(f"taking the policy {text}")
-    policy = policy_of(
-        *(_in_both_seats(given, loaded, seat), known, seat),
-        seed=seed,
-        memory_limit=memory_limit,
-    )
-    target = Target(text or repr(given), loaded, policy, tree, too_large=too_large)
-    if text is not None:
-        target = target._replace(rivals=_rivals(text, known, seed))
+        policy = opponent_strings.policy_of(named, known, seed)
+        rivals = _rivals(named, known, seed)
+    target = Target(text or repr(given), loaded, policy, tree)
+    target = target._replace(rivals=rivals, too_large=too_large)
     if tree is not None:
         target = target._replace(form=tree.form)
         if target.rivals is None:
@@ -155,12 +157,21 @@ def from_behaviour(name: str, tree: CompiledGame, behaviour: Behaviours) -> Targ
     return Target(name, tree.game, policy, tree, tree.form, behaviour)
 
 
-def _in_both_seats(given: GivenPlayer, game: pyspiel.Game, seat: int) -> Any:
-    """A bot of one seat with uniform play in the other one; others as they are."""
-    if not isinstance(given, pyspiel.Bot):
+def _asked(
+    given: GivenPlayer, game: pyspiel.Game, seat: int, seed: int
+) -> openspiel_policy.Policy:
+    """A policy as it is; a bot by what it answers, uniform in the seat it has not."""
+    if isinstance(given, openspiel_policy.Policy):
         return given
-    check_seat(given, seat, "policy_or_bot")
-    return lambda player, own: given if player == seat else uniform_bot(game, player)
+    if isinstance(given, pyspiel.Bot):
+        check_seat(given, seat, "policy_or_bot")
+
+    def make(player: int, own: int) -> pyspiel.Bot:
+        if isinstance(given, pyspiel.Bot) and player != seat:
+            return uniform_bot(game, player)
+        return seat_bot(given, game, player, seed=own, name="policy_or_bot")
+
+    return BotPolicy(game, make, seed=seed)
 
 
 def _behaviour(tree: CompiledGame, policy: openspiel_policy.Policy) -> Behaviours:
@@ -173,14 +184,16 @@ def _behaviour(tree: CompiledGame, policy: openspiel_policy.Policy) -> Behaviour
     return conversions.behaviour_from_policy(tree, policy)
 
 
-def _rivals(text: str, game: Game, seed: int) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
+def _rivals(
+    named: NamedBot, game: Game, seed: int
+) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
     """The bots themselves where their policy is estimated, with seeds of their own."""
     bots = []
     for seat in (0, 1):
         # Another seed than the estimate's: what that happened to draw is not its style.
         mixed = np.random.SeedSequence([seed, 2, 1 - seat]).generate_state(1)
         own = int(mixed[0] >> 1)
-        bots.append(opponent_strings.load_rival(text, game, seat, seed=own))
+        bots.append(opponent_strings.rival_of(named, game, seat, seed=own))
     first, second = bots
     return None if first is None or second is None else (first, second)
 

@@ -26,7 +26,6 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.judging.one_match import statistics_of
-from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.resolving.decomposition import decompose
@@ -287,23 +286,6 @@ def evaluate(
         *work,
         judge=verdict.by,
     )
-
-
-def evaluate_bot(
-    compiled: CompiledGame, text: str, *, seeds: tuple[int, int] = (0, 0)
-) -> Evaluation:
-    """Makes a bot in each seat, asks both everywhere, and judges them.
-
-    Args:
-      compiled: the game.
-      text: of the bot, see `load_bot`.
-      seeds: of the bots in seats 0 and 1.
-    """
-    first, second = (
-        traverse(compiled, load_bot(text, compiled, seat, seed=seed))
-        for seat, seed in enumerate(seeds)
-    )
-    return evaluate(compiled, (first, second))
 
 
 def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:

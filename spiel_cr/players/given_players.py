@@ -7,13 +7,10 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.players.opponent_strings import load_opponent
-from spiel_cr.players.opponents import BotPolicy
 from spiel_cr.policies.result import Result
 
 # A policy of both seats.
@@ -83,38 +80,6 @@ def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
             f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
             f"make one for player {seat}, or exchange the bots"
         )
-
-
-def policy_of(
-    given: GivenPlayer, game: Game, seat: int, *, seed: int, memory_limit: Limit
-) -> openspiel_policy.Policy:
-    """A player as a policy; a bot by what it answers, see `BotPolicy`.
-
-    Args:
-      given: a string for `load_opponent`, or as for `seat_bot`.
-      game: it is for.
-      seat: the one in which it will be asked.
-      seed: of what bots draw.
-      memory_limit: for strings.
-
-    Raises:
-      ValueError: as `seat_bot`.
-    """
-    if isinstance(given, str):
-        return load_opponent(given, game, seed=seed, memory_limit=memory_limit)
-    if isinstance(given, Result):
-        given = given.average_policy()
-    if isinstance(given, openspiel_policy.Policy):
-        return given
-    if isinstance(given, pyspiel.Bot):
-        check_seat(given, seat, "policy_or_bot")
-    return BotPolicy(
-        open_game(game).game,
-        lambda player, own: seat_bot(
-            given, game, player, seed=own, name="policy_or_bot"
-        ),
-        seed=seed,
-    )
 
 
 def tree_of(game: Game, memory_limit: Limit) -> CompiledGame:

@@ -47,15 +47,26 @@ def load_opponent(
       FileNotFoundError: no such file.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    bot = _read(text, game)
-    if bot.whole:
+    named = read_opponent(text, game)
+    if named.whole:
         game = as_compiled(game, observations=True, memory_limit=memory_limit)
-    policy = bot.policy(game, seed)
+    return policy_of(named, game, seed)
+
+
+def policy_of(named: NamedBot, game: Game, seed: int) -> Policy:
+    """What a named player plays in both seats; a bot is asked, see `BotPolicy`.
+
+    Args:
+      named: from `read_opponent`.
+      game: compiled if it plays on the whole of it.
+      seed: of sampled algorithms and of bots.
+    """
+    policy = named.policy(game, seed)
     if policy is not None:
         return policy
     asked = BotPolicy(
         open_game(game).game,
-        lambda player, seed: bot.make(game, player, seed),
+        lambda player, seed: named.make(game, player, seed),
         seed=seed,
     )
     # What the game makes wrong is refused now.
@@ -63,8 +74,8 @@ def load_opponent(
     return asked
 
 
-def check_opponent(text: str, game: Game) -> None:
-    """Refuses what `load_opponent` refuses before it compiles the game.
+def read_opponent(text: str, game: Game) -> NamedBot:
+    """Reads a string, and compiles nothing.
 
     Args:
       text: as for `load_opponent`.
@@ -73,11 +84,6 @@ def check_opponent(text: str, game: Game) -> None:
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
     """
-    _read(text, game)
-
-
-def _read(text: str, game: Game) -> NamedBot:
-    """Reads a string; arguments and errors as of `check_opponent`."""
     text = text.strip()
     if text in CHUMPS:
         policy = chump(open_game(game).game, text)
@@ -128,23 +134,22 @@ def _read_algorithm(text: str) -> tuple[str, int | None]:
     return found.without("iterations"), found.convert(types)["iterations"]
 
 
-def load_rival(
-    text: str, game: Game, player: int, *, seed: int = 0
+def rival_of(
+    named: NamedBot, game: Game, player: int, *, seed: int = 0
 ) -> pyspiel.Bot | None:
-    """The bot itself that a string names, where its policy is only an estimate of it.
+    """The bot itself, where its policy is only an estimate of it.
 
     Args:
-      text: as for `load_opponent`.
-      game: as there.
+      named: from `read_opponent`.
+      game: as for `policy_of`.
       player: the seat.
       seed: of the bot; another one than the estimate's makes what it draws independent
         of that.
 
     Returns:
-      None where `load_opponent` gives a policy that is exact: no bot, a bot with a
-      fixed strategy, or one whose resolving depends on the number of iterations only.
+      None where `policy_of` gives a policy that is exact: no bot, a bot with a fixed
+      strategy, or one whose resolving depends on the number of iterations only.
     """
-    named = _read(text, game)
     if named.exact:
         return None
     bot = named.make(game, player, seed)

@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -315,6 +315,36 @@ class HeldByTree:
                 f"strategy for all of it; compile it whole, or play it with "
                 f"resolving(max_histories=...)"
             )
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldByPolicy:
+    """A strategy of a game that was not laid out; see `Held`.
+
+    Attributes:
+      average: the policy: by hashes of information states, or of networks.
+      save: writes it to a file, given its path and `metadata`.
+    """
+
+    average: openspiel_policy.Policy
+    save: Callable[..., None]
+    form: None = None
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The OpenSpiel game."""
+        game: pyspiel.Game = self.average.game
+        return game
+
+    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
+        """The average strategy."""
+        return self.average
+
+    def write(
+        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
+    ) -> None:
+        """See `Held`."""
+        self.save(path, metadata=metadata)
 
 
 def check_tabular_file(path: atomic.Path) -> None:

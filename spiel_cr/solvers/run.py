@@ -11,7 +11,7 @@ import numpy as np
 from absl import logging
 from tqdm import tqdm
 
-from spiel_cr.common import atomic
+from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS
@@ -161,7 +161,7 @@ class Run(abc.ABC):
     def advance(
         self, count: int, seconds: float | None, after_chunk: AfterChunk
     ) -> bool:
-        """Iterates.
+        """Iterates, one by one where nothing else is said.
 
         Args:
           count: how many more, at most.
@@ -172,8 +172,15 @@ class Run(abc.ABC):
         Returns:
           Whether `after_chunk` stopped it.
         """
-        stopped: bool = self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
-        return stopped
+        with interrupts.Steps() as steps:
+            for _ in range(count):
+                with steps.step():
+                    self.whole = False
+                    self.solver.run(1)
+                    self.whole = True
+                if after_chunk(1):
+                    return True
+        return False
 
     def shown(self) -> dict[str, Any]:
         """What people see of a run beside its iterations."""
@@ -194,6 +201,14 @@ class Run(abc.ABC):
 
     def close(self) -> None:  # noqa: B027
         """Closes what steps the game, if it is stepped."""
+
+
+def settings_text(config: Any) -> str:
+    """An algorithm's settings in one line, whatever its name."""
+    settings = dataclasses.asdict(config)
+    settings.pop("name")
+    # JSON has no infinity.
+    return repr(settings)
 
 
 def drive(

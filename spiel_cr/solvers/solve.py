@@ -8,16 +8,19 @@ import numpy as np
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import TERMINAL, CompiledGame
-from spiel_cr.policies.result import Held, HeldByTree, Result
-from spiel_cr.solvers import algorithms, laying_out, lp
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.result import Result
+from spiel_cr.solvers import algorithms, laying_out
 from spiel_cr.solvers.algorithms import Task
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.deep.infosets import feature_count
 from spiel_cr.solvers.laying_out import AnyGame, Laid, Layout
-from spiel_cr.solvers.making import hold, make_run
-from spiel_cr.solvers.run import Checkpoint, Goal, drive
+from spiel_cr.solvers.network_run import make_networks
+from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
+from spiel_cr.solvers.table_run import make_table
+from spiel_cr.solvers.tabular_run import make_tabular
 
 
 def task_of(
@@ -134,10 +137,10 @@ def solve(
         laid = game
         if not isinstance(laid, Laid):
             laid = lay_out(laid, task, progress=progress)
-        if not task.algorithm.family.iterates:
-            return _solve_exactly(hold(laid, task), started)
-        announce(f"compiling the program of {task.algorithm.name}", progress=progress)
-        run = make_run(laid, task)
+        if task.algorithm.family.iterates:
+            program = f"compiling the program of {task.algorithm.name}"
+            announce(program, progress=progress)
+        run = _run_of(laid, task)
         try:
             keeper = None
             if task.checkpoint is not None:
@@ -159,22 +162,12 @@ def solve(
         )
 
 
-def _solve_exactly(held: Held, started: float) -> Result:
-    """Solves a laid-out game by linear programming."""
-    building = time.perf_counter() - started
-    started = time.perf_counter()
-    assert held.form is not None
-    if isinstance(held, HeldByTree):
-        histories = held.tree.histories
-        utility = histories.utility[histories.player == TERMINAL]
-    else:
-        utility = np.array([held.game.min_utility(), held.game.max_utility()])
-    solution = lp.equilibrium(held.form, utility)
-    return Result(
-        held=held,
-        algorithm="lp",
-        iterations=solution.iterations,
-        average=solution.behaviour,
-        seconds=time.perf_counter() - started,
-        build_seconds=building,
-    )
+def _run_of(laid: Laid, task: Task) -> Run:
+    """The solver of a task on its way; see `solve` for what it raises."""
+    family = task.algorithm.family
+    if family in (algorithms.DEEP, algorithms.SELF_PLAY):
+        return make_networks(laid, task)
+    if laid.form == laying_out.STEPPED:
+        assert isinstance(laid.game, Opened)
+        return make_table(laid.game, task)
+    return make_tabular(laid, task)

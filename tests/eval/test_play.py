@@ -260,7 +260,7 @@ def test_many_matches_swap_seats_and_keep_a_score():
     [
         (("--web",), "human;B"),
         (("--port", 8000), "port=8000: only the page has one; give --web"),
-        (("--web", "--port", 80), "port=80: it must lie from 1024"),
+        (("--web", "--port", 80), "--port=80 must lie from 1024"),
         (("--no-open",), "give --web"),
         (("--matches", 0), "matches=0"),
     ],

@@ -13,7 +13,7 @@ from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
-from spiel_cr.solvers.runs import TabularRun
+from spiel_cr.solvers.tabular_run import TabularRun
 from tests.fuzz import damaged_files
 from tests.fuzz.damaged_files import Kind
 from tests.games.tree.test_vectorised import same

@@ -131,10 +131,22 @@ def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = opponent_strings.load_opponent("my_bots:First", game)
     assert type(policy).__name__ == "First"
-    assert opponent_strings.load_rival("my_bots:First", game, 0) is None
+    assert (
+        opponent_strings.rival_of(
+            opponent_strings.read_opponent("my_bots:First", game), game, 0
+        )
+        is None
+    )
     bot = opponent_strings.load_opponent("my_bots:Last", game)
     assert isinstance(bot, BotPolicy)
-    assert type(opponent_strings.load_rival("my_bots:Last", game, 0)).__name__ == "Last"
+    assert (
+        type(
+            opponent_strings.rival_of(
+                opponent_strings.read_opponent("my_bots:Last", game), game, 0
+            )
+        ).__name__
+        == "Last"
+    )
     expected = spiel_cr.nash_conv("kuhn_poker", policy)
     assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected
 

@@ -12,7 +12,6 @@ import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.games.tree import compiler
 from spiel_cr.judging import one_match as match
-from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree, compile_partial
@@ -174,7 +173,7 @@ def test_max_margin_is_as_good_as_the_other_gadget_where_all_fits():
     tree = compiled("kuhn_poker")
     for kind in ("cfrd", "maxmargin"):
         text = f"resolving(max_histories=58,iterations=200,gadget={kind})"
-        assert traversing.evaluate_bot(tree, text).nash_conv < 0.01
+        assert spiel_cr.evaluate(tree, text).nash_conv < 0.01
 
 
 # What bots may know.

@@ -19,7 +19,7 @@ from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.runs import TabularRun
+from spiel_cr.solvers.tabular_run import TabularRun
 from tests.support import games
 from tests.support.solving import solve_with
 

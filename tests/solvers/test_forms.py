@@ -15,7 +15,7 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.policies import signal_files as files
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.solvers import laying_out, making
+from spiel_cr.solvers import laying_out, tabular_run
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
 from tests.support.kuhn_signals import kuhn
@@ -90,9 +90,10 @@ def test_what_signals_cannot_do_is_refused(options, named):
 
 def test_too_large_games_that_declare_signals_are_told_so():
     large = "python_rhode_island_holdem"
-    for run in (solve_with, spiel_cr.resolve):
+    layout = spiel_cr.Layout(form="compiled", memory_limit="500MB")
+    for run in (spiel_cr.solve, spiel_cr.resolve):
         with pytest.raises(GameTooLargeError, match="form='signals', --form signals"):
-            run(large, iterations=1, form="compiled", memory_limit="500MB")
+            run(large, "cfr+", 1, layout=layout)
     with pytest.raises(GameTooLargeError) as refused:
         spiel_cr.solve(
             "phantom_ttt", goal=1, layout=spiel_cr.Layout(memory_limit="500MB")
@@ -108,7 +109,7 @@ def test_games_without_signals_are_refused_in_that_form():
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     # Built before: building is refused by what other tests left in the process, too.
     game = signal_game(TINY)
-    monkeypatch.setattr(making, "form_of", None)
+    monkeypatch.setattr(tabular_run, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(game, layout=spiel_cr.Layout(memory_limit="370MB"))
 

@@ -78,16 +78,10 @@ def search_response(
       progress: show a bar.
 
     Raises:
-      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, more
-        simulations than single precision can count one by one, or another backup than
-        "chosen".
+      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
+        simulations than single precision can count one by one.
     """
     config, seed = config or SearchConfig(), check_seed(seed)
-    if config.backup != "chosen":
-        raise ValueError(
-            f"backup={config.backup!r} is for searches on states (ISMCTSBRBot); on "
-            f"compiled games leave it 'chosen'"
-        )
     arrays = responder_tree.build(tree, player, other_behaviour)
     _check_counts(arrays, config)
     infosets = tree.infosets[player]

@@ -4,7 +4,7 @@ For games that are too large to compile; `ismcts_br.py` searches compiled ones, 
 """
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -12,7 +12,11 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.judging.responses import ismcts_node
-from spiel_cr.judging.responses.beliefs.belief_search import BeliefSearch
+from spiel_cr.judging.responses.beliefs.belief_search import (
+    BeliefSearch,
+    PriorAndValue,
+    uniform_prior,
+)
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.ismcts_node import Node
 from spiel_cr.judging.responses.state_posterior import StatePosterior
@@ -20,30 +24,22 @@ from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.policies.rollouts import Answers, draw_outcome, play_on, uniform_numbers
 
 
-class StatePriorAndValue(Protocol):
-    """What is thought of an information state before it is searched."""
+class Predictor(NamedTuple):
+    """What a search knows from elsewhere.
 
-    def __call__(
-        self, state: pyspiel.State, player: int
-    ) -> tuple[Sequence[float], float | None]:
-        """Prior and value of the player's information state at `state`.
+    Attributes:
+      prior_and_value: of information states; by default all actions are alike, and
+        rollouts give the values.
+      rollout: how the responder plays in rollouts, its first action outside of the tree
+        included, such as the opponent's policy if it knows this seat, too; None: that
+        one by the prior where histories are drawn, the others uniformly.
+    """
 
-        Args:
-          state: the player is to act; only its information may be used.
-          player: the responder.
-
-        Returns:
-          The probability of each legal action, in their order; and what the player can
-          expect, in the game's units, or None: a random rollout tells.
-        """
+    prior_and_value: PriorAndValue = uniform_prior
+    rollout: openspiel_policy.Policy | None = None
 
 
-def uniform_prior(
-    state: pyspiel.State, player: int
-) -> tuple[Sequence[float], float | None]:
-    """All actions alike; values by rollout. A `StatePriorAndValue`."""
-    legal = state.legal_actions()
-    return [1 / len(legal)] * len(legal), None
+_PREDICTS_NOTHING = Predictor()
 
 
 class Searched(NamedTuple):
@@ -53,8 +49,8 @@ class Searched(NamedTuple):
       actions: the legal ones.
       visits: of each, those of earlier searches in the match included; of whole
         beliefs the ways down, and for the best action simulations that were not needed.
-      values: of each, as `SearchConfig.backup` says, or expectations of whole beliefs;
-        the responder's, in the game's units; 0 where no simulation took it.
+      values: of each, see `ismcts_node.back_up`, or expectations of whole beliefs; the
+        responder's, in the game's units; 0 where no simulation took it.
     """
 
     actions: list[int]
@@ -87,7 +83,7 @@ class ISMCTSBRBot(StateResponder):
     or the return of a rollout) is backed up. The most visited action is played, the
     better one if equal.
 
-    Deviations. What is backed up: by default an action is worth what it brings if the
+    Deviations. What is backed up: an action is worth what it brings if the
     most visited action follows at every later decision, so that exploration further
     down does not lower it; see `ismcts_node.back_up`. An unvisited action is worth the
     mean of its information state (theirs: 0), since utilities need not be centred.
@@ -97,7 +93,7 @@ class ISMCTSBRBot(StateResponder):
     Where the belief is small beside the simulations, and `config.histories` is "all",
     nothing of this is drawn but rollouts: whole beliefs are followed (`belief_search`),
     in as many moves as the simulations would have. The action of most value is played
-    then. `SearchConfig(histories="drawn", backup="mean")` is nearest to the paper.
+    then.
 
     Attributes:
       belief: over histories.
@@ -113,8 +109,7 @@ class ISMCTSBRBot(StateResponder):
         config: SearchConfig | None = None,
         *,
         seed: int = 0,
-        prior_and_value: StatePriorAndValue = uniform_prior,
-        rollout: openspiel_policy.Policy | None = None,
+        predictor: Predictor = _PREDICTS_NOTHING,
         belief: StatePosterior | None = None,
     ) -> None:
         """Searches nothing yet.
@@ -125,11 +120,7 @@ class ISMCTSBRBot(StateResponder):
           opponent: its policy; must depend on its information states only.
           config: simulations per decision and the rest (`batch` is not used).
           seed: of all draws.
-          prior_and_value: of information states; by default all actions are alike, and
-            rollouts give the values.
-          rollout: how the responder plays in rollouts, its first action outside of the
-            tree included, such as the opponent's policy if it knows this seat, too;
-            None: that one by the prior where histories are drawn, the others uniformly.
+          predictor: priors, values and rollouts.
           belief: that histories are drawn from; None: `StatePosterior` with its
             defaults.
 
@@ -141,17 +132,17 @@ class ISMCTSBRBot(StateResponder):
             raise ValueError(
                 f"learn={config.learn} searches every information state beforehand, "
                 f"which needs a compiled game (ismcts_br.search_response); on states "
-                f"leave it 0 and give prior_and_value"
+                f"leave it 0 and give a predictor"
             )
         uniform = openspiel_policy.UniformRandomPolicy(game)
         super().__init__(game, player, opponent, seed=seed, belief=belief)
         self._config = config
         half_range = (game.max_utility() - game.min_utility()) / 2
         self._exploration = config.exploration * half_range
-        self._prior_and_value = prior_and_value
+        self._prior_and_value = predictor.prior_and_value
         self._others = {1 - player: self._opponent}
-        self._own = Answers(rollout or uniform, player)
-        self._by_prior = rollout is None
+        self._own = Answers(predictor.rollout or uniform, player)
+        self._by_prior = predictor.rollout is None
         self._both = {**self._others, player: self._own}
         self._nodes: dict[str, Node] = {}
         self._beliefs: BeliefSearch | None = None
@@ -162,7 +153,7 @@ class ISMCTSBRBot(StateResponder):
                 self._own,
                 config,
                 exploration=self._exploration,
-                prior_and_value=prior_and_value,
+                prior_and_value=predictor.prior_and_value,
             )
 
     @property
@@ -275,7 +266,7 @@ class ISMCTSBRBot(StateResponder):
                 leaf, value = self._leave(state, key, path, number)
                 break
             node = below
-        ismcts_node.back_up(path, leaf, value, self._config.backup)
+        ismcts_node.back_up(path, leaf, value)
 
     def _leave(
         self,

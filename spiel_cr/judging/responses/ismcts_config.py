@@ -4,7 +4,6 @@ import dataclasses
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
 
-BACKUPS = ("chosen", "mean")
 HISTORIES = ("all", "drawn")
 
 
@@ -28,10 +27,6 @@ class SearchConfig:
         is small enough (`beliefs/belief_search.py`); "drawn", one history, as in the
         paper, with moves that are drawn. Where beliefs are too large, it is "drawn" in
         any case.
-      backup: with "drawn", what an action is worth: "chosen", its mean return if the
-        most visited action follows at every later decision; "mean", the mean return of
-        the simulations that took it, as in the paper. Compiled games know "chosen"
-        only.
       max_nodes: on states, most information states in the tree. A full tree does not
         grow; if it is full when a search begins, it is dropped first. With "all", what
         follows an information state joins the tree as a whole, and may overfill it.
@@ -41,7 +36,6 @@ class SearchConfig:
     learn: int = 0
     exploration: float = 4.0
     batch: int = 4096
-    backup: str = "chosen"
     max_nodes: int = 200_000
     histories: str = "all"
 
@@ -51,10 +45,4 @@ class SearchConfig:
         if self.learn:
             check_iterations(self.learn, name="learn")
         check_number(self.exploration, "exploration", "(0, inf)")
-        check_choice(self.backup, "backup", BACKUPS)
         check_choice(self.histories, "histories", HISTORIES)
-        if self.backup != "chosen" and self.histories == "all":
-            raise ValueError(
-                f"backup={self.backup!r} is for histories that are drawn, and "
-                f"histories='all' backs up expectations; give histories='drawn' as well"
-            )

@@ -80,29 +80,22 @@ class Node:
         return change
 
 
-def back_up(
-    path: Sequence[tuple[Node, int]], leaf: Node | None, value: float, kind: str
-) -> None:
+def back_up(path: Sequence[tuple[Node, int]], leaf: Node | None, value: float) -> None:
     """Takes in a simulation.
 
-    With "mean", the total of an action is the sum of what simulations got that took it
-    (Timbers et al. 2022). With "chosen" it is what they got with the action that is
-    visited most at every later decision: by perfect recall an information state is met
-    after one own action only, so that action's total is what simulations got that met
-    no further node, plus arrivals times value of each node right after it. Exploration
-    further down then costs visits, but does not lower the value of what leads there.
+    Where Timbers et al. (2022) sum what simulations got that took an action, its total
+    here is what they got with the action that is visited most at every later decision:
+    by perfect recall an information state is met after one own action only, so that
+    action's total is what simulations got that met no further node, plus arrivals times
+    value of each node right after it. Exploration further down then costs visits, but
+    does not lower the value of what leads there.
 
     Args:
       path: nodes and the places of actions taken, from the root of the search.
       leaf: a node after the last action that has just joined the tree with a predicted
         value; None: there is none.
       value: what the simulation got: its return, or the value of the leaf.
-      kind: one of `ismcts_config.BACKUPS`.
     """
-    if kind == "mean":
-        for node, place in path:
-            node.add(place, value)
-        return
     amount = value
     if leaf is not None:
         leaf.value = value

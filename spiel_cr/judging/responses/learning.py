@@ -27,7 +27,7 @@ from spiel_cr.common.checks import (
 )
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.judging.responses import response_network as network
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies.rollouts import Answers, play_on
 
@@ -90,7 +90,7 @@ class Learned(NamedTuple):
 
     Attributes:
       player: the responder.
-      prior_and_value: the network, for `ISMCTSBRBot(prior_and_value=...)`.
+      prior_and_value: the network, for `Predictor(prior_and_value=...)`.
       parameters: its parameters.
       losses: means of each round.
       simulations: of all episodes.
@@ -150,7 +150,7 @@ def learn_response(
             opponent,
             config.search,
             seed=int(np.random.default_rng([seed, number]).integers(2**31)),
-            prior_and_value=network.NetworkPriorAndValue(game, parameters),
+            predictor=Predictor(network.NetworkPriorAndValue(game, parameters)),
         )
         played = []
         for match in range(config.episodes):

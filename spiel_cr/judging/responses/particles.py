@@ -3,14 +3,12 @@
 `ParticleFilter.enumerate` follows all histories where they are few. A particle is a
 history that gives the player the view of the match. Sequential importance resampling
 (Gordon, Salmond and Smith 1993) follows weighted histories from one decision of the
-player to its next one; resample-move steps (Gilks and Berzuini 2001) redraw hidden
-moves, so that the histories stay different.
+player to its next one; `redraws` moves them, so that they stay different.
 """
 
 import dataclasses
 import itertools
-import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,8 @@ from spiel_cr.common import draws
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.stepping.observations import Stage, place_in
-from spiel_cr.policies.rollouts import Answers, draw_outcome, moves
+from spiel_cr.judging.responses.redraws import Place, Redraws, hidden_moves
+from spiel_cr.policies.rollouts import Answers, moves
 
 # Continuations that are built and compared with the view in one step, per particle.
 _TRIED = 10
@@ -75,7 +74,7 @@ class Particles(NamedTuple):
     states: list[pyspiel.State]
     weights: np.ndarray
     complete: bool
-    secret: tuple[tuple[int, int], ...] = ()
+    secret: tuple[Place, ...] = ()
 
     @property
     def effective_size(self) -> float:
@@ -89,23 +88,10 @@ def effective_size(weights: np.ndarray) -> float:
     return float(1 / np.square(weights).sum()) if len(weights) else 0.0
 
 
-class _Path(NamedTuple):
-    """A history by its hidden moves, those of chance and of the opponent.
-
-    Attributes:
-      hidden: of each stage, the moves before the player's decision.
-      odds: their probabilities.
-      state: at the end.
-      starts: by stage, those before its hidden moves, of stages that may change.
-    """
-
-    hidden: tuple[tuple[int, ...], ...]
-    odds: tuple[tuple[float, ...], ...]
-    state: pyspiel.State
-    starts: dict[int, pyspiel.State]
-
-
+# A history, its weight, and its place in the view.
 _Placed = tuple[pyspiel.State, float, int]
+# A place among histories, what chance or the opponent does there, and its weight.
+_Edge = tuple[int, int, float]
 
 
 class ParticleFilter:
@@ -121,14 +107,10 @@ class ParticleFilter:
     kept, drawn by weight. Each draw keeps the expected weight of every history, so the
     weights before they are normalised are unbiased.
 
-    *Redraw.* Metropolis-Hastings steps whose stationary distribution is the posterior:
-    another move from its mover's policy at one place of the history; two hidden moves
-    exchanged; or all hidden moves between two decisions drawn anew. Only places are
-    chosen at which the histories were different when they were found: the others tell
-    the player what was moved. The other moves stay, and a proposal that does not give
-    the player its information states at its decisions is refused at the first one that
-    differs. Where no such step leads
-    from one consistent history to another, resampling has to.
+    *Redraw.* Hidden moves change by Metropolis-Hastings steps, see `redraws`, at places
+    at which the histories were different when they were found: the others tell the
+    player what was moved. Where no such step leads from one consistent history to
+    another, resampling has to.
     """
 
     def __init__(
@@ -152,6 +134,7 @@ class ParticleFilter:
         """
         self._game, self._player, self._answers = game, player, answers
         self._config, self._between = config, between
+        self._redraws = Redraws(player, answers, config.redraws)
 
     def follow(
         self,
@@ -214,28 +197,14 @@ class ParticleFilter:
           The same posterior by other histories; equal ones are joined.
         """
         count = self._config.particles
-        drawn = draws.systematic(belief.weights, count, random.random())
-        paths: dict[tuple[tuple[int, ...], ...], _Path] = {}
-        times: dict[tuple[tuple[int, ...], ...], int] = {}
-        starts: dict[int, _Path] = {}
-        for place in drawn.tolist():
-            if place not in starts:
-                state = belief.states[place]
-                starts[place] = self._path_of(state, stages, belief.secret)
-            path = starts[place]
-            for _ in range(self._config.redraws):
-                path = self._proposed(path, stages, belief.secret, random)
-            paths[path.hidden] = path
-            times[path.hidden] = times.get(path.hidden, 0) + 1
-        weights = np.array(list(times.values())) / count
-        states = [path.state for path in paths.values()]
-        return Particles(states, weights, False, belief.secret)
+        drawn = draws.systematic(belief.weights, count, random.random()).tolist()
+        chosen = [belief.states[place] for place in drawn]
+        states, times = self._redraws.moved(chosen, stages, belief.secret, random)
+        return Particles(states, times / count, False, belief.secret)
 
-    def _secret(
-        self, states: Sequence[pyspiel.State], stage: int
-    ) -> tuple[tuple[int, int], ...]:
+    def _secret(self, states: Sequence[pyspiel.State], stage: int) -> tuple[Place, ...]:
         """The places of the last stage at which histories are different."""
-        last = [self._hidden(state)[stage] for state in states]
+        last = [hidden_moves(state, self._player)[stage] for state in states]
         columns = itertools.zip_longest(*last)
         return tuple(
             (stage, place)
@@ -274,10 +243,9 @@ class ParticleFilter:
             looked += len(front)
             moved = self._split(front, at_decision, seen)
             front = []
-            for state, weight, above in moved:
-                for move, odds in moves(state, self._answers).items():
-                    child = state.child(move)
-                    front += self._fitting(child, weight * odds, seen, above)
+            for place, move, weight in self._edges(moved):
+                state, _, above = moved[place]
+                front += self._fitting(state.child(move), weight, seen, above)
                 aside = looked if counts_all else len(at_decision)
                 if aside + len(front) > limit:
                     raise TooManyStatesError(
@@ -286,6 +254,12 @@ class ParticleFilter:
                         f"or give particles"
                     )
         return self._particles(at_decision, belief.complete)
+
+    def _edges(self, moved: Sequence[_Placed]) -> Iterator[_Edge]:
+        """All that chance and the opponent may do next."""
+        for place, (state, weight, _) in enumerate(moved):
+            for move, odds in moves(state, self._answers).items():
+                yield place, move, weight * odds
 
     def _front(
         self, belief: Particles, action: int | None, seen: tuple[str, ...]
@@ -330,35 +304,42 @@ class ParticleFilter:
         at_decision: list[_Placed] = []
         while front:
             moved = self._split(front, at_decision, seen)
-            pairs = [
-                (place, move, weight * odds)
-                for place, (state, weight, _) in enumerate(moved)
-                for move, odds in moves(state, self._answers).items()
-            ]
-            chosen, weights = list(range(len(pairs))), [w for *_, w in pairs]
-            if len(pairs) > _TRIED * most:
-                share = self._shares(moved, pairs, seen)
-                drawn = (np.array(weights) * share).tolist()
-                chosen, drawn = _thinned(drawn, _TRIED * most, random)
-                weights = [w / share[c] for w, c in zip(drawn, chosen, strict=True)]
-            complete = complete and len(chosen) == len(pairs)
+            edges = list(self._edges(moved))
+            if len(edges) > _TRIED * most:
+                complete = False
+                edges = self._tried(moved, edges, seen, random)
             front = []
-            for pair, weight in zip(chosen, weights, strict=True):
-                place, move, _ = pairs[pair]
+            for place, move, weight in edges:
                 state, _, above = moved[place]
                 front += self._fitting(state.child(move), weight, seen, above)
-            front, whole = _kept(front, most, random)
-            at_decision, all_kept = _kept(at_decision, most, random)
-            complete = complete and whole and all_kept
+            complete = complete and max(len(front), len(at_decision)) <= most
+            front = _kept(front, most, random)
+            at_decision = _kept(at_decision, most, random)
         return self._particles(at_decision, complete)
+
+    def _tried(
+        self,
+        moved: Sequence[_Placed],
+        edges: Sequence[_Edge],
+        seen: tuple[str, ...],
+        random: np.random.Generator,
+    ) -> list[_Edge]:
+        """As many edges as are tried, drawn by weight and by what is likely to fit."""
+        share = self._shares(moved, edges, seen)
+        weights = np.array([weight for *_, weight in edges])
+        chosen, drawn = draws.thin(
+            weights * share, _TRIED * self._config.particles, random
+        )
+        weighed = zip(chosen.tolist(), (drawn / share[chosen]).tolist(), strict=True)
+        return [(*edges[old][:2], weight) for old, weight in weighed]
 
     def _shares(
         self,
         moved: Sequence[_Placed],
-        pairs: Sequence[tuple[int, int, float]],
+        edges: Sequence[_Edge],
         seen: tuple[str, ...],
     ) -> np.ndarray:
-        """float64 [pairs], by how much each is drawn more or less than by weight.
+        """float64 [edges], by how much each is drawn more or less than by weight.
 
         All moves of a few histories are looked at. A move that fits the view after none
         of them, for the same mover, is unlikely to fit elsewhere.
@@ -367,15 +348,15 @@ class ParticleFilter:
         looked = set(spread.astype(int).tolist())
         movers = [entry[0].current_player() for entry in moved]
         fits: dict[tuple[int, int], bool] = {}
-        for place, move, _ in pairs:
+        for place, move, _ in edges:
             if place in looked:
                 key = movers[place], move
                 fits[key] = fits.get(key, False) or self._fits(moved[place], move, seen)
-        likely = np.array([fits.get((movers[place], m), True) for place, m, _ in pairs])
-        weights = np.array([weight for *_, weight in pairs])
+        likely = np.array([fits.get((movers[place], m), True) for place, m, _ in edges])
+        weights = np.array([weight for *_, weight in edges])
         rest, most = weights[~likely].sum(), weights[likely].sum()
         if not rest or not most:
-            return np.ones(len(pairs))
+            return np.ones(len(edges))
         return np.where(likely, 1.0, min(1.0, _DOUBTED * most / rest))
 
     def _fits(self, entry: _Placed, move: int, seen: tuple[str, ...]) -> bool:
@@ -405,220 +386,16 @@ class ParticleFilter:
         place = place_in(seen, above, text)
         return [(state, weight, place)] if place >= 0 else []
 
-    def _proposed(
-        self,
-        path: _Path,
-        stages: Sequence[Stage],
-        places: Sequence[tuple[int, int]],
-        random: np.random.Generator,
-    ) -> _Path:
-        """One Metropolis-Hastings step, at some of these stages and places."""
-        if not places:
-            return path
-        kind, number = int(random.integers(3)), random.random()
-        first, second = (
-            places[place] for place in random.integers(len(places), size=2).tolist()
-        )
-        if kind == 0:
-            new = self._played(path, stages, random, anew=first[0])
-            left_out: tuple[int, int | None] | None = (first[0], None)
-        elif any(place >= len(path.hidden[stage]) for stage, place in (first, second)):
-            return path
-        elif kind == 1:
-            new = self._played(path, stages, random, another=first)
-            left_out = first
-        else:
-            new = self._exchanged(path, stages, first, second)
-            left_out = None
-        if new is None:
-            return path
-        change = _change(path, new, left_out)
-        if kind == 1:
-            # Another move than before is drawn, with more probability the more likely
-            # that one was.
-            old, now = (p.odds[first[0]][first[1]] for p in (path, new))
-            change += math.log1p(-old) - math.log1p(-now)
-        return new if number < math.exp(min(0.0, change)) else path
-
-    def _exchanged(
-        self,
-        path: _Path,
-        stages: Sequence[Stage],
-        first: tuple[int, int],
-        second: tuple[int, int],
-    ) -> _Path | None:
-        """The history with two hidden moves exchanged, if it is possible."""
-        (a, b), (c, d) = sorted((first, second))
-        hidden = [list(moved) for moved in path.hidden]
-        if hidden[a][b] == hidden[c][d]:
-            return None
-        hidden[a][b], hidden[c][d] = hidden[c][d], hidden[a][b]
-        new = path._replace(hidden=tuple(map(tuple, hidden)))
-        return self._played(new, stages, None, same=(a, b))
-
-    def _hidden(self, state: pyspiel.State) -> list[list[int]]:
-        """The moves of chance and the opponent in each stage of a history."""
-        hidden: list[list[int]] = [[]]
-        for item in state.full_history():
-            if item.player == self._player:
-                hidden.append([])
-            else:
-                hidden[-1].append(item.action)
-        return hidden
-
-    def _path_of(
-        self,
-        state: pyspiel.State,
-        stages: Sequence[Stage],
-        places: Sequence[tuple[int, int]],
-    ) -> _Path:
-        """The hidden moves of a history that gives the player its view."""
-        hidden = tuple(map(tuple, self._hidden(state)))
-        starts = dict.fromkeys((stage for stage, _ in places), state)
-        unknown = _Path(hidden, tuple(() for _ in hidden), state, starts)
-        path = self._played(unknown, stages, None, whole=True)
-        assert path is not None
-        return path
-
-    def _played(
-        self,
-        path: _Path,
-        stages: Sequence[Stage],
-        random: np.random.Generator | None,
-        *,
-        anew: int | None = None,
-        another: tuple[int, int] | None = None,
-        same: tuple[int, int] = (0, 0),
-        whole: bool = False,
-    ) -> _Path | None:
-        """The history of some hidden moves, if it is possible and fits the view.
-
-        Args:
-          path: its hidden moves are played.
-          stages: the view.
-          random: consumed where moves are drawn.
-          anew: a stage whose hidden moves are drawn from the policies.
-          another: stage and place of a move instead of which another is drawn.
-          same: stage and place up to which the path's odds are known; further where
-            something is drawn.
-          whole: play from the root, not from the stage up to which nothing changes.
-        """
-        if anew is not None or another is not None:
-            same = another or (anew or 0, 0)
-        first = 0 if whole else same[0]
-        starts: dict[int, pyspiel.State] = {}
-        if not whole:
-            starts = {at: kept for at, kept in path.starts.items() if at <= first}
-        state = self._game.new_initial_state() if whole else starts[first].clone()
-        moved = list(path.hidden[:first])
-        shares = list(path.odds[:first])
-        for number, (seen, action) in enumerate(stages[first:], first):
-            if number in path.starts and number not in starts:
-                starts[number] = state.clone()
-            hidden = None if number == anew else path.hidden[number]
-            place = another[1] if another and another[0] == number else None
-            odds = path.odds[number][: same[1]] if number == same[0] else ()
-            stage = self._played_stage(state, hidden, odds, random, place)
-            if stage is None:
-                return None
-            moved.append(stage[0])
-            shares.append(stage[1])
-            # Whoever sees something else is refused at once, and who sees the same may
-            # do the same.
-            if not whole and state.information_state_string(self._player) != seen[-1]:
-                return None
-            if action is not None:
-                state.apply_action(action)
-        return _Path(tuple(moved), tuple(shares), state, starts)
-
-    def _played_stage(
-        self,
-        state: pyspiel.State,
-        hidden: Sequence[int] | None,
-        odds: Sequence[float],
-        random: np.random.Generator | None,
-        another: int | None,
-    ) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
-        """Plays on to the player's decision; the moves and their probabilities.
-
-        The probabilities of the first of the given moves are `known`.
-
-        None: the game ends before, or given moves are too few, too many or impossible.
-        """
-        taken: list[int] = []
-        shares: list[float] = []
-        while (mover := state.current_player()) != self._player:
-            at = len(taken)
-            if mover == TERMINAL or (hidden is not None and at >= len(hidden)):
-                return None
-            if hidden is not None and at < len(odds):
-                taken.append(hidden[at])
-                shares.append(odds[at])
-                state.apply_action(hidden[at])
-                continue
-            options = moves(state, self._answers)
-            if hidden is None or at == another:
-                assert random is not None
-                kept = None if hidden is None else hidden[at]
-                left = [(m, p) for m, p in options.items() if m != kept and p > 0]
-                if not left:
-                    return None
-                point = random.random() * sum(p for _, p in left)
-                move = draw_outcome(left, point)
-            else:
-                assert hidden is not None
-                move = hidden[at]
-            share = options.get(move, 0.0)
-            if not share:
-                return None
-            taken.append(move)
-            shares.append(share)
-            state.apply_action(move)
-        if hidden is not None and len(hidden) != len(taken):
-            return None
-        return tuple(taken), tuple(shares)
-
-
-def _change(old: _Path, new: _Path, apart: tuple[int, int | None] | None) -> float:
-    """The logarithm of how much more probable one history is than another.
-
-    Args:
-      old, new: the histories.
-      apart: a stage that is left out, or a place in it.
-    """
-    total = 0.0
-    for number, (before, now) in enumerate(zip(old.odds, new.odds, strict=True)):
-        if apart is not None and apart[0] == number:
-            if apart[1] is None:
-                continue
-            before = before[: apart[1]] + before[apart[1] + 1 :]
-            now = now[: apart[1]] + now[apart[1] + 1 :]
-        total += sum(map(math.log, now)) - sum(map(math.log, before))
-    return total
-
-
-def _thinned(
-    weights: list[float], most: int, random: np.random.Generator
-) -> tuple[list[int], list[float]]:
-    """As `draws.thin`, of lists."""
-    if not weights:
-        return [], []
-    chosen, new = draws.thin(np.array(weights), most, random)
-    return chosen.tolist(), new.tolist()
-
 
 def _kept(
     entries: list[_Placed], most: int, random: np.random.Generator
-) -> tuple[list[_Placed], bool]:
-    """At most so many of the histories, weighted anew; and whether these are all."""
+) -> list[_Placed]:
+    """At most so many of the histories, weighted anew."""
     if len(entries) <= most:
-        return entries, True
-    chosen, weights = _thinned([weight for _, weight, _ in entries], most, random)
-    kept = [
-        (entries[old][0], weight, entries[old][2])
-        for old, weight in zip(chosen, weights, strict=True)
-    ]
-    return kept, False
+        return entries
+    chosen, weights = draws.thin(np.array([w for _, w, _ in entries]), most, random)
+    weighed = zip(chosen.tolist(), weights.tolist(), strict=True)
+    return [(entries[old][0], weight, entries[old][2]) for old, weight in weighed]
 
 
 def _merged(beliefs: Sequence[Particles]) -> Particles:

@@ -141,7 +141,7 @@ def fit(
 
 
 class NetworkPriorAndValue:
-    """A network for a search (an `ismcts_br_bot.StatePriorAndValue`).
+    """A network for a search (a `belief_search.PriorAndValue`).
 
     What was asked before is remembered.
     """

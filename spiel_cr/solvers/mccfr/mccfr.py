@@ -33,7 +33,7 @@ from spiel_cr.solvers.cfr import cfr, shared_regrets
 from spiel_cr.solvers.cfr.abstraction import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver
+from spiel_cr.solvers.cfr.solver import PlayerState, Program, Reader, Solver
 from spiel_cr.solvers.mccfr import (
     baselines,
     choice,
@@ -297,14 +297,14 @@ def _visiting_program() -> Any:
     return jax.jit(run, static_argnames=("plan", "config"), donate_argnums=1)
 
 
-_run_visiting = _visiting_program()
+_visiting_run = _visiting_program()
 # For each solver that had a program alone, how many that were.
 _alone: list[int] = []
 
 
 def programs() -> int:
     """How many programs this process has compiled for sampled solvers."""
-    return sum(run._cache_size() for run in (_run, _run_visiting)) + sum(_alone)
+    return sum(run._cache_size() for run in (_run, _visiting_run)) + sum(_alone)
 
 
 def make_solver(
@@ -346,79 +346,39 @@ def make_solver(
         float(np.abs(level.utility).max(initial=0)) for level in samples.levels
     )
     samples = sample_tree.rescale(samples, exponent)
-    make = _visiting if visiting else _passing
-    parts = make(tree, samples, plan, config, dtype, seed, exponent, buckets)
-    run: Any
-    static: int | sample_tree.Plan
+    run, static = (_visiting_run, len(plan)) if visiting else (_run, plan)
+    if alone:
+        run = _visiting_program() if visiting else _program()
+    reader: Reader | None = None
     if visiting:
-        run, static = _visiting_program() if alone else _run_visiting, len(plan)
+        arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
+        roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
+        given: Any = arrays, roots, np.ones((), dtype)
+        problem: Any = visited.Problem(*given)
+        state: Any = visited.init(arrays, samples.chance, config, dtype, seed)
+        reader = visited.reader(tree, arrays, config)
     else:
-        run, static = _program() if alone else _run, plan
-    solver = Solver(
-        tree.form,
-        parts.problem,
-        parts.state,
-        Program(
-            functools.partial(run, plan=static),
-            config,
-            dtype,
-            exponent=exponent,
-            weighs_reach=config.averaging == "exact",
-            reader=parts.reader,
-            consumes=visiting,
-        ),
-        buckets=buckets,
+        # A single point that is shifted is a draw like any other.
+        points = spread(len(plan), config.batch)
+        trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+        shared = tuple(
+            shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+        )
+        problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
+        state = init(problem, plan, config, seed=seed)
+    program = Program(
+        functools.partial(run, plan=static),
+        config,
+        dtype,
+        exponent=exponent,
+        weighs_reach=config.averaging == "exact",
+        reader=reader,
+        consumes=visiting,
     )
+    solver = Solver(tree.form, problem, state, program, buckets=buckets)
     if alone:
         _alone.append(int(run._cache_size()))
     return solver
-
-
-class _Parts(NamedTuple):
-    """What `Solver` takes of a game: numpy arrays, and what reads the state."""
-
-    problem: Any
-    state: Any
-    reader: visited.Reader | None
-
-
-def _passing(
-    tree: CompiledGame,
-    samples: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
-    config: MCCFRConfig,
-    dtype: np.dtype,
-    seed: int,
-    exponent: int,
-    buckets: Labels,
-) -> _Parts:
-    """For updates of all infosets; arguments as in `make_solver`."""
-    # A single point that is shifted is a draw like any other.
-    points = spread(len(plan), config.batch)
-    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
-    shared = tuple(
-        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
-    )
-    problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
-    return _Parts(problem, init(problem, plan, config, seed=seed), None)
-
-
-def _visiting(
-    tree: CompiledGame,
-    samples: sample_tree.SampleTree,
-    plan: sample_tree.Plan,
-    config: MCCFRConfig,
-    dtype: np.dtype,
-    seed: int,
-    exponent: int,
-    buckets: Labels,
-) -> _Parts:
-    """For updates of visited infosets; arguments as in `make_solver`."""
-    arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
-    roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
-    problem = visited.Problem(arrays, roots, np.ones((), dtype))  # type: ignore[arg-type]
-    state = visited.init(arrays, np.asarray(samples.chance), config, dtype, seed)
-    return _Parts(problem, state, visited.reader(tree, arrays, config))
 
 
 def reseed(solver: Solver, seed: int) -> None:

@@ -78,13 +78,13 @@ class VisitedState(NamedTuple):
 
 
 def init(
-    tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
+    tree: FlatTree, chance: jax.Array, config: MCCFRConfig, dtype: np.dtype, seed: int
 ) -> VisitedState:
     """Uniform strategies, zero regrets and baselines; numpy arrays.
 
     Args:
       tree: the histories, numpy arrays.
-      chance: float [C], probabilities of chance outcomes, the last entries.
+      chance: float [C], probabilities of chance outcomes, the last entries; numpy.
       config: algorithm.
       dtype: of all numbers.
       seed: of all random numbers.

@@ -190,11 +190,12 @@ def outcome(
         lambda s: s[0].point != nobody, lambda s: _descend(given, config, *s), down
     )
     utility = at(tree.utility, front.history)
-    up = (front.place, utility, utility, learned.baseline, scratch.pending)
-    _, estimate, _, baseline, pending = jax.lax.while_loop(
-        lambda s: s[0] > 0, lambda s: _ascend(given, config, stack, *s), up
+    up = _Rising(front.place, utility, utility, learned.baseline, scratch.pending)
+    up = jax.lax.while_loop(
+        lambda up: up.place > 0, lambda up: _ascend(given, config, stack, up), up
     )
-    return Learned(baseline, known), scratch._replace(pending=pending), estimate
+    scratch = scratch._replace(pending=up.pending)
+    return Learned(up.baseline, known), scratch, up.estimate
 
 
 def _descend(
@@ -362,28 +363,29 @@ def enlist(
     )
 
 
-def _ascend(
-    given: Given,
-    config: MCCFRConfig,
-    stack: _Stack,
-    place: jax.Array,
-    estimate: jax.Array,
-    below: jax.Array,
-    baseline: jax.Array | None,
-    pending: jax.Array,
-) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array | None, jax.Array]:
-    """Takes the value of the followed action in, at the last visit not yet done.
+class _Rising(NamedTuple):
+    """A walk on its way up.
 
-    Args:
-      given, config, stack: see `outcome`.
-      place: int32, the place on the stack of the visit below.
-      estimate: float, sampled utility of player 0 there.
-      below: float, what the baselines expect there now.
-      baseline, pending: to be updated.
-
-    Returns:
-      The same of this visit.
+    Attributes:
+      place: int32 scalar, the place on the stack of the last visit that is done.
+      estimate: float scalar, sampled utility of player 0 there.
+      below: float scalar, what the baselines expect there now.
+      baseline: see `Learned`.
+      pending: see `Scratch`.
     """
+
+    place: jax.Array
+    estimate: jax.Array
+    below: jax.Array
+    baseline: jax.Array | None
+    pending: jax.Array
+
+
+def _ascend(
+    given: Given, config: MCCFRConfig, stack: _Stack, rising: _Rising
+) -> _Rising:
+    """Takes the value of the followed action in, at the last visit not yet done."""
+    place, estimate, below, baseline, pending = rising
     place = place - 1
     history = at(stack.history, place)
     point = at(given.tree.point, history)
@@ -432,7 +434,7 @@ def _ascend(
 
     ends = jnp.where(weight != 0, count, 0)
     pending = jax.lax.fori_loop(0, ends, gain, pending)
-    return place, mean, below, baseline, pending
+    return _Rising(place, mean, below, baseline, pending)
 
 
 def at(array: jax.Array, index: jax.Array) -> jax.Array:

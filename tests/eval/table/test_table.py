@@ -1,12 +1,16 @@
 """The table without a browser: what the page is told, by whom it can be asked."""
 
+import contextlib
 import http.client
 import json
+import os
+import signal
+import socket
 import threading
 
 import pytest
 
-from spiel_cr.eval.cli import play
+from spiel_cr.eval.cli import play, signals
 from spiel_cr.eval.table import knowledge, server, table
 from spiel_cr.eval.table.series import Series
 from tests.support import tables
@@ -159,6 +163,41 @@ def test_a_port_that_is_taken(guest_of):
     port = guest.serving.server_port
     with pytest.raises(ValueError, match=f"port={port}: .*choose another"):
         server.Server(table.Table(series), port=port)
+
+
+def test_silent_connections_take_a_bounded_number_of_threads(guest_of, monkeypatch):
+    monkeypatch.setattr(server, "_MOST_THREADS", 3)
+    guest, _ = guest_of(KUHN, ["human", "uniform"])
+    address = ("127.0.0.1", guest.serving.server_port)
+    silent = [socket.create_connection(address) for _ in range(3)]
+    try:
+        with socket.create_connection(address, timeout=10) as fourth:
+            assert fourth.recv(1) == b""
+    finally:
+        for link in silent:
+            link.close()
+    assert guest.wait_for("your turn")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
+    series = Series(KUHN, ["uniform", "human"], seed=0, memory_limit="1GB")
+    serve = server.Server.serve_forever
+
+    def interrupted(self, poll):
+        with signals.interrupting():
+            threading.Timer(0.2, os.kill, [os.getpid(), number]).start()
+            serve(self, poll)
+
+    monkeypatch.setattr(server.Server, "serve_forever", interrupted)
+    # Who runs the tests may have it ignored.
+    before = signal.signal(number, signal.SIG_DFL)
+    raised = pytest.raises(signals.Interrupted)
+    try:
+        with contextlib.nullcontext() if number == signal.SIGINT else raised:
+            play.serve(series, opens=False)
+    finally:
+        signal.signal(number, before)
 
 
 def at(game, actions):

@@ -19,7 +19,7 @@ from spiel_cr.judging.response_config import ResponseConfig  # noqa: E402
 from spiel_cr.judging.response_matches import expected_reward  # noqa: E402
 from spiel_cr.judging.responses import learning  # noqa: E402
 from spiel_cr.judging.responses import response_network as network  # noqa: E402
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot  # noqa: E402
+from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor  # noqa: E402
 from spiel_cr.judging.responses.ismcts_config import SearchConfig  # noqa: E402
 from spiel_cr.judging.responses.learning import LearningConfig  # noqa: E402
 from spiel_cr.judging.targets import load_target  # noqa: E402
@@ -191,7 +191,7 @@ def test_the_network_helps_a_short_search_on_leduc():
     one = SearchConfig(simulations=1, histories="drawn")
     values = []
     for predicted in (None, learned.prior_and_value):
-        more = {} if predicted is None else {"prior_and_value": predicted}
+        more = {} if predicted is None else {"predictor": Predictor(predicted)}
         bot = ISMCTSBRBot(tree.game, 0, policy, one, seed=1, **more)
         found = played_strategy(target, bot, most=10_000)
         values.append(expected_reward(tree.form, 0, found, target.behaviour[1]))

@@ -215,7 +215,7 @@ def test_no_more_states_than_allowed(monkeypatch):
 
     def watching(entries, limit, random):
         result = kept(entries, limit, random)
-        most.append(len(result[0]))
+        most.append(len(result))
         return result
 
     monkeypatch.setattr(ParticleFilter, "_fitting", counting)

@@ -14,7 +14,11 @@ from spiel_cr.common import networks, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.players.iterate_bot import IterateBot
-from spiel_cr.players.opponent_strings import load_opponent, load_rival
+from spiel_cr.players.opponent_strings import (
+    load_opponent,
+    read_opponent,
+    rival_of,
+)
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.deep.averages import BankAverage, ExactAverage, NetworkAverage
 from spiel_cr.solvers.deep.deep_config import PRESETS
@@ -130,7 +134,12 @@ def test_files(tmp_path, make):
             np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
         load_deep_policy(path, "leduc_poker")
-    assert load_rival(f"deep(path={path},draw=true)", "kuhn_poker", 0) is None
+    assert (
+        rival_of(
+            read_opponent(f"deep(path={path},draw=true)", "kuhn_poker"), "kuhn_poker", 0
+        )
+        is None
+    )
 
 
 def test_other_files_are_refused(tmp_path):

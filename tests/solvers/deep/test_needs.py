@@ -7,7 +7,7 @@ import spiel_cr
 from spiel_cr.common import networks
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.loading import load_game
-from spiel_cr.solvers import making
+from spiel_cr.solvers import network_run
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep import needs
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
@@ -91,7 +91,7 @@ def test_a_run_is_refused_before_any_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("made")
 
-    monkeypatch.setattr(making, "networks", fail)
+    monkeypatch.setattr(network_run, "networks", fail)
     with pytest.raises(GameTooLargeError, match=r"capacity=\d+, or mmd or ppo"):
         spiel_cr.solve(
             "phantom_ttt",

@@ -44,11 +44,29 @@ _SIDE_BY_SIDE = 256
 
 
 class PriorAndValue(Protocol):
-    """As `ismcts_br_bot.StatePriorAndValue`."""
+    """What is thought of an information state before it is searched."""
 
     def __call__(
         self, state: pyspiel.State, player: int
-    ) -> tuple[Sequence[float], float | None]: ...
+    ) -> tuple[Sequence[float], float | None]:
+        """Prior and value of the player's information state at `state`.
+
+        Args:
+          state: the player is to act; only its information may be used.
+          player: the responder.
+
+        Returns:
+          The probability of each legal action, in their order; and what the player can
+          expect, in the game's units, or None: a random rollout tells.
+        """
+
+
+def uniform_prior(
+    state: pyspiel.State, player: int
+) -> tuple[Sequence[float], float | None]:
+    """All actions alike; values by rollout. A `PriorAndValue`."""
+    legal = state.legal_actions()
+    return [1 / len(legal)] * len(legal), None
 
 
 class BeliefSearch:

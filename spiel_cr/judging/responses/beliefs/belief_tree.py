@@ -8,8 +8,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
+import numpy as np
 import pyspiel
 
+from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.rollouts import Answers, moves
@@ -157,35 +159,29 @@ def follow(
                 odds = moves(state, answers)
                 edges += [(state, move, weight * p) for move, p in odds.items()]
         if len(edges) > limit:
-            edges = systematic(edges, limit, number())
+            edges = few(edges, limit, number())
         made += len(edges)
         frontier = [(state.child(move), weight) for state, move, weight in edges]
     return reward, at_decisions, made
 
 
-def systematic(
-    edges: Sequence[tuple[pyspiel.State, int, float]], count: int, number: float
+def few(
+    edges: Sequence[tuple[pyspiel.State, int, float]], count: int, point: float
 ) -> list[tuple[pyspiel.State, int, float]]:
-    """Draws by weight, at equal distances; what is drawn twice stands there once.
+    """Draws by weight; each that is drawn stands there once.
 
     Args:
       edges: each with its weight at the end.
       count: draws.
-      number: in [0, 1), where they begin.
+      point: in [0, 1), see `draws.systematic`.
 
     Returns:
       Those drawn, with draws times the mean weight of a draw: of each the expectation
       is its weight.
     """
-    step = sum(edge[2] for edge in edges) / count
-    drawn = []
-    end, point = 0.0, number * step
-    for state, move, weight in edges:
-        end += weight
-        times = 0
-        while point < end:
-            times += 1
-            point += step
-        if times:
-            drawn.append((state, move, times * step))
-    return drawn
+    weights = np.array([edge[2] for edge in edges])
+    drawn = draws.systematic(weights, count, point)
+    places, times = np.unique(drawn, return_counts=True)
+    shares = times * (weights.sum() / count)
+    kept = zip(places.tolist(), shares.tolist(), strict=True)
+    return [(*edges[place][:2], share) for place, share in kept]

@@ -24,15 +24,9 @@ from spiel_cr.games.signals import form
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.cfr import regret_matching
 from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.mccfr.public import (
-    boards,
-)
-from spiel_cr.solvers.mccfr.public import (
-    public_places as places,
-)
-from spiel_cr.solvers.mccfr.public import (
-    public_walk as walk,
-)
+from spiel_cr.solvers.mccfr.public import boards
+from spiel_cr.solvers.mccfr.public import public_places as places
+from spiel_cr.solvers.mccfr.public import public_walk as walk
 from spiel_cr.solvers.mccfr.public.public_config import PRESETS, PublicConfig
 from spiel_cr.solvers.mccfr.public.rows import at, put
 from spiel_cr.solvers.mccfr.visited import Sums, increased
@@ -40,16 +34,6 @@ from spiel_cr.solvers.mccfr.visited import Sums, increased
 # Averaging weights are (t / _UNIT)^gamma: in single precision neither the first nor the
 # sum of 2^31 of them is out of range.
 _UNIT = 65536.0
-
-
-class Problem(NamedTuple):
-    """A game as this solver takes it.
-
-    Attributes:
-      places: the public tree.
-    """
-
-    places: places.Places
 
 
 class PublicState(NamedTuple):
@@ -110,21 +94,8 @@ def uniform(given: places.Places) -> np.ndarray:
     return np.repeat(even[:, :, None], given.mass.shape[1], axis=2)
 
 
-def iterate(
-    problem: Problem,
-    state: PublicState,
-    iterations: jax.Array,
-    *,
-    capacity: tuple[int, int],
-    config: PublicConfig,
-) -> PublicState:
-    """Some iterations, see `step`."""
-    advance = functools.partial(step, problem, capacity=capacity, config=config)
-    return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
-
-
 def step(
-    problem: Problem,
+    given: places.Places,
     state: PublicState,
     *,
     capacity: tuple[int, int],
@@ -133,12 +104,11 @@ def step(
     """One iteration: a trajectory and an update for player 0, then for player 1.
 
     Args:
-      problem: the game.
+      given: the public tree.
       state: the state to advance.
       capacity: for each player the most visits of a trajectory.
       config: algorithm.
     """
-    given = problem.places
     dtype = state.strategy.dtype
     iteration = state.iteration + 1
     t = iteration.astype(dtype)
@@ -230,33 +200,10 @@ def _update(
             taken=Sums(*map(put, rows.taken, (i, i), above)),
         )
 
-    def write(i: jax.Array, s: PublicState) -> PublicState:
-        place = at(visits.place, i)
-        row = at(given.row, place)
-        own = at(given.kind, place) == player
-
-        def one(_: jax.Array, s: PublicState) -> PublicState:
-            sums = [at(part, i).reshape(-1) for part in rows.average]
-            average = Sums(
-                *(
-                    jax.lax.dynamic_update_slice(whole, part, (row * size,))
-                    for whole, part in zip(s.average, sums, strict=True)
-                )
-            )
-            taken = (at(part, i) for part in rows.taken)
-            return s._replace(
-                strategy=put(s.strategy, row, at(rows.strategy, i)),
-                regrets=put(s.regrets, row, at(rows.regrets, i)),
-                average=average,
-                taken=Sums(*map(put, s.taken, (row, row), taken)),
-            )
-
-        return jax.lax.fori_loop(0, own.astype(jnp.int32), one, s)
-
     wide = jnp.zeros((capacity, width, hands), state.regrets.dtype)
     rows = _Rows(wide, wide, Sums(wide, wide), Sums(wide[:, 0], wide[:, 0]))
     rows = jax.lax.fori_loop(0, visits.length, compute, rows)
-    return jax.lax.fori_loop(0, visits.length, write, state)
+    return _write(given, state, visits, player, rows)
 
 
 class _Rows(NamedTuple):
@@ -269,6 +216,39 @@ class _Rows(NamedTuple):
     regrets: jax.Array
     average: Sums
     taken: Sums
+
+
+def _write(
+    given: places.Places,
+    state: PublicState,
+    visits: walk.Visits,
+    player: int,
+    rows: _Rows,
+) -> PublicState:
+    """Puts the rows of a player's decisions into the tables."""
+    size = rows.strategy[0].size
+
+    def write(i: jax.Array, s: PublicState) -> PublicState:
+        place = at(visits.place, i)
+        row, own = at(given.row, place), at(given.kind, place) == player
+
+        def one(_: jax.Array, s: PublicState) -> PublicState:
+            sums = [at(part, i).reshape(-1) for part in rows.average]
+            average = (
+                jax.lax.dynamic_update_slice(whole, part, (row * size,))
+                for whole, part in zip(s.average, sums, strict=True)
+            )
+            taken = (at(part, i) for part in rows.taken)
+            return s._replace(
+                strategy=put(s.strategy, row, at(rows.strategy, i)),
+                regrets=put(s.regrets, row, at(rows.regrets, i)),
+                average=Sums(*average),
+                taken=Sums(*map(put, s.taken, (row, row), taken)),
+            )
+
+        return jax.lax.fori_loop(0, own.astype(jnp.int32), one, s)
+
+    return jax.lax.fori_loop(0, visits.length, write, state)
 
 
 def learn(table: jax.Array, visits: walk.Visits, decay: float) -> jax.Array:
@@ -345,15 +325,20 @@ def _program() -> Any:
     """A jitted loop that writes into the state that it is given."""
 
     def run(
-        problem: Problem,
+        given: places.Places,
         state: PublicState,
         iterations: jax.Array,
         *,
         capacity: tuple[int, int],
         config: PublicConfig,
     ) -> PublicState:
-        some = functools.partial(iterate, capacity=capacity, config=config)
-        found: PublicState = as_one_kernel(some, problem, state, iterations)
+        def some(
+            given: places.Places, state: PublicState, count: jax.Array
+        ) -> PublicState:
+            advance = functools.partial(step, given, capacity=capacity, config=config)
+            return jax.lax.fori_loop(0, count, lambda _, s: advance(s), state)
+
+        found: PublicState = as_one_kernel(some, given, state, iterations)
         return found
 
     return jax.jit(run, static_argnames=("capacity", "config"), donate_argnums=1)
@@ -400,7 +385,7 @@ def make_solver(
     )
     return Solver(
         signal_form,
-        Problem(scaled),
+        scaled,
         init(scaled, config, dtype, seed=seed),
         Program(
             functools.partial(_run, capacity=capacity),

@@ -4,21 +4,16 @@ import dataclasses
 import json
 import math
 import time
-from collections.abc import Callable
 
 import numpy as np
 from absl import logging
 
-from spiel_cr.common import interrupts
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
 
-_NO_LIMIT = 2**31 - 1
-# The clock is looked at between chunks of about this many seconds.
-_CHUNK_SECONDS = 0.25
 # What a visit takes until the way up: numbers, and those for each action.
 _VISIT, _VISIT_ACTION = 200, 40
 # Of outcome sampling, unless the user says otherwise.
@@ -140,8 +135,6 @@ class UncompiledSolver:
       seconds: spent on that.
       met: decisions of updating players on trajectories so far.
       known: those among them whose infoset was in the table before.
-      whole: whether all iterations are whole. False after an error in one: the state
-        is then that of no run, and nobody may go on from it.
     """
 
     def __init__(
@@ -207,68 +200,22 @@ class UncompiledSolver:
         self._narrowed = False
         self.iterations = self.trajectories = self.met = self.known = 0
         self.seconds = 0.0
-        self.whole = True
 
-    def run(
-        self,
-        iterations: int | None = None,
-        *,
-        seconds: float | None = None,
-        after_chunk: Callable[[int], bool | None] | None = None,
-    ) -> bool:
-        """Iterates.
-
-        Signals (Ctrl-C) are handled between iterations; see `interrupts.Steps`.
+    def run(self, iterations: int) -> None:
+        """Iterates; who can be interrupted calls it with one iteration.
 
         Args:
-          iterations: how many more, at most; None: no limit.
-          seconds: stop after this time, within a quarter of a second or an iteration;
-            None: no limit.
-          after_chunk: called after every chunk of about a quarter of a second with the
-            number of iterations in it; returns True to stop.
-
-        Returns:
-          Whether `after_chunk` stopped it.
+          iterations: how many more.
 
         Raises:
-          ValueError: neither limit is given, or a bad one.
+          ValueError: a bad number of iterations.
           ImperfectRecallError, InvalidGameError: the game's information states are not
-            what they promise.
+            what they promise. The state is then that of no run.
         """
-        if iterations is None and seconds is None:
-            raise ValueError("iterations=None: say how many, or give seconds")
-        most = _NO_LIMIT if iterations is None else check_iterations(iterations)
-        if seconds is not None:
-            check_number(seconds, "seconds", "(0, inf)")
-        deadline = math.inf if seconds is None else time.perf_counter() + seconds
-        with interrupts.Steps() as steps:
-            return self._run(most, deadline, after_chunk, steps)
-
-    def _run(
-        self,
-        most: int,
-        deadline: float,
-        after_chunk: Callable[[int], bool | None] | None,
-        steps: interrupts.Steps,
-    ) -> bool:
-        """As `run`, until so many iterations are done, or `perf_counter` says so."""
-        done = chunk = 0
-        started = time.perf_counter()
-        while done < most:
-            with steps.step():
-                self._iterate()
-            done += 1
-            chunk += 1
-            now = time.perf_counter()
-            if now - started < _CHUNK_SECONDS and done < most and now < deadline:
-                continue
-            self.seconds += now - started
-            if after_chunk is not None and after_chunk(chunk):
-                return True
-            chunk, started = 0, time.perf_counter()
-            if now >= deadline:
-                break
-        return False
+        for _ in range(check_iterations(iterations)):
+            started = time.perf_counter()
+            self._iterate()
+            self.seconds += time.perf_counter() - started
 
     def average(self) -> strategy.TableStrategy:
         """The average strategies of both players; the solver stays as it is."""
@@ -316,7 +263,6 @@ class UncompiledSolver:
     def _iterate(self) -> None:
         """One batch for each player."""
         config = self.config
-        self.whole = False
         self.iterations += 1
         weight, shift = _weight(self.iterations, config.gamma)
         if shift:
@@ -332,7 +278,6 @@ class UncompiledSolver:
             self._count(first.climb())
             self._count(second.climb())
         self.trajectories += 2 * config.batch
-        self.whole = True
 
     def _descend(self, player: int, weight: float) -> sampling.Trajectories:
         """A batch for one player, down to its ends."""

@@ -270,7 +270,7 @@ def test_baselines_lower_the_variance():
     made = solver.make_solver(detected("kuhn").game, "public-vr", seed=2)
     made.run(3000)
     # Payoffs are scaled there, and so are baselines.
-    given = made.problem.places
+    given = made.problem
     given = jax.tree.map(
         lambda part: part.astype(DOUBLE) if part.dtype == np.float32 else part,
         jax.tree.map(np.asarray, given),

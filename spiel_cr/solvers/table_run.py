@@ -1,0 +1,188 @@
+"""A table of a game that is not laid out, on its way."""
+
+import functools
+import os
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.common import atomic, memory, storage
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.stepping import key_making, recall_checks
+from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.games.stepping.workers import Workers
+from spiel_cr.policies.result import HeldByPolicy, TableFacts
+from spiel_cr.solvers.algorithms import Task
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.laying_out import STEPPED
+from spiel_cr.solvers.mccfr.table.state_checks import check_state
+from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
+from spiel_cr.solvers.run import Run, settings_text
+
+# Of so many depths the states of a batch are held.
+_DEPTHS = 2
+
+
+def make_table(opened: Opened, task: Task) -> Run:
+    """The solver that fills a table on its way.
+
+    Args:
+      opened: the game.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError, ValueError: as `solve`.
+    """
+    layout, config = task.layout, task.algorithm.config_in(STEPPED)
+    kind = key_making.kind_for(opened.game, use_rules=layout.vectorised)
+    source = key_making.make_source(opened.game, kind, workers=layout.workers)
+    try:
+        recall_checks.check_source(source, exact=config.averaging == "exact")
+        size, room = _table_room(source, config, layout.memory_limit, task.path)
+        solver = UncompiledSolver(
+            source,
+            config,
+            seed=task.seed,
+            max_bytes=room,
+            # Not of the room, which depends on workers, and on this process.
+            branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
+        )
+        return TableRun(solver, kind, size, room)
+    except BaseException:
+        source.close()
+        raise
+
+
+def _table_room(
+    source: Simulator,
+    config: MCCFRConfig,
+    limit: memory.Limit,
+    checkpoint_path: atomic.Path | None,
+) -> tuple[int, int]:
+    """The limit in bytes, and what it leaves for the table and a batch.
+
+    A resumed run has what it began with: a table of another size might be full
+    elsewhere, and the bits would be others.
+
+    Raises:
+      GameTooLargeError: nothing is left.
+      ValueError: the checkpoint asks for more than this machine has.
+    """
+    if checkpoint_path is not None and os.path.exists(checkpoint_path):
+        kept = storage.load_metadata(checkpoint_path)
+        size, room = kept.get("memory_limit"), kept.get("table_limit")
+        same = limit is None or memory.parse_limit(limit) == size
+        if same and isinstance(size, int) and isinstance(room, int):
+            most = memory.machine_bytes() if limit is None else size
+            if not 0 < room < size <= most:
+                raise ValueError(
+                    f"the checkpoint {os.fspath(checkpoint_path)} was begun with a "
+                    f"table of {memory.describe_bytes(room)}, more than this machine "
+                    f"may have; go on where there is more memory, or give another path"
+                )
+            return size, room
+    size = int(memory.parse_limit(limit))
+    # What a process takes besides the table: imported packages, and numpy's temporary
+    # arrays.
+    taken = memory.BASE_BYTES
+    taken += _DEPTHS * config.batch * source.state_bytes
+    if isinstance(source, Workers):
+        taken += source.held_bytes
+    if taken >= size:
+        raise GameTooLargeError(
+            f"{memory.describe_limit(limit, size)}, and sampling {source.game} takes "
+            f"about {memory.describe_bytes(taken)} without a table; raise the limit, "
+            f"or take a smaller batch or fewer workers"
+        )
+    return size, size - int(taken)
+
+
+class TableRun(Run):
+    """A solver that fills a table with the infosets that it meets."""
+
+    def __init__(
+        self, solver: UncompiledSolver, kind: str, size: int, room: int
+    ) -> None:
+        """Takes a solver as it is.
+
+        Args:
+          solver: of the game.
+          kind: what infosets are told apart by, see `key_making.KINDS`.
+          size: the memory limit in bytes.
+          room: what it leaves for the table and a batch.
+        """
+        super().__init__(solver)
+        self._kind, self._size, self._room = kind, size, room
+        self._before = 0, 0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `checkpoint.Kept`."""
+        found: dict[str, np.ndarray] = self.solver.state()
+        return found
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """See `checkpoint.Kept`; the seconds are among the arrays."""
+        fresh, actions = self.solver.state(), self.solver.source.max_actions
+        check_state(arrays, fresh, max_actions=actions)
+        try:
+            self.solver.restore(arrays)
+        except (KeyError, TypeError, OverflowError) as error:
+            raise ValueError(f"its random numbers are none: {error!r}") from error
+        self._before = self.solver.met, self.solver.known
+
+    def shown(self) -> dict[str, Any]:
+        """See `run.Run`; the share of infosets met lately that were known."""
+        solver = self.solver
+        met, known = solver.met - self._before[0], solver.known - self._before[1]
+        self._before = solver.met, solver.known
+        return {
+            "trajectories": f"{solver.trajectories:,}",
+            "infosets": f"{solver.table.rows:,}",
+            "MB": f"{solver.table.nbytes / 1e6:,.0f}",
+            "known": f"{known / max(met, 1):.1%}",
+        }
+
+    def nash_conv(self) -> float:
+        """Nobody knows it; raises ValueError."""
+        raise ValueError(f"{self.solver.source.game}: NashConv needs the compiled game")
+
+    def identity(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        solver = self.solver
+        return {
+            "game": str(solver.source.game),
+            "keys": self._kind,
+            "fingerprint": key_making.fingerprint(solver.source),
+            "config": settings_text(solver.config),
+            "seed": solver.seed,
+            "memory_limit": self._size,
+            "table_limit": self._room,
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        solver, game = self.solver, self.solver.source.game
+        source = key_making.make_source(game, self._kind)
+        average = solver.average()
+        policy = TablePolicy(game, source, average)
+        save = functools.partial(save_table_policy, policy=policy, keys=self._kind)
+        return {
+            "held": HeldByPolicy(policy, save),
+            "trajectories": solver.trajectories,
+            "table": TableFacts(
+                infosets=len(average),
+                keys=self._kind,
+                bytes=solver.table.nbytes,
+                limit=solver.table.limit,
+                full=solver.table.full,
+                met=solver.met,
+                known=solver.known,
+            ),
+        }
+
+    def close(self) -> None:
+        """See `run.Run`."""
+        self.solver.source.close()

@@ -1,0 +1,265 @@
+"""Laid-out games on their way: solvers of tables and of linear programs as runs."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies import signal_files
+from spiel_cr.policies.result import Behaviours, HeldByTree
+from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.solvers import footprint, lp
+from spiel_cr.solvers.algorithms import MCCFR, PUBLIC, Task
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.abstraction import (
+    Labels,
+    digest,
+    first_members,
+    labels_by_number,
+    labels_of,
+    of_both,
+)
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.first_order import solvers as first_order
+from spiel_cr.solvers.laying_out import SIGNALS, Laid
+from spiel_cr.solvers.mccfr import mccfr
+from spiel_cr.solvers.mccfr.public import public_solver as public
+from spiel_cr.solvers.run import AfterChunk, Run, settings_text
+
+
+def make_tabular(laid: Laid, task: Task) -> Run:
+    """The solver of a compiled or a signal game on its way.
+
+    Args:
+      laid: the game in its form.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError, ValueError: as `solve`.
+    """
+    held = _hold(laid, task)
+    if not task.algorithm.family.iterates:
+        return LinearRun(held)
+    config, family = task.algorithm.config, task.algorithm.family
+    options: dict[str, Any] = {"config": config}
+    if task.dtype is not None:
+        options["dtype"] = task.dtype
+    if family.buckets:
+        options["buckets"] = _labels(held, task)
+    seed: int | None = task.seed
+    batch = 0
+    if family is PUBLIC:
+        batch = 1
+        assert isinstance(held, HeldBySignals)
+        solver = public.make_solver(
+            held.signals,
+            config,
+            dtype=held.dtype,
+            seed=task.seed,
+            memory_limit=task.layout.memory_limit,
+        )
+    elif family is MCCFR:
+        assert isinstance(held, HeldByTree)
+        batch = config.batch
+        solver = mccfr.make_solver(held.tree, seed=task.seed, **options)
+    else:
+        seed = None
+        make: Any = cfr.make_solver
+        if not isinstance(config, CFRConfig):
+            make = first_order.make_solver
+        solver = make(held.form, **options)
+    return TabularRun(solver, held, batch=batch, seed=seed)
+
+
+def _labels(held: HeldByTree | HeldBySignals, task: Task) -> Labels:
+    """Numbers the buckets that a user gave; raises ValueError."""
+    buckets, forget = task.layout.buckets, task.layout.imperfect_recall
+    if isinstance(held, HeldByTree):
+        return labels_of(held.tree, buckets, imperfect_recall=forget)
+    labels = []
+    for player, given in enumerate(of_both(buckets)):
+        if given is not None:
+            assert not isinstance(given, Mapping)  # `Task.need` refuses them
+            infosets = len(held.form.decisions[player])
+            given = labels_by_number(given, infosets, player)
+            _check_actions(held.signals, given, player)
+        labels.append(given)
+    return labels[0], labels[1]
+
+
+def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None:
+    """Raises ValueError where a bucket holds infosets with different actions."""
+    decisions = public_nodes.public_decisions(signals, player)
+    finder = public_nodes.Finder(signals)
+    kinds: dict[tuple[int, ...], int] = {}
+    kind = [
+        kinds.setdefault(tuple(finder.actions(node)), len(kinds))
+        for node in decisions.node.tolist()
+    ]
+    kind_of = np.repeat(np.array(kind, np.int32), decisions.num_signals)
+    odd = kind_of != kind_of[first_members(labels)[labels]]
+    if odd.any():
+        infoset = int(np.argmax(odd))
+        usual = int(first_members(labels)[labels[infoset]])
+        raise ValueError(
+            f"{signals.game}: infosets {usual} and {infoset} of player {player} are in "
+            f"one bucket and have different legal actions; put them into buckets of "
+            f"their own"
+        )
+
+
+def _hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
+    """A laid-out game as results hold it, after a check of the memory.
+
+    Args:
+      laid: the game in its form.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError: solving it takes more than the limit; of a signal game this is
+        told before its form is laid out.
+    """
+    config, limit = task.algorithm.config, task.layout.memory_limit
+    kind = np.dtype(task.dtype or task.algorithm.family.dtypes[0])
+    linear = isinstance(config, str)
+    assert not isinstance(laid.game, Opened)
+    if isinstance(laid.game, CompiledGame) or not linear:
+        footprint.check(laid.game, config, kind, limit)
+    if isinstance(laid.game, CompiledGame):
+        return HeldByTree(laid.game)
+    memory.trim()
+    held = HeldBySignals(laid.game, form_of(laid.game), kind)
+    memory.trim()
+    if linear:
+        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
+        remedy = "take cfr+, or choose smaller game parameters"
+        memory.check_need(f"{config} on {held.game}", need, limit, remedy)
+    return held
+
+
+class TabularRun(Run):
+    """A solver of a compiled or a signal game."""
+
+    def __init__(
+        self,
+        solver: Solver,
+        held: HeldByTree | HeldBySignals,
+        *,
+        batch: int = 0,
+        seed: int | None = None,
+    ) -> None:
+        """Takes a solver as it is.
+
+        Args:
+          solver: of the game.
+          held: the game in its form.
+          batch: trajectories of an iteration and player.
+          seed: of the run, where it samples.
+        """
+        super().__init__(solver)
+        self._held, self._batch, self._seed = held, batch, seed
+        self.compile_seconds = solver.compile_seconds
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """See `checkpoint.Kept`."""
+        return {f"leaf{i}": leaf for i, leaf in enumerate(self.solver.leaves())}
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """See `checkpoint.Kept`."""
+        names = [f"leaf{i}" for i in range(len(arrays))]
+        if set(names) != set(arrays):
+            raise ValueError("its arrays have other names")
+        self.solver.restore([arrays[name] for name in names], seconds=seconds)
+
+    def advance(
+        self, count: int, seconds: float | None, after_chunk: AfterChunk
+    ) -> bool:
+        """See `run.Run`; a chunk takes about a quarter of a second."""
+        stopped: bool = self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
+        return stopped
+
+    def identity(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        if isinstance(self._held, HeldByTree):
+            form, seal = None, fingerprint(self._held.tree)
+        else:
+            form, seal = SIGNALS, signal_files.fingerprint(self._held.signals)
+        return {
+            "game": str(self._held.game),
+            "form": form,
+            "fingerprint": seal,
+            "config": settings_text(self.solver.config),
+            "dtype": self.solver.dtype.name,
+            "seed": self._seed,
+            "buckets": digest(self.solver.buckets),
+        }
+
+    def outcome(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        kind = np.dtype(np.float64)
+        if isinstance(self._held, HeldBySignals):
+            kind = self._held.dtype
+
+        def both(read: Callable[[int], np.ndarray]) -> Behaviours:
+            return read(0).astype(kind, copy=False), read(1).astype(kind, copy=False)
+
+        return {
+            "held": self._held,
+            "average": both(self.solver.average_behaviour),
+            "current": both(self.solver.current_behaviour),
+            "compile_seconds": self.solver.compile_seconds,
+            "trajectories": 2 * self._batch * self.iterations,
+        }
+
+
+class LinearRun(Run):
+    """A linear program, which is solved in one step."""
+
+    seconds = 0.0
+    iterations = 0
+
+    def __init__(self, held: HeldByTree | HeldBySignals) -> None:
+        """Takes a game in its form."""
+        self.name, self._held = "lp", held
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """Nothing is kept."""
+        return {}
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """Nothing is kept."""
+
+    def advance(
+        self, count: int, seconds: float | None, after_chunk: AfterChunk
+    ) -> bool:
+        """Solves it, whatever is given."""
+        started = time.perf_counter()
+        held = self._held
+        if isinstance(held, HeldByTree):
+            histories = held.tree.histories
+            utility = histories.utility[histories.player == TERMINAL]
+        else:
+            utility = np.array([held.game.min_utility(), held.game.max_utility()])
+        solution = lp.equilibrium(held.form, utility)
+        self._average = solution.behaviour
+        self.iterations = solution.iterations
+        self.seconds = time.perf_counter() - started
+        return True
+
+    def identity(self) -> dict[str, Any]:
+        """Nothing is kept."""
+        return {}
+
+    def outcome(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        return {"held": self._held, "average": self._average}
