@@ -10,7 +10,6 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.resolving.leaves.training.training import TrainingResult, train_values
 from spiel_cr.resolving.leaves.training.training_config import PRESETS
 
-from ..reporting import plots
 from .command import (
     Commands,
     add_command,
@@ -18,7 +17,6 @@ from .command import (
     option,
     path_value,
     whole_value,
-    writing,
 )
 
 
@@ -45,8 +43,6 @@ def add(commands: Commands) -> None:
     option(parser, "--minutes", text, type=float)
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    text = "draw validation losses and NashConv over the training (png, svg or pdf)"
-    option(parser, "--plot", text)
     text = (
         f"settings: {', '.join(PRESETS)}, named by the games that they were chosen "
         f"for, with parameters as in 'leduc(hidden=64,steps=1000)'"
@@ -57,8 +53,6 @@ def add(commands: Commands) -> None:
 
 
 def _train(arguments: argparse.Namespace) -> dict[str, object]:
-    if arguments.plot:
-        plots.check(arguments.plot)
     if pathlib.Path(arguments.network).suffix != ".npz":
         raise ValueError(
             f"--out {arguments.network!r}: a network's file must end in .npz; add it"
@@ -68,7 +62,6 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         {
             "the curves of --out": curve,
             "--checkpoint": arguments.checkpoint,
-            "--plot": arguments.plot,
         }
     )
     config = read_settings(arguments.config, PRESETS, "--config", kind="preset")
@@ -95,11 +88,6 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         "points": [point._asdict() for point in result.curve],
     }
     _print(arguments, result, config.steps)
-    if arguments.plot:
-        with writing(arguments):
-            title = f"{arguments.game}, depth {arguments.depth}"
-            plots.plot_training(result.curve, arguments.plot, title=title)
-            print(f"  plot        {arguments.plot}")
     return report
 
 

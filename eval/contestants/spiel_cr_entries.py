@@ -178,46 +178,13 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
     return _ours(text, how, make, way=way, files=_files(given))
 
 
-def _solved(text: str, given: dict[str, Any]) -> Entry:
-    """A player that plays what a solver found: the solves are the work."""
-    settings = {"solver": "cfr+", **given}
-    solver = settings.pop("solver")
-    goal = spiel_cr.Goal(**settings)
-
-    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        def compute(_: int) -> Computed:
-            # Seeds as those of the bots.
-            results = (
-                spiel_cr.solve(
-                    instance.tree,
-                    solver,
-                    goal,
-                    seed=(2 * seed + seat) % 2**32,
-                    layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
-                )
-                for seat in range(2)
-            )
-            return _computed(*results, note="one solve a seat")
-
-        return ComputingAdapter(compute)
-
-    return _ours(
-        text,
-        "A player that plays what a solver found beforehand; seconds are those of its "
-        "solves, one a seat. The effort is fixed by its parameters.",
-        make,
-        way="once",
-        samples=_samples(solver),
-    )
-
-
-def _computed(*results: spiel_cr.Result, note: str = "") -> Computed:
-    """What one solve gave, or one a seat."""
+def _computed(result: spiel_cr.Result, note: str = "") -> Computed:
+    """What a solve gave."""
     return Computed(
-        (results[0].laid_out()[1][0], results[-1].laid_out()[1][1]),
-        sum(result.seconds + result.build_seconds for result in results),
-        sum(result.compile_seconds for result in results),
-        results[-1].iterations,
+        result.laid_out()[1],
+        result.seconds + result.build_seconds,
+        result.compile_seconds,
+        result.iterations,
         note,
     )
 
@@ -278,5 +245,4 @@ _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
     "lp": _lp,
     "resolve": _resolve,
     "uniform": _uniform,
-    "solved": _solved,
 }

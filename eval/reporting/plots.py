@@ -11,7 +11,6 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.policies.result import CurvePoint
-from spiel_cr.resolving.leaves.training.training import TrainingPoint
 
 # Of matplotlib, which is imported when it is needed.
 Axes: TypeAlias = Any
@@ -159,46 +158,3 @@ def plot_hands(
         axis.tick_params(length=0)
         axis.set_title(title, fontsize="medium")
         axis.legend(ncols=len(actions), loc="upper left", bbox_to_anchor=(0, -0.06))
-
-
-def plot_training(
-    points: Sequence[TrainingPoint],
-    path: str | os.PathLike[str],
-    *,
-    title: str,
-) -> None:
-    """Draws validation losses and NashConv over a training, and against each other.
-
-    Args:
-      points: the training's curve.
-      path: the picture; its suffix decides the format (png, svg, pdf).
-      title: what stands above.
-
-    Raises:
-      ValueError: see `check`.
-    """
-    check(path)
-    judged = [point for point in points if point.nash_conv is not None]
-    with picture(path, size=(10, 4), columns=2) as (over, against):
-        over.semilogy(
-            [point.step for point in points],
-            [point.validation_loss for point in points],
-            label="validation loss at random ranges (Huber)",
-        )
-        met = [point for point in points if point.met_loss is not None]
-        over.semilogy(
-            [point.step for point in met],
-            [point.met_loss for point in met],
-            label="validation loss at met ranges (Huber)",
-        )
-        nash_conv = [point.nash_conv for point in judged]
-        steps = [point.step for point in judged]
-        over.semilogy(steps, nash_conv, "o-", label="NashConv (game's units)")
-        over.set(xlabel="steps")
-        over.legend()
-        met = [point for point in judged if point.met_loss is not None]
-        losses = [point.met_loss for point in met]
-        # Losses differ by less than a factor of ten: a logarithmic axis has no labels.
-        against.semilogy(losses, [point.nash_conv for point in met], "o-")
-        against.set(xlabel="validation loss at met ranges", ylabel="NashConv")
-        over.figure.suptitle(title)

@@ -102,12 +102,6 @@ def test_info_without_json_prints_no_json(capsys):
     assert "{" not in out
 
 
-def test_info_counts(capsys):
-    found = report(capsys, "info", "--game", "python_rock_paper_scissors")
-    assert found["histories"] == 13
-    assert found["infosets"] == [1, 1]
-
-
 @pytest.mark.parametrize("algorithm", ("cfr+", "dcfr(alpha=1.5,beta=0,gamma=2)", "lp"))
 def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
     path = tmp_path / "policy.npz"

@@ -343,40 +343,6 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     assert (tmp_path / "report.html").exists()
 
 
-@pytest.mark.slow
-def test_kills_at_any_time(tmp_path):
-    """Two workers, killed three times while lines are being written."""
-    names = "lp;uniform;cfr+;openspiel-cfr;openspiel-cfr+;openspiel-os-mccfr;"
-    names += "openspiel-es-mccfr;openspiel-es-mccfr-python;openspiel-mmd;openspiel-xfp"
-    games = [KUHN, "leduc_poker"]
-    words = ["compare", "--algorithms", names, "--iterations", "20", "--seeds", "3"]
-    words += ["--workers", "2", "--out", str(tmp_path)]
-    for game in games:
-        words += ["--game", game]
-    before, file = [], tmp_path / RESULTS
-    for kill in range(3):
-        process = start(words)
-        deadline = time.monotonic() + 120
-        while not file.exists() or len(lines(tmp_path)) < len(before) + 3 + kill:
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
-        process.kill()
-        process.wait()
-        process.stderr.close()
-        now = lines(tmp_path)
-        assert now[: len(before)] == before
-        before = now
-    process = start(words)
-    process.communicate(timeout=300)
-    assert process.returncode == 0
-    after = lines(tmp_path)
-    assert after[: len(before)] == before
-    planned = comparisons.plan(games, names.split(";"), Budget(None, 20), 3)
-    ran = [(r["game"], r["algorithm"], r["seed"]) for r in after]
-    assert sorted(ran) == sorted(tuple(c.key) for c in planned) and len(ran) == 32
-    assert all(record["error"] is None for record in after)
-
-
 def start(words):
     """The command in a process of its own."""
     code = (

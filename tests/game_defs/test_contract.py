@@ -52,3 +52,21 @@ def test_random_games(game_string, check):
 @pytest.mark.parametrize("game_string", SIMULATED)
 def test_simulations_of_openspiel(game_string):
     game_contract.check_simulations(game_string, num_sims=3)
+
+
+@pytest.mark.parametrize(
+    "game_string",
+    [
+        "python_ii_goofspiel",
+        *test_latent_tic_tac_toe.GAMES,
+        "python_leduc_poker",
+        test_leduc_poker.ODD,
+        "python_princess_and_monster",
+        "python_rhode_island_holdem",
+        "python_rhode_island_holdem(max_bets=1,num_ranks=2,num_suits=2)",
+        "python_rock_paper_scissors",
+        "python_scotland_yard",
+    ],
+)
+def test_playthrough(game_string):
+    game_contract.check_playthrough(game_string)

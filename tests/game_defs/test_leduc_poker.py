@@ -6,12 +6,11 @@ import numpy as np
 import pyspiel
 import pytest
 
-from game_defs import leduc_poker, poker_deck
+from game_defs import poker_deck
 from tests.support import game_contract, lp_reference
 from tests.support.states import play
 
 FOLD, CALL, RAISE = 0, 1, 2
-DEFAULTS = {"stack0": 7, "stack1": 7, "max_raises": 1, "num_ranks": 3}
 # Values of stack0, stack1, max_raises and num_ranks, small enough for full trees.
 SETTINGS = [
     (7, 7, 1, 3),
@@ -95,11 +94,6 @@ def known_to(history, player):
 def test_openspiel_checks(settings):
     game = game_string(*settings)
     game_contract.check_api(game, game_contract.measure(game))
-
-
-@pytest.mark.parametrize("game", ["python_leduc_poker", ODD])
-def test_playthrough(game):
-    game_contract.check_playthrough(game)
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -236,36 +230,6 @@ def test_value_is_that_of_openspiels_game():
     # Twice the accuracy of the solver, with utilities up to 13.
     assert value == pytest.approx(theirs, abs=2e-6)
     assert value == pytest.approx(-0.085606, abs=5e-7)
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        {"stack0": 0},
-        {"stack1": -7},
-        {"stack1": 1001},
-        {"max_raises": -1},
-        {"max_raises": 11},
-        {"num_ranks": 1},
-        {"num_ranks": 14},
-        {"num_ranks": 3.0},
-        {"stack0": "7"},
-        {"max_raises": True},
-        {"stack2": 7},
-    ],
-)
-def test_nonsense_is_refused(params):
-    (name,) = params
-    with pytest.raises(ValueError, match=f"python_leduc_poker.*{name}"):
-        leduc_poker.LeducPokerGame(params)
-    with pytest.raises((ValueError, pyspiel.SpielError)):
-        pyspiel.load_game("python_leduc_poker", params)
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_missing_parameters_have_defaults(name):
-    given = {key: value for key, value in DEFAULTS.items() if key != name}
-    assert leduc_poker.LeducPokerGame(given).get_parameters() == DEFAULTS
 
 
 def test_strings():

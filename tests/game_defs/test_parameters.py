@@ -8,6 +8,8 @@ import pytest
 
 from game_defs import (
     ii_goofspiel,
+    latent_tic_tac_toe,
+    leduc_poker,
     parameters,
     princess_and_monster,
     rhode_island_holdem,
@@ -17,6 +19,8 @@ from game_defs import (
 
 GAME_CLASSES = {
     "python_ii_goofspiel": ii_goofspiel.IIGoofspielGame,
+    "python_latent_tic_tac_toe": latent_tic_tac_toe.LatentTicTacToeGame,
+    "python_leduc_poker": leduc_poker.LeducPokerGame,
     "python_princess_and_monster": princess_and_monster.PrincessAndMonsterGame,
     "python_rhode_island_holdem": rhode_island_holdem.RhodeIslandHoldemGame,
     "python_rock_paper_scissors": rock_paper_scissors.RockPaperScissorsGame,
@@ -26,15 +30,18 @@ GAME_CLASSES = {
 # Wrong values: game, parameter, value, and what the message must advise.
 OUT_OF_RANGE = (
     ("python_ii_goofspiel", "num_cards", 1, "from 2 to 13"),
-    ("python_ii_goofspiel", "num_cards", 0, "from 2 to 13"),
-    ("python_ii_goofspiel", "num_cards", -4, "from 2 to 13"),
     ("python_ii_goofspiel", "num_cards", 14, "from 2 to 13"),
     ("python_ii_goofspiel", "points_order", "random", "ascending, descending"),
     ("python_ii_goofspiel", "points_order", "Ascending", "did you mean 'ascending'"),
     ("python_ii_goofspiel", "returns_type", "winloss", "did you mean 'win_loss'"),
-    ("python_princess_and_monster", "horizon", 0, "from 2 to 50"),
+    ("python_latent_tic_tac_toe", "conflict", "lose", "discard, keep"),
+    ("python_leduc_poker", "stack0", 0, "from 1 to 1000"),
+    ("python_leduc_poker", "stack1", 1001, "from 1 to 1000"),
+    ("python_leduc_poker", "max_raises", -1, "from 0 to 10"),
+    ("python_leduc_poker", "max_raises", 11, "from 0 to 10"),
+    ("python_leduc_poker", "num_ranks", 1, "from 2 to 13"),
+    ("python_leduc_poker", "num_ranks", 14, "from 2 to 13"),
     ("python_princess_and_monster", "horizon", 1, "from 2 to 50"),
-    ("python_princess_and_monster", "horizon", -2, "from 2 to 50"),
     ("python_princess_and_monster", "horizon", 51, "from 2 to 50"),
     ("python_princess_and_monster", "rows", 1, "from 2 to 10"),
     ("python_princess_and_monster", "rows", 11, "from 2 to 10"),
@@ -49,7 +56,6 @@ OUT_OF_RANGE = (
     ("python_rhode_island_holdem", "max_bets", 11, "from 1 to 10"),
     ("python_rhode_island_holdem", "bets", "10 20", "bets=10 20 20"),
     ("python_rock_paper_scissors", "num_actions", 1, "from 3 to 99"),
-    ("python_rock_paper_scissors", "num_actions", -3, "from 3 to 99"),
     ("python_rock_paper_scissors", "num_actions", 101, "from 3 to 99"),
     ("python_rock_paper_scissors", "num_actions", 4, "choose 3 or 5"),
 )
@@ -61,6 +67,10 @@ WRONG_TYPE = (
     ("python_ii_goofspiel", "num_cards", "four", "an int"),
     ("python_ii_goofspiel", "points_order", 1, "a string"),
     ("python_ii_goofspiel", "returns_type", True, "a string"),
+    ("python_latent_tic_tac_toe", "conflict", 1, "a string"),
+    ("python_leduc_poker", "stack0", "seven", "an int"),
+    ("python_leduc_poker", "max_raises", True, "an int"),
+    ("python_leduc_poker", "num_ranks", 3.0, "an int"),
     ("python_princess_and_monster", "horizon", 5.0, "an int"),
     ("python_princess_and_monster", "rows", "3x3", "an int"),
     ("python_princess_and_monster", "columns", False, "an int"),
@@ -133,7 +143,10 @@ def test_unknown_parameters_are_refused(game):
 @pytest.mark.parametrize("game", GAME_CLASSES)
 def test_a_class_constructed_directly_has_the_defaults(game):
     assert str(GAME_CLASSES[game]()) == str(pyspiel.load_game(game))
-    assert str(GAME_CLASSES[game]({})) == str(pyspiel.load_game(game))
+    defaults = GAME_CLASSES[game]({}).get_parameters()
+    for name in defaults:
+        given = {key: value for key, value in defaults.items() if key != name}
+        assert GAME_CLASSES[game](given).get_parameters() == defaults
 
 
 def test_a_class_constructed_directly_takes_parameters():

@@ -39,10 +39,6 @@ def test_openspiel_api():
     game_contract.check_api("python_princess_and_monster(horizon=4)", sizes)
 
 
-def test_playthrough():
-    game_contract.check_playthrough("python_princess_and_monster")
-
-
 @pytest.mark.parametrize("horizon", [4, 5])
 def test_sizes(horizon):
     sizes = game_contract.measure(str(load(horizon)))

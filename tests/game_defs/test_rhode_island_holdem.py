@@ -23,13 +23,6 @@ slow = pytest.mark.slow
 CHANCE, TERMINAL = int(pyspiel.PlayerId.CHANCE), int(pyspiel.PlayerId.TERMINAL)
 FOLD, CALL, RAISE = 0, 1, 2
 NAME = "python_rhode_island_holdem"
-DEFAULTS = {
-    "num_ranks": 13,
-    "num_suits": 4,
-    "ante": 5,
-    "bets": "10 20 20",
-    "max_bets": 3,
-}
 
 
 def game_string(num_ranks=13, num_suits=4, ante=5, bets="10 20 20", max_bets=3):
@@ -145,11 +138,6 @@ def test_openspiel_checks():
 @slow
 def test_openspiel_checks_of_all_states():
     game_contract.check_api(SMALL, game_contract.measure(SMALL))
-
-
-@pytest.mark.parametrize("game", [NAME, f"{NAME}(max_bets=1,num_ranks=2,num_suits=2)"])
-def test_playthrough(game):
-    game_contract.check_playthrough(game)
 
 
 @pytest.mark.parametrize("game", SETTINGS)
@@ -336,13 +324,6 @@ def test_vectorised_rules_are_those_of_states_often(game):
     vectorised_check.check(
         game, np.random.default_rng(1), rollouts=1_000, max_histories=60_000
     )
-
-
-@pytest.mark.parametrize("name", DEFAULTS)
-def test_missing_parameters_have_defaults(name):
-    given = {key: value for key, value in DEFAULTS.items() if key != name}
-    game = rhode_island_holdem.RhodeIslandHoldemGame(given)
-    assert game.get_parameters() == DEFAULTS
 
 
 @pytest.mark.parametrize(

@@ -33,10 +33,6 @@ def test_openspiel_api(num_actions):
     )
 
 
-def test_playthrough():
-    game_contract.check_playthrough("python_rock_paper_scissors")
-
-
 @pytest.mark.parametrize("num_actions", [3, 5, 9])
 def test_returns(num_actions):
     tree = game_contract.full_tree(

@@ -96,10 +96,6 @@ def test_openspiel_api():
     game_contract.check_api(game_string, slow_sizes("tripod", 3, 2))
 
 
-def test_playthrough():
-    game_contract.check_playthrough("python_scotland_yard")
-
-
 # The rules once more, slowly: every fact is found anew from the list of moves.
 
 

@@ -42,8 +42,8 @@ def make_source(game: pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator
       workers: processes that step OpenSpiel's states; 1: this one does.
 
     Raises:
-      ValueError: a game without rules on arrays is
-        to be played by them; or these are to be played by several processes.
+      ValueError: a game without rules on arrays is to be played by them; or these are
+        to be played by several processes.
       WorkerFailedError: a process ended.
     """
     check_choice(kind, "kind", KINDS)

@@ -8,7 +8,6 @@ import contextlib
 import importlib
 import traceback
 from multiprocessing.connection import Connection
-from types import TracebackType
 
 import numpy as np
 import pyspiel
@@ -59,9 +58,6 @@ class HeldStates:
         """
         self.level, self.worker, self.place = level, worker, place
 
-    def __len__(self) -> int:
-        return len(self.worker)
-
     def __getitem__(self, chosen: np.ndarray) -> "HeldStates":
         """Some of them, by integers or a mask."""
         return HeldStates(self.level, self.worker[chosen], self.place[chosen])
@@ -87,8 +83,8 @@ class Workers:
           count: of processes.
 
         Raises:
-          ValueError: a bad count; or other
-            processes cannot make this game from its string.
+          ValueError: a bad count; or other processes cannot make this game from its
+            string.
           WorkerFailedError: a process ended.
         """
         check_whole(count, "workers", 1, MOST_WORKERS)
@@ -114,17 +110,6 @@ class Workers:
         except BaseException:
             self.close()
             raise
-
-    def __enter__(self) -> "Workers":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        place: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
         """As `StateSource.start`."""

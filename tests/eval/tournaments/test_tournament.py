@@ -205,14 +205,6 @@ def test_line_cut_short_is_played_again(tmp_path):
     assert moves(tmp_path) == expected
 
 
-def test_lost_lines_are_played_again(tmp_path):
-    straight = play(tmp_path)
-    log = tmp_path / "matches.jsonl"
-    kept = [line for n, line in enumerate(log.open()) if n % 3]
-    log.write_text("".join(kept))
-    assert results(play(tmp_path)) == results(straight)
-
-
 def test_nothing_is_played_twice(tmp_path):
     straight = play(tmp_path)
     before = (tmp_path / "matches.jsonl").read_bytes()
@@ -234,30 +226,12 @@ def test_matches_are_on_disk_as_soon_as_they_are_over(tmp_path):
     assert seen == list(range(18))
 
 
-def test_tables_are_replaced_at_once_or_not_at_all(tmp_path, monkeypatch):
-    play(tmp_path, matches=2)
-    before = (tmp_path / "table.csv").read_bytes()
-
-    def fail(*paths):
-        raise OSError("the disk is full")
-
-    monkeypatch.setattr("os.replace", fail)
-    with pytest.raises(OSError, match="full"):
-        play(tmp_path, matches=4)
-    assert (tmp_path / "table.csv").read_bytes() == before
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
-
-
 def test_more_matches_add_to_those_on_disk(tmp_path):
     play(tmp_path / "grown", matches=2)
     before = moves(tmp_path / "grown")
     grown = play(tmp_path / "grown", matches=6)
     assert moves(tmp_path / "grown")[: len(before)] == before
     assert results(grown) == results(play(tmp_path / "straight", matches=6))
-
-
-def test_odd_number_is_rounded_up(tmp_path):
-    assert play(tmp_path, bots=BOTS[:2], matches=3).matches[0][1] == 4
 
 
 def test_single_deal_has_no_interval(tmp_path):
@@ -408,15 +382,6 @@ def test_out_must_be_a_folder(tmp_path, capsys):
         assert stopped.value.code == 2
         assert str(path) in capsys.readouterr().err.splitlines()[-1]
     assert path.read_text() == "mine"
-
-
-def test_help(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run("--help")
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    for word in ("--bots", "--matches", "--out", "--seed", "resolving(", "swapped"):
-        assert word in out
 
 
 def never_compile(monkeypatch):

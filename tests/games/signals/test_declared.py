@@ -20,6 +20,7 @@ from spiel_cr.games.signals.declaring import (
     public_tree,
     symmetry,
 )
+from spiel_cr.games.signals.declaring.signal_rules import Asked
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -428,7 +429,8 @@ def test_public_trees_are_refused_before_they_are_made():
     opened = open_game(LIARS.format(5, 6))
     told = []
     with pytest.raises(GameTooLargeError, match="public nodes"):
-        public_tree.grow(opened.game, opened.rules, "700MB", told.append)
+        asked = Asked(opened.game, opened.rules)
+        public_tree.grow(asked, "700MB", told.append)
     # A level of half a million nodes fits, and the next one has eleven times as many.
     assert 500_000 < sum(told) < 700_000
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
@@ -16,12 +15,7 @@ from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.signals.declaring.line import Line
 from spiel_cr.games.signals.declaring.numbers import Numbers
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import (
-    SignalRules,
-    ask_odds,
-    ask_payoffs,
-    ask_signals,
-)
+from spiel_cr.games.signals.declaring.signal_rules import SignalRules
 from spiel_cr.games.signals.declaring.stakes import Stakes
 from spiel_cr.games.signals.declaring.symmetry import Seen, Symmetry
 from spiel_cr.games.signals.game import SparseKernel, sum_entries
@@ -128,8 +122,6 @@ class Dealing:
 
     def __init__(
         self,
-        game: pyspiel.Game,
-        rules: SignalRules,
         tree: PublicTree,
         line: Line,
         stakes: Stakes,
@@ -141,8 +133,6 @@ class Dealing:
         """Prepares; `run` plays.
 
         Args:
-          game: for messages.
-          rules: the game on arrays.
           tree: the public tree.
           line: of bets, which the deals are played along.
           stakes: which leaves stand for kernels.
@@ -150,7 +140,7 @@ class Dealing:
           random: consumed, see `Symmetry`.
           progress: called with how many more deals have been played.
         """
-        self._game, self._rules, self._progress = game, rules, progress
+        self._asked, self._progress = tree.asked, progress
         self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
         rounds = tree.betting.round[stakes.leaf]
         self._kernels = [
@@ -166,7 +156,7 @@ class Dealing:
                 self._after[kernel] = path[len(start) :]
         self._rounds = [_Round(1 + len(some)) for some in self._kernels]
         self._symmetry = Symmetry(
-            *(game, rules, tree, line),
+            *(tree, line),
             [len(some) for some in self._kernels],
             num_deals,
             random,
@@ -180,7 +170,7 @@ class Dealing:
           InvalidGameError: the declaration is not true: a signal forgets something, or
             see `Symmetry.judge`.
         """
-        states = self._rules.new_initial_states()
+        states = self._asked.rules.new_initial_states()
         nothing = np.zeros((2, 1), np.int64)
         start = _Batch(states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing)
         self._go_on(0, start)
@@ -195,7 +185,7 @@ class Dealing:
                 return
             states = batch.states
             for action in self._line.moves[r]:
-                states = self._rules.child(states, np.full(len(states), action))
+                states = self._asked.rules.child(states, np.full(len(states), action))
             batch = batch._replace(states=states, above=above, seen=seen)
             r += 1
         size, start, part = len(batch.odds), 0, 1
@@ -213,10 +203,10 @@ class Dealing:
             *(batch.states[some], batch.outcomes[some], batch.odds[some]),
             *(batch.above[:, some], batch.seen[:, some]),
         )
-        odds = ask_odds(self._game, self._rules, batch.states)
+        odds = self._asked.odds(batch.states)
         where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
         return _Batch(
-            self._rules.child(batch.states[where], outcome),
+            self._asked.rules.child(batch.states[where], outcome),
             np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
             batch.odds[where] * odds[where, outcome],
             batch.above[:, where],
@@ -232,7 +222,7 @@ class Dealing:
         here = self._rounds[r]
         signals = np.empty((2, len(batch.odds)), np.int64)
         for player in range(2):
-            keys = ask_signals(self._game, self._rules, batch.states, player)
+            keys = self._asked.signals(batch.states, player)
             signals[player], new = here.numbers[player].of(keys)
             if len(new):
                 here.parent[player] = np.concatenate(
@@ -255,15 +245,15 @@ class Dealing:
         if not same.all():
             deal = batch.outcomes[int(np.argmin(same))].tolist()
             raise InvalidGameError(
-                f"{self._game}: after deals {deal} the signal of player {player} in "
-                f"round {r} also comes after another signal in round {r - 1}, so the "
-                f"player would forget something; let `signal` say all that the player "
-                f"was dealt, in order"
+                f"{self._asked.game}: after deals {deal} the signal of player "
+                f"{player} in round {r} also comes after another signal in round "
+                f"{r - 1}, so the player would forget something; let `signal` "
+                f"say all that the player was dealt, in order"
             )
 
     def _payoffs(self, kernel: int, batch: _Batch) -> np.ndarray:
         """Player 0's utility in units of the kernel, float64 [n]."""
-        rules, count = self._rules, len(batch.odds)
+        rules, count = self._asked.rules, len(batch.odds)
         states = batch.states
         after = self._after.get(kernel)
         if after is None:
@@ -271,7 +261,7 @@ class Dealing:
         else:
             for action in after:
                 states = rules.child(states, np.full(count, action))
-        worth = ask_payoffs(self._game, rules, states)
+        worth = self._asked.payoffs(states)
         return worth / self._stakes.unit[kernel]
 
     def _finish(self) -> Dealt:

@@ -23,11 +23,7 @@ from spiel_cr.games.signals.declaring.line import (
     find_line,
 )
 from spiel_cr.games.signals.declaring.public_tree import PublicTree, grow
-from spiel_cr.games.signals.declaring.signal_rules import (
-    SignalRules,
-    ask_names,
-    ask_signals,
-)
+from spiel_cr.games.signals.declaring.signal_rules import Asked, SignalRules
 from spiel_cr.games.signals.declaring.stakes import check_on, find_stakes
 from spiel_cr.games.signals.game import SignalGame
 
@@ -71,16 +67,16 @@ def build(
       InvalidGameError: the declaration is not true; says where.
     """
     with _bar(game, "walking the bets of", "public nodes", progress) as bar:
-        tree = grow(game, rules, memory_limit, bar.update)
-    line = find_line(game, tree)
-    every = every_deal(game, rules, line, _MOST_LISTED)
+        tree = grow(Asked(game, rules), memory_limit, bar.update)
+    line = find_line(tree)
+    every = every_deal(tree.asked, line, _MOST_LISTED)
 
     def deals(rows: int, fewest: int) -> Deals:
         """All of them, if they are few for so many rows; else some at random."""
         if every is not None and rows * len(every.outcomes) <= _SAMPLE:
             return every
         count = int(np.clip(_SAMPLE // rows, fewest, _MOST_DRAWN))
-        return draw_deals(game, rules, line, random, count)
+        return draw_deals(tree.asked, line, random, count)
 
     classes = tree.num_classes
     if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
@@ -96,11 +92,11 @@ def build(
             f"{game}: there are about {num_deals[-1]:.1e} deals, and all of them are "
             f"played, up to {_MOST_PLAYED:.0e}; choose fewer cards"
         )
-    stakes = find_stakes(game, rules, tree, samples, _below(tree, line))
-    check_on(game, rules, tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
+    stakes = find_stakes(tree, samples, _below(tree, line))
+    check_on(tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
     with _Watch(game, memory_limit, progress) as watch:
         dealt = Dealing(
-            *(game, rules, tree, line, stakes),
+            *(tree, line, stakes),
             num_deals=num_deals,
             random=random,
             progress=watch,
@@ -111,7 +107,7 @@ def build(
         dealt.parents,
         dealt.kernels,
         stakes.terms,
-        DealtReader(game, rules, tree, line, dealt),
+        DealtReader(tree, line, dealt),
     )
     signal_game.check()
     return signal_game
@@ -190,14 +186,12 @@ class DealtReader:
 
     def __init__(
         self,
-        game: pyspiel.Game,
-        rules: SignalRules,
         tree: PublicTree,
         line: Line,
         dealt: Dealt,
     ) -> None:
         """Use `build` instead."""
-        self._game, self._rules = game, rules
+        self._asked = tree.asked
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
         self.paths = [tree.path(node) for node in line.nodes]
         self._keys, self.examples = dealt.keys, dealt.examples
@@ -216,8 +210,8 @@ class DealtReader:
             r = self._round_of.get(len(deal))
             if r is None or state.is_chance_node():
                 raise ValueError(
-                    f"state: after {state.history()} of {self._game} there are deals "
-                    f"to come, and signals belong to decisions and ends"
+                    f"state: after {state.history()} of {self._asked.game} there "
+                    f"are deals to come, and signals belong to decisions and ends"
                 )
             self._known[player, *deal] = self._find(r, player, deal)
         return self._known[player, *deal]
@@ -226,19 +220,19 @@ class DealtReader:
         if (player, r) not in self._number:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
-        states = dealing.play(self._rules, np.array([deal]), self.paths[r])
-        (key,) = ask_signals(self._game, self._rules, states, player)
+        states = dealing.play(self._asked.rules, np.array([deal]), self.paths[r])
+        (key,) = self._asked.signals(states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def name(self, player: int, round: int, signal: int) -> str:
         """What a signal stands for; of several deals, one of them."""
         outcomes = self.examples[player][round][signal : signal + 1]
         bets = self.paths[round]
-        states = dealing.play(self._rules, outcomes, bets)
-        names: Sequence[str] | None = ask_names(self._rules, states, player)
+        states = dealing.play(self._asked.rules, outcomes, bets)
+        names: Sequence[str] | None = self._asked.names(states, player)
         if names is not None:
             return names[0]
-        state = self._game.new_initial_state()
+        state = self._asked.game.new_initial_state()
         left, moves = list(outcomes[0].tolist()), list(bets)
         while left or moves:
             state.apply_action((left if state.is_chance_node() else moves).pop(0))

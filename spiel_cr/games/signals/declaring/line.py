@@ -4,16 +4,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import (
-    SignalRules,
-    ask_odds,
-    ask_signals,
-)
+from spiel_cr.games.signals.declaring.signal_rules import Asked
 
 
 class Line(NamedTuple):
@@ -28,7 +23,7 @@ class Line(NamedTuple):
     moves: list[list[int]]
 
 
-def find_line(game: pyspiel.Game, tree: PublicTree) -> Line:
+def find_line(tree: PublicTree) -> Line:
     """The shortest line of bets that meets every round.
 
     Raises:
@@ -41,9 +36,10 @@ def find_line(game: pyspiel.Game, tree: PublicTree) -> Line:
     complete = np.flatnonzero(met == (1 << num_rounds) - 1)
     if not len(complete):
         raise InvalidGameError(
-            f"{game}: no line of bets meets all of its {num_rounds} rounds, that is, "
-            f"{tree.num_deals.tolist()} moves of chance; signals are found along one "
-            f"such line; leave out the rounds that only some bets lead to"
+            f"{tree.asked.game}: no line of bets meets all of its "
+            f"{num_rounds} rounds, that is, {tree.num_deals.tolist()} moves "
+            f"of chance; signals are found along one such line; leave out the rounds "
+            f"that only some bets lead to"
         )
     node = int(complete[0])
     nodes: list[int] = [0] * num_rounds
@@ -71,8 +67,7 @@ class Deals(NamedTuple):
 
 
 def draw_deals(
-    game: pyspiel.Game,
-    rules: SignalRules,
+    asked: Asked,
     line: Line,
     random: np.random.Generator,
     count: int,
@@ -80,8 +75,7 @@ def draw_deals(
     """Deals at random, along a line of bets.
 
     Args:
-      game: for messages.
-      rules: the game on arrays.
+      asked: the game.
       line: of bets.
       random: consumed, one number for each deal and move of chance.
       count: how many deals, each by its own probability.
@@ -94,57 +88,52 @@ def draw_deals(
         last = odds.shape[1] - 1 - np.argmax(odds[:, ::-1] > 0, axis=1)
         return np.minimum((level <= drawn[:, None]).sum(axis=1), last)
 
-    return _deal(game, rules, line, count, draw)
+    return _deal(asked, line, count, draw)
 
 
-def every_deal(
-    game: pyspiel.Game, rules: SignalRules, line: Line, most: int
-) -> Deals | None:
+def every_deal(asked: Asked, line: Line, most: int) -> Deals | None:
     """All deals, or None if there are more than `most`."""
-    states = rules.new_initial_states()
+    states = asked.rules.new_initial_states()
     outcomes = np.zeros((1, 0), np.int64)
     for moves in line.moves:
-        while rules.current_player(states[:1])[0] == CHANCE:
-            odds = ask_odds(game, rules, states)
+        while asked.rules.current_player(states[:1])[0] == CHANCE:
+            odds = asked.odds(states)
             where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
             if len(where) > most:
                 return None
             outcomes = np.column_stack([outcomes[where], outcome])
-            states = rules.child(states[where], outcome)
+            states = asked.rules.child(states[where], outcome)
         for action in moves:
-            states = rules.child(states, np.full(len(states), action))
-    return _deal(
-        *(game, rules, line, len(outcomes)), lambda odds, move: outcomes[:, move]
-    )
+            states = asked.rules.child(states, np.full(len(states), action))
+    return _deal(*(asked, line, len(outcomes)), lambda odds, move: outcomes[:, move])
 
 
 def _deal(
-    game: pyspiel.Game,
-    rules: SignalRules,
+    asked: Asked,
     line: Line,
     count: int,
     choose: Callable[[np.ndarray, int], np.ndarray],
 ) -> Deals:
     """Deals by outcomes that `choose` says, of odds [n, A] and a move of chance."""
-    states = np.repeat(rules.new_initial_states(), count, axis=0)
+    states = np.repeat(asked.rules.new_initial_states(), count, axis=0)
     outcomes: list[np.ndarray] = []
     odds: list[np.ndarray] = []
     signals = []
     for moves in line.moves:
-        while rules.current_player(states[:1])[0] == CHANCE:
-            each = ask_odds(game, rules, states)
+        while asked.rules.current_player(states[:1])[0] == CHANCE:
+            each = asked.odds(states)
             chosen = choose(each, len(outcomes))
             outcomes.append(chosen)
             odds.append(each[np.arange(count), chosen])
-            states = rules.child(states, chosen)
+            states = asked.rules.child(states, chosen)
         signals.append(
             (
-                ask_signals(game, rules, states, 0),
-                ask_signals(game, rules, states, 1),
+                asked.signals(states, 0),
+                asked.signals(states, 1),
             )
         )
         for action in moves:
-            states = rules.child(states, np.full(count, action))
+            states = asked.rules.child(states, np.full(count, action))
     return Deals(_columns(outcomes, count), _columns(odds, count, float), signals)
 
 

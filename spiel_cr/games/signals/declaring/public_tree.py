@@ -9,17 +9,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.signals.declaring.signal_rules import (
-    SignalRules,
-    ask_odds,
-    ask_payoff_keys,
-)
+from spiel_cr.games.signals.declaring.signal_rules import Asked
 from spiel_cr.games.signals.game import Betting
 
 # What a public node takes at the peak, until the signal game is there.
@@ -30,6 +25,7 @@ class PublicTree(NamedTuple):
     """The public tree and what belongs to it.
 
     Attributes:
+      asked: whose it is.
       betting: the tree; nodes are in breadth-first order, level by level.
       level_start: int64 [levels + 1], the first node of each level.
       num_deals: int64 [R], moves of chance before each round.
@@ -37,6 +33,7 @@ class PublicTree(NamedTuple):
         and what the game says; None: the game does not say it.
     """
 
+    asked: Asked
     betting: Betting
     level_start: np.ndarray
     num_deals: np.ndarray
@@ -74,16 +71,14 @@ class PublicTree(NamedTuple):
 
 
 def grow(
-    game: pyspiel.Game,
-    rules: SignalRules,
+    asked: Asked,
     limit: memory.Limit = None,
     tell: Callable[[int], object] = lambda more: None,
 ) -> PublicTree:
     """Walks all bets along one deal.
 
     Args:
-      game: for messages.
-      rules: the game on arrays.
+      asked: the game.
       limit: of memory.
       tell: is called with how many nodes more there are to come.
 
@@ -95,25 +90,25 @@ def grow(
       InvalidGameError: somebody has no legal action.
     """
     size = memory.parse_limit(limit)
-    states, deals = _first_deals(game, rules, rules.new_initial_states(), 0)
+    states, deals = _first_deals(asked, asked.rules.new_initial_states(), 0)
     parent, action = np.full(1, -1), np.full(1, -1)
     parts: list[tuple[np.ndarray, ...]] = []
     keys: list[np.ndarray] = []
     level_start = [0]
     while len(states):
-        player = _movers(game, rules, states)
+        player = _movers(asked, states)
         parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
         over = player == TERMINAL
         if over.any():
-            asked = ask_payoff_keys(game, rules, states[over])
-            if asked is not None:
-                keys.append(np.column_stack([deals[over], asked]))
+            key = asked.payoff_keys(states[over])
+            if key is not None:
+                keys.append(np.column_stack([deals[over], key]))
         number = level_start[-1] + np.flatnonzero(~over)
         level_start.append(level_start[-1] + len(states))
         states, deals = states[~over], deals[~over]
         if not len(states):
             break
-        mask = _legal(game, rules, states)
+        mask = _legal(asked, states)
         more = int(np.count_nonzero(mask))
         # Beside the nodes: the states of two levels, and what is legal in the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
@@ -122,7 +117,7 @@ def grow(
         )
         if need > size or level_start[-1] + more >= 2**31:
             raise memory.too_large(
-                game,
+                asked.game,
                 f"has more than {level_start[-1] + more:,} public nodes, which take "
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
@@ -130,48 +125,49 @@ def grow(
         tell(more)
         where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
         del mask
-        after = rules.child(states[where], action)
+        after = asked.rules.child(states[where], action)
         parent = number[where]
-        states, deals = _first_deals(game, rules, after, deals[where])
+        states, deals = _first_deals(asked, after, deals[where])
     player, parent, action, deals = (
         np.concatenate(arrays) for arrays in zip(*parts, strict=True)
     )
     num_deals, rounds = np.unique(deals, return_inverse=True)
     betting = Betting(player, parent, action, rounds.astype(np.int8))
     payoff_keys = np.concatenate(keys) if keys else None
-    return PublicTree(betting, np.array(level_start), num_deals, payoff_keys)
+    return PublicTree(asked, betting, np.array(level_start), num_deals, payoff_keys)
 
 
-def _movers(game: pyspiel.Game, rules: SignalRules, states: np.ndarray) -> np.ndarray:
-    player = np.asarray(rules.current_player(states)).astype(np.int8)
+def _movers(asked: Asked, states: np.ndarray) -> np.ndarray:
+    player = np.asarray(asked.rules.current_player(states)).astype(np.int8)
     if not ((player == TERMINAL) | (player == 0) | (player == 1)).all():
         raise InvalidGameError(
-            f"{game}: current_player of the vectorised game gives "
+            f"{asked.game}: current_player of the vectorised game gives "
             f"{sorted(set(player.tolist()))}; players are 0 and 1, chance is {CHANCE} "
             f"and the end {TERMINAL}"
         )
     return player
 
 
-def _legal(game: pyspiel.Game, rules: SignalRules, states: np.ndarray) -> np.ndarray:
+def _legal(asked: Asked, states: np.ndarray) -> np.ndarray:
     """bool [n, A], which actions are legal in states."""
-    mask = rules.legal_actions_mask(states)
+    mask = asked.rules.legal_actions_mask(states)
     if not mask.any(axis=1).all():
         raise InvalidGameError(
-            f"{game}: a player has no legal action in a state of its vectorised game; "
-            f"a game without moves must be terminal there; correct legal_actions_mask"
+            f"{asked.game}: a player has no legal action in a state of its vectorised "
+            f"game; a game without moves must be terminal there; correct "
+            f"legal_actions_mask"
         )
     return mask
 
 
 def _first_deals(
-    game: pyspiel.Game, rules: SignalRules, states: np.ndarray, deals: np.ndarray | int
+    asked: Asked, states: np.ndarray, deals: np.ndarray | int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states after the next deals, if there are any, and how many were made."""
     deals = np.zeros(len(states), np.int64) + deals
-    while (draws := np.asarray(rules.current_player(states)) == CHANCE).any():
-        odds = ask_odds(game, rules, states[draws])
+    while (draws := np.asarray(asked.rules.current_player(states)) == CHANCE).any():
+        odds = asked.odds(states[draws])
         states = states.copy()
-        states[draws] = rules.child(states[draws], np.argmax(odds > 0, axis=1))
+        states[draws] = asked.rules.child(states[draws], np.argmax(odds > 0, axis=1))
         deals[draws] += 1
     return states, deals

@@ -3,19 +3,15 @@
 from collections.abc import Iterator
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import describe_history
 from spiel_cr.games.signals.declaring.line import Deals
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import SignalRules, ask_odds
 
 
 def replay(
-    game: pyspiel.Game,
-    rules: SignalRules,
     tree: PublicTree,
     deals: Deals,
     keep: np.ndarray | None = None,
@@ -23,8 +19,6 @@ def replay(
     """Plays deals through the public tree, level by level, and checks that they do.
 
     Args:
-      game: for messages.
-      rules: the game on arrays.
       tree: the public tree.
       deals: n of them.
       keep: bool [P], nodes to visit, with all above them; None: all.
@@ -36,9 +30,9 @@ def replay(
       InvalidGameError: who acts, legal actions or the odds of a deal depend on more
         than the bets and the deals before; names the place.
     """
-    check = _Check(game, rules, tree, deals)
+    check = _Check(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
-    states = np.repeat(rules.new_initial_states(), count, axis=0)
+    states = np.repeat(tree.asked.rules.new_initial_states(), count, axis=0)
     nodes, made = np.zeros(1, np.int64), np.zeros(1, np.int64)
     for start, end in zip(
         tree.level_start[1:], [*tree.level_start[2:], -1], strict=True
@@ -56,7 +50,7 @@ def replay(
             below = below[keep[below]]
         above = np.searchsorted(nodes, betting.parent[below])
         rows = (above[:, None] * count + np.arange(count)).ravel()
-        states = rules.child(
+        states = tree.asked.rules.child(
             states[rows], np.repeat(betting.action[below].astype(np.int64), count)
         )
         nodes, made = below, made[above]
@@ -69,17 +63,16 @@ def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
 class _Check:
     """Compares what deals meet with the public tree."""
 
-    def __init__(
-        self, game: pyspiel.Game, rules: SignalRules, tree: PublicTree, deals: Deals
-    ) -> None:
-        self._game, self._rules, self._tree, self._deals = game, rules, tree, deals
+    def __init__(self, tree: PublicTree, deals: Deals) -> None:
+        self._tree, self._deals = tree, deals
         self._count = len(deals.outcomes)
 
     def dealt(
         self, nodes: np.ndarray, states: np.ndarray, made: np.ndarray
     ) -> np.ndarray:
         """Makes the deals before some nodes; `made` of them are made already."""
-        betting, rules, count = self._tree.betting, self._rules, self._count
+        betting, count = self._tree.betting, self._count
+        rules = self._tree.asked.rules
         to_make = self._tree.num_deals[betting.round[nodes]] - made
         while (draws := to_make > 0).any():
             rows = np.repeat(draws, count)
@@ -89,7 +82,7 @@ class _Check:
             at = nodes[draws]
             self._same(at, rules.current_player(some) == CHANCE, "chance does not move")
             outcome = self._deals.outcomes[deal, move]
-            odds = ask_odds(self._game, rules, some)[np.arange(len(some)), outcome]
+            odds = self._tree.asked.odds(some)[np.arange(len(some)), outcome]
             same = abs(odds - self._deals.odds[deal, move]) <= 1e-12
             self._same(at, same, "the odds of the deal before are others")
             states = states.copy()
@@ -104,7 +97,7 @@ class _Check:
         if not len(nodes):
             return
         betting = self._tree.betting
-        mask = self._rules.legal_actions_mask(states)
+        mask = self._tree.asked.rules.legal_actions_mask(states)
         wanted = np.zeros((len(nodes), mask.shape[1]), bool)
         low = np.searchsorted(betting.parent, nodes[0])
         high = np.searchsorted(betting.parent, nodes[-1], side="right")
@@ -121,7 +114,6 @@ class _Check:
     def error(self, node: int, deal: int, what: str) -> InvalidGameError:
         """The error to raise where a deal goes another way."""
         return other_way(
-            self._game,
             self._tree,
             self._deals,
             node,
@@ -131,18 +123,18 @@ class _Check:
 
 
 def other_way(
-    game: pyspiel.Game, tree: PublicTree, deals: Deals, node: int, deal: int, what: str
+    tree: PublicTree, deals: Deals, node: int, deal: int, what: str
 ) -> InvalidGameError:
     """The error to raise at a node and a deal that break a declaration.
 
     Args:
-      game: for messages.
       tree: the public tree.
       deals: of which one is meant.
       node: of the tree.
       deal: number of the deal.
       what: is wrong.
     """
+    game = tree.asked.game
     history: list[int] = []
     above = [node]
     while (parent := int(tree.betting.parent[above[0]])) >= 0:

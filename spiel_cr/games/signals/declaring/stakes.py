@@ -8,19 +8,12 @@ then checked on other deals.
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.signals.declaring.line import Deals
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
 from spiel_cr.games.signals.declaring.signal_replay import other_way, replay
-from spiel_cr.games.signals.declaring.signal_rules import (
-    SignalRules,
-    ask_payoff_keys,
-    ask_payoffs,
-    ask_signals,
-)
 from spiel_cr.games.signals.game import Terms
 
 # How far two payoffs may be apart that ought to be equal, as a share of the larger.
@@ -44,8 +37,6 @@ class Stakes(NamedTuple):
 
 
 def find_stakes(
-    game: pyspiel.Game,
-    rules: SignalRules,
     tree: PublicTree,
     deals: Deals,
     prefer: np.ndarray,
@@ -53,8 +44,6 @@ def find_stakes(
     """Groups leaves whose payoffs are proportional on some deals.
 
     Args:
-      game: for messages.
-      rules: the game on arrays.
       tree: the public tree.
       deals: the sample.
       prefer: bool [P], nodes that are to stand for a kernel where there is a choice.
@@ -64,7 +53,7 @@ def find_stakes(
     """
     leaves = tree.leaves
     one, number = _classes(tree, prefer)
-    paid = payoffs_at(game, rules, tree, deals, leaves[one])
+    paid = payoffs_at(tree, deals, leaves[one])
     rounds = tree.betting.round[leaves[one]]
     group = np.full(len(one), -1)
     stake = np.zeros(len(one))
@@ -74,9 +63,10 @@ def find_stakes(
     while (todo := np.flatnonzero(group == -1)).size:
         if len(unit) == _MOST_KERNELS:
             raise InvalidGameError(
-                f"{game}: its leaves pay in more than {_MOST_KERNELS} ways that are "
-                f"no multiples of each other, so its payoffs do not factor into bets "
-                f"and signals; leave `signal` out of its vectorised game"
+                f"{tree.asked.game}: its leaves pay in more than {_MOST_KERNELS} "
+                f"ways that are no multiples of each other, so its payoffs do "
+                f"not factor into bets and signals; leave `signal` out of its "
+                f"vectorised game"
             )
         # Leaves of the line of bets first, and the smallest stakes.
         size = np.abs(paid[todo]).max(axis=1)
@@ -122,8 +112,6 @@ def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarr
 
 
 def payoffs_at(
-    game: pyspiel.Game,
-    rules: SignalRules,
     tree: PublicTree,
     deals: Deals,
     leaves: np.ndarray,
@@ -132,18 +120,16 @@ def payoffs_at(
     count = len(deals.outcomes)
     paid = np.zeros((len(leaves), count))
     order = np.argsort(leaves)
-    for nodes, states in replay(game, rules, tree, deals, tree.up_to(leaves)):
+    for nodes, states in replay(tree, deals, tree.up_to(leaves)):
         wanted = np.isin(nodes, leaves)
         if wanted.any():
-            worth = ask_payoffs(game, rules, states[np.repeat(wanted, count)])
+            worth = tree.asked.payoffs(states[np.repeat(wanted, count)])
             rows = order[np.searchsorted(leaves, nodes[wanted], sorter=order)]
             paid[rows] = worth.reshape(-1, count)
     return paid
 
 
 def check_on(
-    game: pyspiel.Game,
-    rules: SignalRules,
     tree: PublicTree,
     deals: Deals,
     stakes: Stakes,
@@ -151,8 +137,6 @@ def check_on(
     """Plays other deals through the whole tree and compares everything.
 
     Args:
-      game: for messages.
-      rules: the game on arrays.
       tree: the public tree.
       deals: others than those that the stakes are from.
       stakes: how leaves pay.
@@ -162,7 +146,7 @@ def check_on(
         depend on bets; or as `replay`. Names the place.
     """
     count, betting = len(deals.outcomes), tree.betting
-    by_kernel = payoffs_at(game, rules, tree, deals, stakes.leaf)
+    by_kernel = payoffs_at(tree, deals, stakes.leaf)
     by_kernel /= stakes.unit[:, None]
     kernel = np.full(len(betting), -1)
     kernel[stakes.terms.leaf] = stakes.terms.kernel
@@ -173,15 +157,15 @@ def check_on(
     def same(nodes: np.ndarray, equal: np.ndarray, what: str) -> None:
         if not equal.all():
             node, deal = divmod(int(np.argmin(equal)), count)
-            raise other_way(game, tree, deals, int(nodes[node]), deal, what)
+            raise other_way(tree, deals, int(nodes[node]), deal, what)
 
     seen = 0
-    for nodes, states in replay(game, rules, tree, deals):
+    for nodes, states in replay(tree, deals):
         for r in np.unique(betting.round[nodes]):
             here = betting.round[nodes] == r
             rows = states[np.repeat(here, count)]
             for player, wanted in enumerate(deals.signals[r]):
-                given = ask_signals(game, rules, rows, player)
+                given = tree.asked.signals(rows, player)
                 equal = (given == np.tile(wanted, (int(here.sum()), 1))).all(1)
                 what = f"the signal of player {player} depends on the bets"
                 same(nodes[here], equal, what)
@@ -189,12 +173,12 @@ def check_on(
         if not over.any():
             continue
         ends, rows = nodes[over], states[np.repeat(over, count)]
-        worth = ask_payoffs(game, rules, rows)
+        worth = tree.asked.payoffs(rows)
         expected = (stake[ends, None] * by_kernel[kernel[ends]]).ravel()
         equal = np.abs(worth - expected) <= _TOLERANCE * np.abs(worth)
         what = "player 0 gets another share of the stake than at the leaves like it"
         same(ends, equal, what)
-        keys = ask_payoff_keys(game, rules, rows)
+        keys = tree.asked.payoff_keys(rows)
         if keys is not None and tree.payoff_keys is not None:
             wanted = tree.payoff_keys[seen : seen + len(ends), 1:]
             equal = (keys == np.repeat(wanted, count, axis=0)).all(axis=1)

@@ -12,13 +12,11 @@ have equal sums with probability zero.
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.signals.declaring.line import Line
 from spiel_cr.games.signals.declaring.numbers import Numbers
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import SignalRules, ask_information
 
 # How far sums of at most one unit of payoff may be apart.
 _TOLERANCE = 1e-10
@@ -79,8 +77,6 @@ class Symmetry:
 
     def __init__(
         self,
-        game: pyspiel.Game,
-        rules: SignalRules,
         tree: PublicTree,
         line: Line,
         kernels: list[int],
@@ -90,15 +86,13 @@ class Symmetry:
         """Prepares.
 
         Args:
-          game: for messages.
-          rules: the game on arrays.
           tree: the public tree.
           line: of bets, which deals are played along.
           kernels: how many there are in each round.
           num_deals: how many deals enter each round, about.
           random: consumed, for weights, and to choose signals where deals are many.
         """
-        self._game, self._rules, self._random = game, rules, random
+        self._asked, self._random = tree.asked, random
         self._share = [min(1.0, _MOST_DEALS / count) for count in num_deals]
         self._to_decision = [
             tuple(_to_decision(tree, node, player) for player in range(2))
@@ -154,8 +148,8 @@ class Symmetry:
         """Numbers informations of some deals, and adds what they meet; int64 [n]."""
         states, seen = deals.states[chosen], self._seen[r][player]
         for action in path:
-            states = self._rules.child(states, np.full(len(states), action))
-        keys = ask_information(self._game, self._rules, states, player)
+            states = self._asked.rules.child(states, np.full(len(states), action))
+        keys = self._asked.information(states, player)
         numbers, new = seen.numbers.of(keys)
         own = deals.signals[player, chosen]
         seen.signal = np.concatenate([seen.signal, own[new]])
@@ -220,7 +214,7 @@ class Symmetry:
         remedy: str,
     ) -> InvalidGameError:
         return InvalidGameError(
-            f"{self._game}: in round {r}, after deals {one.tolist()} and "
+            f"{self._asked.game}: in round {r}, after deals {one.tolist()} and "
             f"{other.tolist()}, player {player} {what}; {remedy}"
         )
 

@@ -1,5 +1,6 @@
 """OpenSpiel's states as a source of positions, here and in worker processes."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -87,7 +88,7 @@ def test_returns_and_chance():
 )
 def test_workers_give_the_same(count, branch):
     expected = play(StateSource(load_game(LEDUC)), 50, 7, branch=branch)
-    with Workers(load_game(LEDUC), count) as workers:
+    with contextlib.closing(Workers(load_game(LEDUC), count)) as workers:
         assert workers.held_bytes > 0
         found = play(workers, 50, 7, branch=branch)
     assert len(found) == len(expected) and len(found[-1].player)
@@ -99,7 +100,7 @@ def test_workers_give_the_same(count, branch):
 @pytest.mark.slow
 def test_workers_drop_what_nobody_has():
     """Else a long run would fill the memory."""
-    with Workers(load_game(LEDUC), 1) as workers:
+    with contextlib.closing(Workers(load_game(LEDUC), 1)) as workers:
         random = np.random.default_rng(0)
         pid = workers._workers[0].process.pid
         sizes = []
@@ -116,7 +117,7 @@ def test_workers_drop_what_nobody_has():
 @pytest.mark.slow
 def test_a_game_written_in_python_is_found_by_workers():
     name = "python_ii_goofspiel(num_cards=3)"
-    with Workers(load_game(name), 2) as workers:
+    with contextlib.closing(Workers(load_game(name), 2)) as workers:
         found = play(workers, 20, 0)
     expected = play(StateSource(load_game(name)), 20, 0)
     np.testing.assert_array_equal(found[-1].utility, expected[-1].utility)
@@ -125,12 +126,12 @@ def test_a_game_written_in_python_is_found_by_workers():
 @pytest.mark.slow
 def test_what_happens_to_workers_is_told():
     random = np.random.default_rng(0)
-    with Workers(load_game("kuhn_poker"), 2) as workers:
+    with contextlib.closing(Workers(load_game("kuhn_poker"), 2)) as workers:
         begin = workers.start(10, random)
         os.kill(workers._workers[1].process.pid, signal.SIGKILL)
         with pytest.raises(WorkerFailedError, match="worker 1 of 2 ended with code -9"):
             workers.step(begin, np.arange(10), np.zeros(10, int), random)
-    with Workers(load_game("kuhn_poker"), 1) as workers:
+    with contextlib.closing(Workers(load_game("kuhn_poker"), 1)) as workers:
         begin = workers.start(10, random)
         with pytest.raises(WorkerFailedError, match="IndexError"):
             workers.step(begin, np.arange(10), np.full(10, 9), random)
