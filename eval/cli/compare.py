@@ -15,7 +15,7 @@ OpenSpiel's:
 --out is a folder: results.jsonl, a line per run (an algorithm on a game with a seed),
 written as soon as it is finished; settings.json; report.html; report.md. The same
 command again runs only what is missing there; more games, algorithms or seeds add to
-it. Results of `spiel-cr tournament --out DIR/NAME` are shown in the report, too.
+it.
 
 examples:
   spiel-cr compare --game leduc_poker

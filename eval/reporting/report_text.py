@@ -35,7 +35,6 @@ def document_of(
     settings: Record,
     records: Sequence[Record],
     summaries: Sequence[GameSummary],
-    tournaments: Sequence[Record],
     out: str,
 ) -> Document:
     """The report.
@@ -44,7 +43,6 @@ def document_of(
       settings: of the comparison.
       records: its runs.
       summaries: one a game.
-      tournaments: summaries of those in the folder.
       out: its folder, for the command.
     """
     budget = Budget(**settings["budget"])
@@ -71,8 +69,7 @@ def document_of(
             Command("The command that repeats this", command(settings, out)),
         ],
     )
-    sections = [*map(_of_game, summaries), *map(_of_tournament, tournaments), how]
-    return Document(f"Comparison on {what}", lead, sections)
+    return Document(f"Comparison on {what}", lead, [*map(_of_game, summaries), how])
 
 
 def _of_game(summary: GameSummary) -> Section:
@@ -169,29 +166,6 @@ def _range(value: Range) -> str:
     if value.single:
         return "–"
     return f"{number(value.least)} … {number(value.greatest)}"
-
-
-def _of_tournament(tournament: Record) -> Section:
-    bots, means = tournament["bots"], tournament["mean"]
-    names = [f"[{n}]" for n in range(1, len(bots) + 1)]
-    rows = [
-        [f"{name} {bot}", *map(_mean, *lines)]
-        for name, bot, *lines in zip(
-            names, bots, means, tournament["half_width"], strict=True
-        )
-    ]
-    caption = (
-        "Mean return of the row against the column over seat-swapped deals, with half "
-        "the width of its 95 % confidence interval."
-    )
-    table = Table(caption, ["player", *names], rows, [False] * len(rows))
-    return Section(f"Tournament: {tournament['game']}", [table])
-
-
-def _mean(mean: float | None, half_width: float | None) -> str:
-    if mean is None:
-        return "–"
-    return f"{mean:+.4f}" + ("" if half_width is None else f" ± {half_width:.4f}")
 
 
 def command(settings: Record, out: str) -> str:
