@@ -12,7 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import traversing
 from spiel_cr.judging.responding import respond
@@ -20,12 +20,11 @@ from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.targets import load_target, worlds_of
+from spiel_cr.players.bot_strings import prepare
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
-    prepare,
     seat_bot,
-    tree_of,
 )
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
@@ -185,7 +184,8 @@ def evaluate(
         )
     if worlds_of(game, memory_limit) is not None:
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
-    tree = tree_of(prepare(game, [bot], memory_limit), memory_limit)
+    known = prepare(game, [bot], memory_limit=memory_limit)
+    tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
         traversing.traverse(
             tree,

@@ -10,7 +10,7 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 
-Sees = Literal["states", "tensors", "histories"]
+Sees = Literal["states", "histories"]
 
 
 class LeafValue(HistoryValues):
@@ -31,9 +31,8 @@ class LeafValue(HistoryValues):
           function: gives player 0's expected utility at L histories, [L] numbers, in
             the game's units. None of the histories is terminal.
           sees: what the function is given. "states": a list [L] of `pyspiel.State`s,
-            copies. "tensors": float32 [L, 2, n], both players' information state
-            tensors, or their observation tensors where the game has no others.
-            "histories": the game and the histories in any form, see `HistoryValues`.
+            copies. "histories": the game and the histories in any form, see
+            `HistoryValues`.
 
         Raises:
           ValueError: no function, or it sees something else.
@@ -53,38 +52,18 @@ class LeafValue(HistoryValues):
         """float64 [L]; see `HistoryValues`.
 
         Raises:
-          ValueError: rules on arrays, which have no states; or a game without tensors.
+          ValueError: rules on arrays, which have no states.
         """
         states: Sequence[pyspiel.State]
         if self.sees == "histories":
             return np.asarray(self._function(game, histories), np.float64)
         if isinstance(game, CompiledGame):
             states = [game.state_at(history) for history in histories.tolist()]
-            plain = game.game
         elif isinstance(game, pyspiel.Game):
-            states, plain = [state.clone() for state in histories], game
+            states = [state.clone() for state in histories]
         else:
             raise ValueError(
                 f"{self!r} needs OpenSpiel's states, and the game is played by its "
                 f"rules on arrays; give vectorised=False"
             )
-        seen = states if self.sees == "states" else _tensors(plain, states)
-        return np.asarray(self._function(seen), np.float64)
-
-
-def _tensors(game: pyspiel.Game, states: Sequence[pyspiel.State]) -> np.ndarray:
-    """float32 [L, 2, n], what both players know as tensors."""
-    kind = game.get_type()
-    if kind.provides_information_state_tensor:
-        size, read = game.information_state_tensor_size(), "information_state_tensor"
-    elif kind.provides_observation_tensor:
-        size, read = game.observation_tensor_size(), "observation_tensor"
-    else:
-        raise ValueError(
-            f"sees='tensors': {kind.short_name} has no tensors; take sees='states'"
-        )
-    tensors = np.empty((len(states), 2, size), np.float32)
-    for row, state in zip(tensors, states, strict=True):
-        for player in range(2):
-            row[player] = getattr(state, read)(player)
-    return tensors
+        return np.asarray(self._function(states), np.float64)

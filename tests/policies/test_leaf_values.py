@@ -202,22 +202,6 @@ def test_a_function_of_states_is_a_leaf_value():
     assert repr(mine) == "LeafValue(function, sees='states')"
 
 
-def test_a_function_of_tensors_is_given_both_players_tensors():
-    tree = games.compiled("kuhn")
-    decisions = np.flatnonzero(tree.histories.player >= 0)[:7]
-    seen = []
-    leaf = LeafValue(
-        lambda tensors: seen.append(tensors) or tensors[:, 0, 0], "tensors"
-    )
-    np.testing.assert_array_equal(leaf(tree, decisions), seen[0][:, 0, 0])
-    assert seen[0].shape == (7, 2, tree.game.information_state_tensor_size())
-    for row, history in zip(seen[0], decisions, strict=True):
-        state = tree.state_at(history)
-        for player in range(2):
-            expected = state.information_state_tensor(player)
-            np.testing.assert_array_equal(row[player], np.float32(expected))
-
-
 def test_a_function_of_states_on_a_partial_tree():
     """Though the game has rules on arrays."""
     game = "python_ii_goofspiel(num_cards=3)"
