@@ -20,7 +20,7 @@ from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import declared, signal_game
 from spiel_cr.games.stepping.workers import MOST_WORKERS
-from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.cfr.abstraction import Buckets
 
@@ -227,9 +227,11 @@ def lay_out(
     if choice.form == STEPPED:
         opened = Opened(game.game) if isinstance(game, CompiledGame) else game
         return Laid(opened, STEPPED, choice.why)
+    if isinstance(game, CompiledGame):
+        return Laid(game, COMPILED, choice.why)
     try:
-        tree = as_compiled(
-            game if isinstance(game, CompiledGame) else game.game,
+        tree = compile_game(
+            game,
             observations=need.observations,
             vectorised=layout.vectorised,
             memory_limit=layout.memory_limit,
@@ -237,8 +239,6 @@ def lay_out(
             progress=progress,
         )
     except GameTooLargeError as error:
-        if isinstance(game, CompiledGame):
-            raise
         return _too_large(game, need, layout, error)
     return Laid(tree, COMPILED, choice.why)
 
