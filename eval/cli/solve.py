@@ -239,32 +239,51 @@ def say_form(laid: Laid, arguments: argparse.Namespace) -> None:
         python_judge.check_signals(laid.game.game)
 
 
+# Of every result, as `--json` names it.
+_FACTS = ("algorithm", "iterations", "trajectories", "seconds", "build_seconds")
+
+
+def _facts(game: str, result: Result) -> dict[str, object]:
+    """What there is to say of a result of any form, for programs."""
+    return {
+        "game": game,
+        **{name: getattr(result, name) for name in _FACTS},
+        "peak_memory_bytes": memory.peak_bytes(),
+    }
+
+
+def _head(game: str, result: Result) -> str:
+    """The same for people."""
+    head = f"{game}, {result.algorithm}, {counted(result.iterations, 'iteration')}"
+    if result.trajectories:
+        head += f", {counted(result.trajectories, 'trajectory', 'trajectories')}"
+    return head
+
+
+def _saved(arguments: argparse.Namespace, result: Result) -> bool:
+    """Whether the policy was asked for, and could be written."""
+    if not arguments.save:
+        return False
+    with writing(arguments):
+        result.save(arguments.save)
+        return True
+    return False
+
+
 def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, object]:
     """Saves the result of a game that was not laid out, and says what there is to say.
 
     Nobody knows its NashConv.
     """
-    if arguments.save:
-        with writing(arguments):
-            result.save(arguments.save)
-    print(
-        f"{arguments.game}, {result.algorithm}, "
-        f"{counted(result.iterations, 'iteration')}, "
-        f"{counted(result.trajectories, 'trajectory', 'trajectories')}, not compiled"
-    )
-    report: dict[str, object] = {
-        "game": arguments.game,
+    saved = _saved(arguments, result)
+    print(f"{_head(arguments.game, result)}, not compiled")
+    report = {
+        **_facts(arguments.game, result),
         "form": STEPPED,
         "compiled": False,
-        "algorithm": result.algorithm,
-        "iterations": result.iterations,
-        "trajectories": result.trajectories,
-        "seconds": result.seconds,
-        "build_seconds": result.build_seconds,
         "trajectories_per_second": result.trajectories_per_second,
-        "peak_memory_bytes": memory.peak_bytes(),
     }
-    speed = f"{result.trajectories_per_second:,.0f} trajectories/s"
+    what, speed = "sampling", f"{result.trajectories_per_second:,.0f} trajectories/s"
     if result.table is not None:
         table = result.table
         share = table.known / table.met if table.met else None  # JSON has no NaN
@@ -286,14 +305,16 @@ def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, 
         }
     if result.nodes is not None:
         rate = result.nodes / result.seconds if result.seconds else 0.0
-        speed = f"{result.nodes:,} nodes, {rate:,.0f} nodes/s with all fits"
+        what, speed = (
+            "training",
+            f"{result.nodes:,} nodes, {rate:,.0f} nodes/s with all fits",
+        )
         report["nodes"] = result.nodes
-    what = "sampling" if result.nodes is None else "training"
     print(
         f"  {what}    {result.seconds:.2f} s, {speed}; building "
         f"{result.build_seconds:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
-    if arguments.save:
+    if saved:
         print(f"  policy      {arguments.save}")
     return report
 
@@ -312,12 +333,7 @@ def report_result(
       ValueError, pyspiel.SpielError: it cannot be judged; what was saved is kept, and
         stderr says where.
     """
-    saved = False
-    if arguments.save:
-        with writing(arguments):
-            result.save(arguments.save)
-            saved = True
-    verdict = None
+    saved, verdict = _saved(arguments, result), None
     announce("judging")
     started = time.perf_counter()
     try:
@@ -328,28 +344,17 @@ def report_result(
         if verdict is None and saved:  # an interrupt, too
             print(f"the policy was saved in {arguments.save}", file=sys.stderr)
     judging = time.perf_counter() - started
-    peak = memory.peak_bytes()
-    report: dict[str, object] = {
-        "game": game,
-        "algorithm": result.algorithm,
-        "iterations": result.iterations,
-        "trajectories": result.trajectories,
+    report = {
+        **_facts(game, result),
         "nash_conv": verdict.nash_conv,
         "game_value": verdict.game_value,
         "judge": verdict.by,
-        "seconds": result.seconds,
         "compile_seconds": result.compile_seconds,
-        "build_seconds": result.build_seconds,
         "judge_seconds": judging,
         "iterations_per_second": result.iterations_per_second,
-        "peak_memory_bytes": peak,
     }
-    print(
-        f"{game}, {result.algorithm}, {counted(result.iterations, 'iteration')}", end=""
-    )
-    if result.trajectories:
-        print(f", {counted(result.trajectories, 'trajectory', 'trajectories')}", end="")
-    print(f" in each of {result.solves} solves" if result.solves > 1 else "")
+    each = f" in each of {result.solves} solves" if result.solves > 1 else ""
+    print(f"{_head(game, result)}{each}")
     tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
     if verdict.by == "spiel_cr" and result.signals is not None:
         tool += ", by a best response on the signal form"
@@ -363,7 +368,7 @@ def report_result(
         f"  solving     {result.seconds:.2f} s, "
         f"{_rate(result.iterations_per_second)} iterations/s; "
         f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s, "
-        f"judging {judging:.1f} s; peak memory {peak / 1e9:.2f} GB"
+        f"judging {judging:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
     if saved:
         print(f"  policy      {arguments.save}")

@@ -169,17 +169,13 @@ _LINE: dict[str, Test] = {
     **SLOT_TESTS,
     "actions": is_list(is_whole),
     **{name: is_list(test) for name, test in _EACH_SEAT.items()},
+    "unmet": is_list(optional(is_list(is_whole, 2)), 2),
 }
-
-_UNMET = {"unmet": is_list(optional(is_list(is_whole, 2)), 2)}
 
 
 def _check_line(bots: Sequence[str], record: Record) -> None:
     """Raises ValueError where a line is no match of these bots."""
     check_fields(record, _LINE)
-    # Folders of before have none.
-    if "unmet" in record:
-        check_fields(record, _UNMET)
     if [len(record[name]) for name in _BY_SEAT] != [2] * len(_BY_SEAT):
         raise ValueError(f"is wrong: two values are due in each of {_BY_SEAT}")
     check_slot(bots, record)
@@ -279,20 +275,14 @@ def _tabulate(
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:
-    # Folders of before say nothing of what was unmet.
     matches = [
-        {
-            name: record[name][slot.seats.index(number)]
-            for name in (*_BY_SEAT, "unmet")
-            if name in record
-        }
+        {name: record[name][slot.seats.index(number)] for name in (*_BY_SEAT, "unmet")}
         for slot, record in records.items()
         if number in slot.seats
     ]
     milliseconds = [1000 * s for match in matches for s in match["seconds"]]
     late = [match["late_moves"] for match in matches]
-    counts = (match.get("unmet") for match in matches)
-    counted = [count for count in counts if count is not None]
+    counted = [match["unmet"] for match in matches if match["unmet"] is not None]
     asked, unmet = np.sum(counted, axis=0).tolist() if counted else (None, None)
     return Effort(
         bot=bot,

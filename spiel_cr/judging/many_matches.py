@@ -19,8 +19,8 @@ from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
-from spiel_cr.players.given_players import GivenPlayer, prepare, seat_bot
+from spiel_cr.players.bot_strings import MEMORY_LIMIT, prepare
+from spiel_cr.players.given_players import GivenPlayer, seat_bot
 
 
 class Slot(NamedTuple):
@@ -92,7 +92,7 @@ def play_matches(
         raise ValueError(f"players: {count} given; give two, as ['A', 'B']")
     matches = check_iterations(matches, name="matches")
     check_seed(seed)
-    known = prepare(game, list(players), memory_limit)
+    known = prepare(game, players, memory_limit=memory_limit)
     bots = {}
     for number, player in enumerate(players):
         for seat in range(2):

@@ -10,8 +10,8 @@ import pyspiel
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.given_players import check_seat
 from spiel_cr.policies import best_responses
+from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr

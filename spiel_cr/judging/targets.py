@@ -25,9 +25,10 @@ from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot, uniform_bot
-from spiel_cr.players.given_players import GivenPlayer, check_seat, seat_bot
+from spiel_cr.players.given_players import GivenPlayer, seat_bot
 from spiel_cr.players.opponents import BotPolicy
 from spiel_cr.policies import conversions
+from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.signal_policy import SignalPolicy
 

@@ -11,7 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import traversing
 from spiel_cr.judging.responding import respond
@@ -19,12 +19,11 @@ from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.targets import load_target
+from spiel_cr.players.bot_strings import prepare
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
-    prepare,
     seat_bot,
-    tree_of,
 )
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
@@ -177,7 +176,8 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    tree = tree_of(prepare(game, [bot], memory_limit), memory_limit)
+    known = prepare(game, [bot], memory_limit=memory_limit)
+    tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
         traversing.traverse(
             tree,

@@ -138,16 +138,9 @@ def solved(given: dict[str, Any]) -> NamedBot:
     return plays(policy, whole=True)
 
 
-def _path_of(given: dict[str, Any], name: str) -> str:
-    if "path" not in given:
-        raise ValueError(f"bot={name!r} needs a file; write {name}(path=FILE.npz)")
-    path: str = given["path"]
-    return path
-
-
 def saved(given: dict[str, Any]) -> NamedBot:
     """Plays a policy from the file `path`."""
-    path = _path_of(given, "policy")
+    path = given["path"]
     check_policy_file(path)
     whole = needs_compiled(path)
 
@@ -160,14 +153,14 @@ def saved(given: dict[str, Any]) -> NamedBot:
 def _honest(given: dict[str, Any]) -> NamedBot:
     check_iterations(given.get("rollouts", 1), name="rollouts")
 
-    def policy(game: Game, seed: int) -> Policy:
-        return HonestPolicy(open_game(game).game, seed=seed, **given)
-
-    return plays(policy, whole=False)
+    return plays(
+        lambda game, seed: HonestPolicy(open_game(game).game, seed=seed, **given),
+        whole=False,
+    )
 
 
 def _deep(given: dict[str, Any]) -> NamedBot:
-    path = _path_of(given, "deep")
+    path = given["path"]
     check_file(path)
 
     def policy(game: Game, seed: int) -> DeepPolicy:
@@ -197,10 +190,9 @@ def _own(text: str) -> NamedBot:
 
 
 def _uniform(given: dict[str, Any]) -> NamedBot:
-    def policy(game: Game, seed: int) -> Policy:
-        return UniformRandomPolicy(open_game(game).game)
-
-    return plays(policy, whole=False)
+    return plays(
+        lambda game, seed: UniformRandomPolicy(open_game(game).game), whole=False
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -246,7 +238,7 @@ def describe_bots() -> str:
 
 
 def prepare(
-    game: Game, strings: Sequence[str], *, memory_limit: Limit = MEMORY_LIMIT
+    game: Game, players: Sequence[object], *, memory_limit: Limit = MEMORY_LIMIT
 ) -> CompiledGame | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
@@ -255,7 +247,8 @@ def prepare(
 
     Args:
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
-      strings: bots for `load_bot`; other ones need no compiled game.
+      players: strings for `load_bot`; what is no string, or names a bot of a user's
+        own, needs no compiled game.
       memory_limit: refuse to compile larger games; as for `compile_game`.
 
     Raises:
@@ -268,6 +261,7 @@ def prepare(
     opened = open_game(game)
     # A bad size is refused though nothing is compiled.
     parse_limit(memory_limit)
+    strings = [text for text in players if isinstance(text, str)]
     named = {text: read_bot(text) for text in strings if bot_name(text) in BOTS}
     whole = [text for text, bot in named.items() if bot.whole]
     if not whole or (
@@ -333,5 +327,8 @@ def read_bot(text: str) -> NamedBot:
             f"bot={text!r}: there is no bot {parameters.name!r}; choose one of "
             f"{', '.join(BOTS)}, or one of your own, module:name"
         )
-    kind = BOTS[parameters.name]
-    return kind.read(parameters.convert(kind.parameters))
+    kind, name = BOTS[parameters.name], parameters.name
+    given = parameters.convert(kind.parameters)
+    if "path" in kind.parameters and "path" not in given:
+        raise ValueError(f"bot={name!r} needs a file; write {name}(path=FILE.npz)")
+    return kind.read(given)

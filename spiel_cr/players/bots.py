@@ -15,7 +15,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_choice, check_number
+from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals.game import SignalGame
@@ -138,8 +138,6 @@ class OOSConfig:
       init_ms: milliseconds before the first match; None: as long as a move.
       target: "infoset": what the player knows, or "subgame": whatever the opponent
         cannot tell from it, and so on.
-      iteration_weight: weight of each batch in a match, relative to those before the
-        first match.
       forget_matches: `restart` drops what the last match taught. The random numbers of
         sampling go on, so that matches differ.
 
@@ -153,7 +151,6 @@ class OOSConfig:
     move_ms: float | None = 100.0
     init_ms: float | None = None
     target: str = "infoset"
-    iteration_weight: float = 1.0
     forget_matches: bool = False
 
     def __post_init__(self) -> None:
@@ -161,7 +158,6 @@ class OOSConfig:
             find(self.solver, "solver", (MCCFR,)).config, 0, targets=True
         )
         check_choice(self.target, "target", ("infoset", "subgame"))
-        check_number(self.iteration_weight, "iteration_weight", "(0, inf)")
         if not isinstance(self.forget_matches, bool):
             raise ValueError(
                 f"forget_matches={self.forget_matches!r} must be True or False"
@@ -212,7 +208,6 @@ class OOSBot(PolicyPlayer):
         self._solver = mccfr.make_solver(
             self._tree, config=solver, seed=seed, layout=layout
         )
-        self._iteration_weight = config.iteration_weight
         self._subgames = None
         if config.target == "subgame":
             self._subgames = decompose(self._tree, player).own_subgame
@@ -268,7 +263,7 @@ class OOSBot(PolicyPlayer):
         programs = mccfr.programs()
         with self._clock.move():
             region = self._region(infoset)
-            mccfr.aim(self._solver, self._tree, region, self._iteration_weight)
+            mccfr.aim(self._solver, self._tree, region)
             with self._clock.solve(self._solver, self._clock.deadline()):
                 behaviour = self._solver.average_behaviour(self._player)
         self.statistics.programs_compiled += mccfr.programs() - programs

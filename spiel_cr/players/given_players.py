@@ -6,11 +6,10 @@ from typing import TypeAlias
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.memory import Limit
-from spiel_cr.games.tree.compiler import Game, as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.result import Result
 
 # A policy of both seats.
@@ -18,14 +17,6 @@ GivenPolicy: TypeAlias = str | openspiel_policy.Policy | Result
 # Makes a bot of a seat and a seed.
 BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
 GivenPlayer: TypeAlias = GivenPolicy | pyspiel.Bot | BotMaker
-
-
-def prepare(
-    game: Game, players: list[GivenPlayer], memory_limit: Limit
-) -> CompiledGame | pyspiel.Game:
-    """The game, compiled where a string needs that; see `bot_strings.prepare`."""
-    strings = [player for player in players if isinstance(player, str)]
-    return bot_strings.prepare(game, strings, memory_limit=memory_limit)
 
 
 def seat_bot(
@@ -61,31 +52,3 @@ def seat_bot(
         )
     check_seat(bot, seat, name)
     return bot
-
-
-def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
-    """Refuses a bot that says it is for the other seat; many do not say.
-
-    Args:
-      bot: any.
-      seat: where it is to sit, 0 or 1.
-      name: of the argument, for the error.
-
-    Raises:
-      ValueError: it is for the other seat.
-    """
-    own = getattr(bot, "player_id", lambda: seat)()
-    if own != seat:
-        raise ValueError(
-            f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
-            f"make one for player {seat}, or exchange the bots"
-        )
-
-
-def tree_of(game: Game, memory_limit: Limit) -> CompiledGame:
-    """The compiled game, with the observations that resolving bots need."""
-    return as_compiled(
-        game,
-        observations=True,
-        memory_limit=memory_limit,
-    )

@@ -10,6 +10,7 @@ from open_spiel.python.policy import Policy
 
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
+from spiel_cr.policies.bot_base import check_seat
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
@@ -68,12 +69,7 @@ def load_own(
             f"bot={text!r} made a {type(made).__name__}; return a pyspiel.Bot or an "
             f"OpenSpiel policy"
         )
-    seat = getattr(made, "player_id", lambda: player)()
-    if seat != player:
-        raise ValueError(
-            f"bot={text!r} sits in seat {seat}, and seat {player} is to be filled; use "
-            f"the argument player of the function that makes it"
-        )
+    check_seat(made, player, f"bot={text!r}")
     return made
 
 

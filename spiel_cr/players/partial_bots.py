@@ -1,7 +1,7 @@
-"""Players of games that are never compiled whole, as OpenSpiel bots.
+"""A player of games that are never compiled whole, as an OpenSpiel bot.
 
-Bots are handed the true state of the game. These look at their own information state
-strings and their own actions only.
+Bots are handed the true state of the game. This one looks at its own information state
+strings and its own actions only.
 """
 
 import pyspiel
@@ -11,7 +11,7 @@ from spiel_cr.games.stepping.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.partial.match import PartialAgent, PartialStatistics
+from spiel_cr.resolving.partial.match import PartialStatistics
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_resolver import PartialResolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -22,43 +22,12 @@ DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 
 
-class _PartialBot(PolicyPlayer):
-    """Plays what an agent decides.
+class PartialResolvingBot(PolicyPlayer):
+    """Plays by continual resolving on partial trees that follow the match.
 
     Attributes:
-      agent: see `resolving/partial/match.py`.
+      agent: what decides.
     """
-
-    agent: PartialAgent
-
-    @property
-    def statistics(self) -> Statistics:
-        """What it did since it was made."""
-        return self.agent.statistics
-
-    @property
-    def counts(self) -> PartialStatistics:
-        """How it came to its answers since it was made."""
-        return self.agent.counts
-
-    def restart(self) -> None:
-        """A new match."""
-        self.agent.restart()
-
-    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
-        self.check_turn(state)
-        answer = self.agent.strategy(observations(state, self._player, waiting=False))
-        if answer is None and self.agent.blueprint is not None:
-            odds = self.agent.blueprint.policy.action_probabilities(state)
-            return sorted(odds.items())
-        if answer is None:
-            legal = state.legal_actions()
-            return [(action, 1 / len(legal)) for action in legal]
-        return list(zip(answer[0], answer[1].tolist(), strict=True))
-
-
-class PartialResolvingBot(_PartialBot):
-    """Plays by continual resolving on partial trees that follow the match."""
 
     def __init__(
         self,
@@ -89,3 +58,28 @@ class PartialResolvingBot(_PartialBot):
         self.agent = PartialResolver(
             open_game(game).game, player, config, partial, seed=seed
         )
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made."""
+        return self.agent.statistics
+
+    @property
+    def counts(self) -> PartialStatistics:
+        """How it came to its answers since it was made."""
+        return self.agent.counts
+
+    def restart(self) -> None:
+        """A new match."""
+        self.agent.restart()
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        answer = self.agent.strategy(observations(state, self._player, waiting=False))
+        if answer is None and self.agent.blueprint is not None:
+            odds = self.agent.blueprint.policy.action_probabilities(state)
+            return sorted(odds.items())
+        if answer is None:
+            legal = state.legal_actions()
+            return [(action, 1 / len(legal)) for action in legal]
+        return list(zip(answer[0], answer[1].tolist(), strict=True))

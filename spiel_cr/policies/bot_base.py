@@ -28,6 +28,25 @@ class Learns(Protocol):
         """
 
 
+def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
+    """Refuses a bot that says it is for the other seat; many do not say.
+
+    Args:
+      bot: any.
+      seat: where it is to sit, 0 or 1.
+      name: of the argument, for the error.
+
+    Raises:
+      ValueError: it is for the other seat.
+    """
+    own = getattr(bot, "player_id", lambda: seat)()
+    if own != seat:
+        raise ValueError(
+            f"{name}: a {type(bot).__name__} for seat {own} was given for seat {seat}; "
+            f"make one for player {seat}, or exchange the bots"
+        )
+
+
 class PolicyPlayer(pyspiel.Bot):
     """A bot that draws its actions from `get_policy`, which subclasses define."""
 

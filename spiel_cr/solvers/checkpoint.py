@@ -20,6 +20,10 @@ class Kept(Protocol):
     """A solver as a checkpoint sees it."""
 
     @property
+    def name(self) -> str:
+        """Of the algorithm, for people."""
+
+    @property
     def iterations(self) -> int:
         """Iterations done so far."""
 
@@ -97,7 +101,10 @@ class Keeper:
         for name, mine in self._identity.items():
             if metadata.get(name) != mine:
                 theirs = metadata.get(name)
-                if name == "form":
+                if name == "config" and isinstance(metadata.get("algorithm"), str):
+                    name, theirs = "algorithm", metadata["algorithm"]
+                    mine = self._solver.name
+                elif name == "form":
                     theirs, mine = (own or "compiled" for own in (theirs, mine))
                 raise ValueError(
                     f"{os.fspath(self._path)} is a checkpoint with {name} "
@@ -206,6 +213,7 @@ class Keeper:
             self._solver.arrays(),
             {
                 **self._identity,
+                "algorithm": self._solver.name,
                 "iterations": self._solver.iterations,
                 "seconds": self._solver.seconds,
                 "curve": [list(point) for point in self.curve],

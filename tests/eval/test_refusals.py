@@ -142,7 +142,6 @@ EARLY = [
     (f"{EVALUATE} resolving(iterations=1_0)", "iterations=1_0 must be a number"),
     (f"{EVALUATE} resolving(max_histories=9,gadget=safe)", "gadget='safe'"),
     (f"{EVALUATE} oos(target=me)", "target='me'"),
-    (f"{EVALUATE} oos(iteration_weight=0)", "iteration_weight=0"),
     (f"{EVALUATE} oos(max_histories=9,solver=cfr)", "cfr"),
     (f"{EVALUATE} solved(solver=lp,seconds=1)", "leave out seconds"),
     (f"{EVALUATE} policy(path=missing.npz)", "there is no such file"),

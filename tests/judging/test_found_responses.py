@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 import pytest
+from open_spiel.python.algorithms import exploitability
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
@@ -54,7 +55,7 @@ def _unknown(target):
 
 @pytest.mark.parametrize("policy", ["uniform", "cfr+(iterations=3)"])
 def test_exact_responses_have_share_one(policy):
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = games.compiled("kuhn")
     target = load_target(policy, tree)
     seats, report = _both(target, ResponseConfig("exact", matches=4000))
     assert report["share"] == pytest.approx(1)
@@ -73,11 +74,11 @@ def test_exact_responses_have_share_one(policy):
 
 
 def test_share_is_of_the_gain():
-    tree = games.compiled("leduc")
-    target = load_target("cfr+(iterations=10)", tree)
+    target = load_target("cfr+(iterations=3)", games.compiled("kuhn"))
     seats, report = _both(target, ResponseConfig("lbr", leaf="call"))
-    # The gains of both seats add up to NashConv; published: 1.22088.
-    assert report["exact_value"] == pytest.approx(1.22088, abs=1e-5)
+    # The gains of both seats add up to NashConv.
+    expected = exploitability.nash_conv(target.game, target.policy)
+    assert report["exact_value"] == pytest.approx(expected, abs=1e-9)
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
     assert report["share"] == pytest.approx(report["value"] / report["exact_value"])
     assert 0 < report["share"] < 1
@@ -133,7 +134,7 @@ def _by_enumeration(game, player, opponent, bot):
 @pytest.mark.parametrize("player", [0, 1])
 def test_searches_of_whole_beliefs_are_judged_exactly(player):
     """Their trees are kept between decisions, and a match asked anew gives the same."""
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = games.compiled("kuhn")
     target = load_target("cfr+(iterations=3)", tree)
     opponent = target.policy
     search = SearchConfig(2)
@@ -157,7 +158,7 @@ def test_searches_of_whole_beliefs_are_judged_exactly(player):
 @pytest.mark.parametrize("player", [0, 1])
 def test_responses_on_states_are_judged_exactly(method, player):
     """Searches so short that they err: their errors are in the value, too."""
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = games.compiled("kuhn")
     target = load_target("cfr+(iterations=3)", tree)
     opponent = target.policy
     search, rollouts, seed = SearchConfig(2, histories="drawn"), 1, 11
@@ -543,7 +544,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
 
     20 seeds, as above; here the responder expects to win in every one.
     """
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = games.compiled("kuhn")
     equilibrium = opponent_strings.load_opponent("lp", tree)
     misses, expected = 0, []
     for seed in range(20):
@@ -569,30 +570,17 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
 
 
 def test_who_is_judged_as_a_rival():
-    tree = spiel_cr.compile_game("kuhn_poker", observations=True)
-    for text in (
-        "uniform",
-        "cfr+(iterations=3)",
-        "solved(iterations=3)",
-        "always_fold",
-    ):
-        assert (
-            opponent_strings.rival_of(
-                opponent_strings.read_opponent(text, tree), tree, 0
-            )
-            is None
-        )
-    assert (
-        opponent_strings.rival_of(
-            opponent_strings.read_opponent("resolving(iterations=2)", tree), tree, 0
-        )
-        is None
-    )
+    tree = games.compiled("kuhn")
     oos = "oos(solver=os-mccfr(batch=64),iterations=2)"
-    assert (
-        opponent_strings.rival_of(opponent_strings.read_opponent(oos, tree), tree, 0)
-        is not None
-    )
+    for text, exact in (
+        ("uniform", True),
+        ("solved(iterations=3)", True),
+        ("always_fold", True),
+        ("resolving(iterations=2)", True),
+        (oos, False),
+    ):
+        named = opponent_strings.read_opponent(text, tree)
+        assert (opponent_strings.rival_of(named, tree, 0) is None) == exact
 
 
 def test_opponents_respect_the_memory_limit():
@@ -602,7 +590,7 @@ def test_opponents_respect_the_memory_limit():
 
 
 def test_matches_on_the_tree_follow_the_odds():
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = games.compiled("kuhn")
     behaviour = load_target("uniform", tree).behaviour
     returns = play_on_tree(tree, behaviour, 60_000, np.random.default_rng(0))
     np.testing.assert_array_equal(returns[0], -returns[1])

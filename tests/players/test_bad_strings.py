@@ -151,10 +151,6 @@ ROWS = {
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
         ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
         ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
-        (
-            "resolving(iterations=5,max_histories=58,expansion_share=1.0)",
-            "expansion_share",
-        ),
         ("resolving(iterations=5,max_histories=58,uniform_share=2)", "uniform_share"),
         (
             "resolving(iterations=5,max_histories=58,warmup_matches=-1)",

@@ -275,14 +275,15 @@ def visited(bot, player, before):
 
 
 @pytest.mark.parametrize(
-    "target", ["infoset", pytest.param("subgame", marks=pytest.mark.slow)]
+    ("name", "target"),
+    [("kuhn", "infoset"), pytest.param("leduc7", "subgame", marks=pytest.mark.slow)],
 )
-def test_trajectories_go_where_the_match_is(target, monkeypatch):
+def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
     """Of 64 trajectories all but a few are led there: what else is visited is rare.
 
     A share of 1e-6 is not targeted; 64 of them go astray once in 16000 moves.
     """
-    compiled = games.compiled("leduc7")
+    compiled = games.compiled(name)
     aimed = []
     retarget = sample_tree.retarget
 
@@ -294,7 +295,8 @@ def test_trajectories_go_where_the_match_is(target, monkeypatch):
     bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
     histories = compiled.histories
     sizes = []
-    for infoset in (3, 20, len(compiled.infosets[0]) - 1):
+    count = len(compiled.infosets[0])
+    for infoset in range(count) if name == "kuhn" else (3, 20, count - 1):
         mine = (histories.player == 0) & (histories.infoset == infoset)
         before = [contributions(bot, p) for p in PLAYERS]
         bot.get_policy(state_at(compiled, compiled.infosets[0].history[infoset]))
@@ -318,15 +320,15 @@ def test_trajectories_go_where_the_match_is(target, monkeypatch):
 
 def test_without_aiming_trajectories_go_everywhere():
     """What the test above rests on."""
-    compiled = games.compiled("leduc7")
-    bot = make("oos", "leduc7", 0)
+    compiled = games.compiled("kuhn")
+    bot = make("oos", "kuhn", 0)
     before = [contributions(bot, p) for p in PLAYERS]
     mccfr.aim(bot._solver, bot._tree, None)
     bot._solver.run(1)
     region = bot._region(len(compiled.infosets[0]) - 1)
     there = reaches(compiled, region) & (compiled.histories.player == 0)
     allowed = set(compiled.histories.infoset[there].tolist())
-    assert len(visited(bot, 0, before) - allowed) > 10
+    assert len(visited(bot, 0, before) - allowed) == len(before[0]) - len(allowed)
 
 
 def whole_nash_conv(bot):
@@ -398,25 +400,6 @@ def test_matches_that_are_forgotten():
     assert found[0] != found[1] != found[2] != found[0]
 
 
-@pytest.mark.parametrize("iteration_weight", [1.0, 4.0])
-def test_iteration_weight_weighs_later_batches(iteration_weight):
-    """The average after n batches and k of weight w: of total weight n + k w."""
-    bot = bots.OOSBot(
-        games.compiled("kuhn"),
-        0,
-        bots.OOSConfig(
-            SMALL_BATCH, iterations=5, move_ms=None, iteration_weight=iteration_weight
-        ),
-    )
-    before = bot._solver.iterations
-    state = state_at(
-        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
-    )
-    bot.get_policy(state)
-    weight = float(bot._solver.state.weight)
-    assert weight == pytest.approx(before + 5 * iteration_weight, rel=1e-5)
-
-
 # Policies.
 
 
@@ -475,7 +458,6 @@ def test_a_state_of_another_game_is_refused(kind):
         ({"move_ms": -1}, "move_ms=-1"),
         ({"init_ms": 0}, "init_ms=0"),
         ({"target": "hand"}, "target='hand' must be one of infoset, subgame"),
-        ({"iteration_weight": -1.0}, "iteration_weight=-1.0 must be finite and above"),
         ({"forget_matches": 1}, "forget_matches=1 must be True or False"),
     ],
     ids=str,

@@ -163,7 +163,7 @@ def test_opponents_of_a_file():
         ("my_bots:Last(speed=2)", "unknown parameter 'speed'"),
         ("my_bots:policy", "is a module; write module:name of a function"),
         ("my_bots:nothing", "made a NoneType; return a pyspiel.Bot"),
-        ("my_bots:wrong_seat", "sits in seat 0, and seat 1 is to be filled"),
+        ("my_bots:wrong_seat", "a Last for seat 0 was given for seat 1"),
         (":First", "write module:name"),
     ],
 )

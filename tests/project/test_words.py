@@ -73,7 +73,7 @@ EXCEPTIONS = (
     (
         "expansion",
         "spiel_cr/resolving/partial/*",
-        "`expansion_share`: of time, to expand nodes",
+        "`EXPANSION_SHARE`: of time, to expand nodes",
     ),
 )
 _STAGE = re.compile(r"\b(first|second|third|fourth) stage:", re.IGNORECASE)

@@ -350,8 +350,8 @@ def test_half_an_iteration_is_never_written(
 
 def test_what_workers_hold_does_not_change_what_is_followed(caplog):
     """External sampling follows as much as the limit says, not as is free."""
-    game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
-    options = {"memory_limit": "900MB", "vectorised": False}
+    game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=256)"
+    options = {"memory_limit": "1GB", "vectorised": False}
     results = [sample(game, algorithm, 2, workers=n, **options) for n in (1, 2)]
     assert results[0].table.limit > results[1].table.limit
     assert caplog.text.count("below that one action") == 2

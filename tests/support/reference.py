@@ -5,6 +5,7 @@
 """
 
 import math
+from collections.abc import Hashable
 from typing import NamedTuple
 
 import numpy as np
@@ -230,6 +231,9 @@ class CFR:
       gamma: averaging weight t^gamma.
       predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
       alternating: player 1 sees player 0's update of the same iteration.
+      buckets: infosets of one bucket share regrets and averages (Lanctot et al. 2012,
+        but with each infoset, not each history, counted once in the average); None:
+        each is alone.
     """
 
     def __init__(
@@ -241,15 +245,20 @@ class CFR:
         gamma: float = 0.0,
         predictive: bool = False,
         alternating: bool = True,
+        buckets: dict[Key, Hashable] | None = None,
     ) -> None:
         self.tree = tree
+        self._bucket = buckets or {key: key for key in tree.infosets}
         self._alpha, self._beta, self._gamma = alpha, beta, gamma
         self._predictive, self._alternating = predictive, alternating
         self.policy = tree.uniform()
-        self.regrets = {
-            key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys
-        }
-        self._total = {key: dict.fromkeys(tree.actions(key), 0.0) for key in self._keys}
+        self.regrets, self._total = (
+            {
+                b: dict.fromkeys(tree.actions(key), 0.0)
+                for key, b in self._bucket.items()
+            }
+            for _ in range(2)
+        )
         self.iteration = 0
 
     @property
@@ -269,19 +278,25 @@ class CFR:
         }
         self._walk(0, player, policy, 1.0, counterfactual)
         t = self.iteration
-        for key in self._keys:
-            if key[0] != player:
-                continue
+        gains: dict[Hashable, dict[int, float]] = {}
+        mine = [key for key in self._keys if key[0] == player]
+        for key in mine:
+            bucket = self._bucket[key]
             own = self.tree.own_reach(self.tree.infosets[key][0], player, policy)
             gained = counterfactual[key]
             mean = sum(policy[key][a] * v for a, v in gained.items())
-            regrets = self.regrets[key]
+            gain = gains.setdefault(bucket, dict.fromkeys(gained, 0.0))
             for a, v in gained.items():
-                self._total[key][a] += t**self._gamma * own * policy[key][a]
-                regrets[a] = self._fade(regrets[a] + v - mean, t)
-            hopes = dict(regrets)
+                self._total[bucket][a] += t**self._gamma * own * policy[key][a]
+                gain[a] += v - mean
+        for bucket, gain in gains.items():
+            regrets = self.regrets[bucket]
+            for a, v in gain.items():
+                regrets[a] = self._fade(regrets[a] + v, t)
+        for key in mine:
+            hopes = dict(self.regrets[self._bucket[key]])
             if self._predictive:
-                hopes = {a: r + gained[a] - mean for a, r in regrets.items()}
+                hopes = {a: r + gains[self._bucket[key]][a] for a, r in hopes.items()}
             tie = sum(max(h, 0.0) for h in hopes.values()) < ROUNDING
             self.policy[key] = _match(dict.fromkeys(hopes, 0.0) if tie else hopes)
 
@@ -310,7 +325,7 @@ class CFR:
         return result
 
     def average(self) -> Policy:
-        return {key: _match(total) for key, total in self._total.items()}
+        return {key: _match(self._total[b]) for key, b in self._bucket.items()}
 
 
 def _match(regrets: dict[int, float]) -> dict[int, float]:

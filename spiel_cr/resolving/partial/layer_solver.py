@@ -29,6 +29,8 @@ _SHRINK = 0.7
 _MOST_SHRINKS = 12
 # A tree has at least this many histories, however little time is left, if N allows.
 _LEAST = 100
+# Share of a move's time for growing its tree; the rest is for solving it.
+EXPANSION_SHARE = 0.7
 # Programs are chosen as for moves under a clock: these run shortly.
 _SHORT_RUN = 1
 # Rounds of growth and solving: up to which share of the room a tree grows in each, and
@@ -110,7 +112,7 @@ class LayerSolver:
         most = self._settings.max_histories
         if deadline is None:
             return most
-        left = self._settings.expansion_share * (deadline - time.perf_counter())
+        left = EXPANSION_SHARE * (deadline - time.perf_counter())
         fixed, each = self._cost(left)
         fits = (left - fixed) / each if each else most
         return min(max(_LEAST, int(fits)), most)
@@ -123,7 +125,7 @@ class LayerSolver:
           most: histories that it may have.
         """
         now, (fixed, each) = time.perf_counter(), self._laying.line
-        until = now + self._settings.expansion_share * (deadline - now)
+        until = now + EXPANSION_SHARE * (deadline - now)
         return until - (fixed + each * most)
 
     def close(self) -> None:
@@ -165,7 +167,7 @@ class LayerSolver:
         begun, least, left = time.perf_counter(), len(tree), 1.0
         until = None
         if deadline is not None:
-            until = begun + self._settings.expansion_share * (deadline - begun)
+            until = begun + EXPANSION_SHARE * (deadline - begun)
         rounds = self._rounds(None if until is None else until - begun)
         if seconds is None:
             # If all of it fits, all iterations are for that.

@@ -25,8 +25,6 @@ class PartialConfig:
         played.
       opponent_share: share, from 0 to less than 1, of the roots of a tree made anew
         that only the opponent considers possible (`opponent_knowledge.py`).
-      expansion_share: share of a move's time for growing the tree; the rest is for
-        solving it.
       until_end: solve only trees that reach the end of the game; where there is no
         capacity or time for one, and before that, play the blueprint of
         leaf=continuations(path=...).
@@ -39,7 +37,6 @@ class PartialConfig:
     max_particles: int = 1000
     uniform_share: float = 0.05
     opponent_share: float = 0.5
-    expansion_share: float = 0.7
     until_end: bool = False
     warmup_matches: int = 3
 
@@ -57,10 +54,6 @@ class PartialConfig:
         check_number(
             *(self.opponent_share, "opponent_share", "[0, 1)"),
             why="some roots are the player's own",
-        )
-        check_number(
-            *(self.expansion_share, "expansion_share", "(0, 1)"),
-            why="a move's time is for growing and for solving",
         )
 
     @functools.cached_property

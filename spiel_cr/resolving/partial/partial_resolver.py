@@ -23,7 +23,7 @@ from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.stepping.observations import Stage, observations
 from spiel_cr.resolving.clock import Clock
 from spiel_cr.resolving.partial.kept_solutions import KeptSolutions
-from spiel_cr.resolving.partial.layer_solver import LayerSolver, LayOut
+from spiel_cr.resolving.partial.layer_solver import EXPANSION_SHARE, LayerSolver, LayOut
 from spiel_cr.resolving.partial.match import PartialAgent
 from spiel_cr.resolving.partial.opponent_knowledge import Knowledge
 from spiel_cr.resolving.partial.partial_config import PartialConfig
@@ -327,7 +327,7 @@ class PartialResolver(PartialAgent):
 
         if deadline is not None:
             left = deadline - time.perf_counter()
-            seconds = (1 - self.settings.expansion_share) * left
+            seconds = (1 - EXPANSION_SHARE) * left
         solved = self._grow_and_solve(tree, lay_out, most, deadline, seconds)
         self.solved = solved or before
         return solved is not None

@@ -1,7 +1,5 @@
 """What is learned: a number for each action from what is known, by network or table."""
 
-from typing import Protocol
-
 import numpy as np
 
 from spiel_cr.common import fits, networks
@@ -17,42 +15,8 @@ from spiel_cr.solvers.deep.reservoirs import sums_by_row
 _UNIT = 1 / 16
 
 
-class Approximator(Protocol):
-    """A function from rows (see `infosets.Knowledge`) to a number for each action."""
-
-    def outputs(self, rows: np.ndarray) -> np.ndarray:
-        """float64 [m, A], in the targets' units."""
-
-    def fit(
-        self,
-        targets: Targets,
-        plan: Plan,
-        random: np.random.Generator,
-        *,
-        ordered: bool = False,
-    ) -> float:
-        """Fits it to targets; returns the loss.
-
-        Args:
-          targets: what it shall say.
-          plan: steps and loss.
-          random: advanced.
-          ordered: see `fits.fit`.
-        """
-
-    def leaves(self) -> list[np.ndarray]:
-        """All that it has learned: float32 arrays; of a table one float64 array."""
-
-    def restore(self, leaves: list[np.ndarray]) -> None:
-        """Puts back what `leaves` gave.
-
-        Raises:
-          ValueError: it is not of such an approximator.
-        """
-
-
 class Perceptron:
-    """A network as an `Approximator`.
+    """A network: numbers for each action from rows (see `infosets.Knowledge`).
 
     Attributes:
       shape: of the network.
@@ -82,7 +46,7 @@ class Perceptron:
         self._parameters = networks.make(self.shape.widths, seed)
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
-        """See `Approximator`."""
+        """float64 [m, A], in the targets' units."""
         found = self._knowledge.outputs(self._parameters, rows, self._player)
         return found.astype(np.float64) * self._scale
 
@@ -94,7 +58,14 @@ class Perceptron:
         *,
         ordered: bool = False,
     ) -> float:
-        """See `Approximator`."""
+        """Fits it to targets; returns the loss.
+
+        Args:
+          targets: what it shall say.
+          plan: steps and loss.
+          random: advanced.
+          ordered: see `fits.fit`.
+        """
         self._parameters, loss = fits.fit(
             self._parameters,
             self._knowledge.table(self._player),
@@ -107,17 +78,21 @@ class Perceptron:
         return loss
 
     def leaves(self) -> list[np.ndarray]:
-        """See `Approximator`."""
+        """All that it has learned, float32 arrays."""
         return networks.leaves(self._parameters)
 
     def restore(self, leaves: list[np.ndarray]) -> None:
-        """See `Approximator`."""
+        """Puts back what `leaves` gave.
+
+        Raises:
+          ValueError: it is not of such a network.
+        """
         networks.check_arrays(self.shape.widths, leaves)
         self._parameters = networks.assembled(leaves)
 
 
 class Table:
-    """Numbers of a compiled game's infosets or joint information as an `Approximator`.
+    """Numbers of a compiled game's infosets or joint information, as a `Perceptron`'s.
 
     Its fit is what minimises the squared loss: the weighted mean target. What no target
     speaks of stays as it is.
@@ -136,7 +111,7 @@ class Table:
         self.values = np.zeros((rows, actions))
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
-        """See `Approximator`."""
+        """See `Perceptron`."""
         found: np.ndarray = self.values[rows]
         return found
 
@@ -148,7 +123,7 @@ class Table:
         *,
         ordered: bool = False,
     ) -> float:
-        """See `Approximator`; there is no loss to tell."""
+        """See `Perceptron.fit`; there is no loss to tell."""
         weight = np.where(targets.legal, targets.weight[:, None], 0)
         target = np.where(weight > 0, targets.target, 0)
         count = len(self.values)
@@ -158,14 +133,17 @@ class Table:
         return 0.0
 
     def leaves(self) -> list[np.ndarray]:
-        """See `Approximator`."""
+        """One float64 array."""
         return [self.values.copy()]
 
     def restore(self, leaves: list[np.ndarray]) -> None:
-        """See `Approximator`."""
+        """See `Perceptron`."""
         if len(leaves) != 1 or leaves[0].shape != self.values.shape:
             raise ValueError("the table is of another game")
         self.values = leaves[0].astype(np.float64)
+
+
+Approximator = Perceptron | Table
 
 
 def make_approximator(

@@ -6,7 +6,7 @@ asked one by one. Either way a network is asked about all positions of a depth t
 in few sizes (`networks.evaluate` pads), so that few programs are compiled.
 """
 
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -21,30 +21,12 @@ from spiel_cr.games.stepping.state_source import Decision, StateSource
 from spiel_cr.solvers.deep.infosets import Seen, feature_count, scale_of
 
 
-class Reader(Protocol):
-    """Reads a source's states, as `Positions.states` has them."""
-
-    @property
-    def item_bytes(self) -> int:
-        """What an entry of a tensor takes."""
-
-    def tensors(self, states: Any, player: int) -> np.ndarray:
-        """float32 or bool [m, F], what a player sees at m decisions of either player.
-
-        Args:
-          states: of these decisions.
-          player: who sees.
-        """
-
-    def legal(self, states: Any) -> np.ndarray:
-        """bool [m, A], the legal actions of the player who decides."""
-
-
 class RulesReader:
-    """A `Reader` of states by rules on arrays.
+    """Reads a source's states, as `Positions.states` has them, by rules on arrays.
 
     Attributes:
-      item_bytes: see `Reader`; 1 where rules say that all entries are 0 or 1.
+      item_bytes: what an entry of a tensor takes; 1 where rules say that all entries
+        are 0 or 1.
     """
 
     def __init__(self, source: RulesSource, features: str, actions: int) -> None:
@@ -62,14 +44,19 @@ class RulesReader:
         self.item_bytes = int(self._none.dtype.itemsize)
 
     def tensors(self, states: States, player: int) -> np.ndarray:
-        """See `Reader`."""
+        """float32 or bool [m, F], what a player sees at m decisions of either player.
+
+        Args:
+          states: of these decisions.
+          player: who sees.
+        """
         if not len(states.rows):
             return self._none
         found: np.ndarray = self._read(states.rows, player)
         return found
 
     def legal(self, states: States) -> np.ndarray:
-        """See `Reader`."""
+        """bool [m, A], the legal actions of the player who decides."""
         # Rules have columns for outcomes of chance, too.
         some = states.legal[:, : self._actions]
         missing = self._actions - some.shape[1]
@@ -77,10 +64,10 @@ class RulesReader:
 
 
 class StateReader:
-    """A `Reader` of OpenSpiel's states.
+    """The same of OpenSpiel's states.
 
     Attributes:
-      item_bytes: see `Reader`; they are single precision.
+      item_bytes: what an entry of a tensor takes; they are single precision.
     """
 
     item_bytes = 4
@@ -97,7 +84,7 @@ class StateReader:
         self._size, self._actions = size, actions
 
     def tensors(self, states: np.ndarray, player: int) -> np.ndarray:
-        """See `Reader`."""
+        """See `RulesReader`."""
         found = np.zeros((len(states), self._size), np.float32)
         decision: Decision
         for row, decision in zip(found, states, strict=True):
@@ -105,12 +92,15 @@ class StateReader:
         return found
 
     def legal(self, states: np.ndarray) -> np.ndarray:
-        """See `Reader`."""
+        """See `RulesReader`."""
         found = np.zeros((len(states), self._actions), bool)
         decision: Decision
         for row, decision in zip(found, states, strict=True):
             row[decision.legal] = True
         return found
+
+
+Reader = RulesReader | StateReader
 
 
 class TensorKnowledge:

@@ -270,7 +270,7 @@ def test_payoffs_of_any_size_are_searched_alike():
 
 def test_the_callers_precision_does_not_matter():
     """Draws are those of single precision, whatever JAX's default is."""
-    tree = _compile("python_leduc_poker")
+    tree = _compile("kuhn_poker")
     behaviour = _uniform(tree)[1]
     found = []
     for flag in (False, True):

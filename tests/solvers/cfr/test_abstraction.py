@@ -66,72 +66,6 @@ def every_state(game):
         stack += [state.child(action) for action in state.legal_actions()]
 
 
-class BucketCFR:
-    """CFR on histories; regrets and averages by bucket, nothing arranged for speed.
-
-    Lanctot et al. 2012, but with each infoset, not each history, counted once in the
-    average. With `plus` negative regrets are cut and iteration t weighs t.
-    """
-
-    def __init__(self, tree, bucket_of, plus):
-        self.tree, self.bucket_of, self.plus = tree, bucket_of, plus
-        self.policy = tree.uniform()
-        self.regrets = {b: {} for b in bucket_of.values()}
-        self.total = {b: {} for b in bucket_of.values()}
-        self.iteration = 0
-
-    def step(self):
-        self.iteration += 1
-        for player in range(2):
-            self.update(player, dict(self.policy))
-
-    def update(self, player, policy):
-        gained = {}
-        self.walk(0, player, policy, 1.0, gained)
-        for (key, action), value in gained.items():
-            bucket = self.bucket_of[key]
-            mean = sum(policy[key][a] * gained[key, a] for a in self.tree.actions(key))
-            old = self.regrets[bucket].get(action, 0.0)
-            self.regrets[bucket][action] = old + value - mean
-            own = self.tree.own_reach(self.tree.infosets[key][0], player, policy)
-            weight = own * (self.iteration if self.plus else 1)
-            total = self.total[bucket].get(action, 0.0)
-            self.total[bucket][action] = total + weight * policy[key][action]
-        for key, bucket in self.bucket_of.items():
-            if key[0] != player:
-                continue
-            if self.plus:
-                kept = {a: max(r, 0.0) for a, r in self.regrets[bucket].items()}
-                self.regrets[bucket] = kept
-            self.policy[key] = matched(self.regrets[bucket])
-
-    def walk(self, index, player, policy, others, gained):
-        node = self.tree.nodes[index]
-        if node.player == reference.TERMINAL:
-            return (1 - 2 * player) * node.utility
-        weights = node.probabilities if node.key is None else policy[node.key]
-        result = 0.0
-        for action, child in node.children.items():
-            mine = node.player == player
-            reach = others if mine else others * weights[action]
-            value = self.walk(child, player, policy, reach, gained)
-            result += weights[action] * value
-            if mine:
-                at = node.key, action
-                gained[at] = gained.get(at, 0.0) + others * value
-        return result
-
-    def average(self):
-        return {key: matched(self.total[b]) for key, b in self.bucket_of.items()}
-
-
-def matched(regrets):
-    total = sum(max(r, 0.0) for r in regrets.values())
-    if total < reference.ROUNDING:
-        return dict.fromkeys(regrets, 1 / len(regrets))
-    return {a: max(r, 0.0) / total for a, r in regrets.items()}
-
-
 def random_maps(tree, seed):
     """Few buckets: infosets of any level with the same actions meet by chance."""
     random = np.random.default_rng(seed)
@@ -148,7 +82,8 @@ def random_maps(tree, seed):
 def compare(game, tree, maps, name, iterations):
     """Iterates and averages of a solve against the reference."""
     bucket_of = {(p, key): (p, maps[p][key]) for p, key in tree.infosets}
-    slow = BucketCFR(tree, bucket_of, plus=name == "cfr+")
+    how = {"beta": None, "gamma": 1.0} if name == "cfr+" else {}
+    slow = reference.CFR(tree, buckets=bucket_of, **how)
     for _ in range(iterations):
         slow.step()
     fast = spiel_cr.solve(game, name, iterations, layout=spiel_cr.Layout(buckets=maps))

@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 
-import spiel_cr
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr import choice, flat_tree, mccfr, sample_tree, visited, walk
 from tests.support import games
@@ -98,7 +97,7 @@ def test_nothing_large_is_copied(variant):
     solver = solver_of("kuhn", variant, True)
     depths = len(games.compiled("kuhn").histories.by_depth)
     run = functools.partial(
-        mccfr._run_visiting.lower, plan=depths, config=solver.config
+        mccfr._visiting_run.lower, plan=depths, config=solver.config
     )
     with jax.enable_x64(True):
         text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
@@ -193,19 +192,6 @@ def test_an_incremental_tree_grows_by_one_infoset_a_trajectory():
     solver.run(300)
     known = np.asarray(solver.state.learned.known)
     np.testing.assert_array_equal(known, arrays.code % 4 < 2)
-
-
-@slow
-@pytest.mark.parametrize("name", ["vr-mccfr", "es-mccfr"])
-def test_checkpoints(tmp_path, name):
-    """The same bits as in one go."""
-    path = tmp_path / "checkpoint"
-    tree, variant = games.compiled("kuhn"), f"{name}(batch=1)"
-    expected = spiel_cr.solve(tree, variant, 60, seed=4)
-    for iterations in (30, 60):
-        result = spiel_cr.solve(tree, variant, iterations, checkpoint=path, seed=4)
-    for p in PLAYERS:
-        np.testing.assert_array_equal(result.average[p], expected.average[p])
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.training.targets import TargetSolver
-from spiel_cr.solvers.algorithms import CFR, find
 
 # Pairs of ranges that are solved at a time.
 _AT_ONCE = 64
@@ -37,67 +35,47 @@ class Samples(NamedTuple):
     weights: tuple[Any, Any]
 
 
-class Labeller:
-    """Makes samples of pairs of ranges at the public states of a part."""
+def label(
+    solver: TargetSolver,
+    ranges: tuple[np.ndarray, np.ndarray],
+    scale: float,
+    before_solve: Callable[[], None] = lambda: None,
+) -> Samples:
+    """Makes samples of pairs of ranges at the public states of a part.
 
-    def __init__(
-        self,
-        tree: CompiledGame,
-        states: PublicStates,
-        scale: float,
-        iterations: int,
-        algorithm: str,
-    ) -> None:
-        """Lays the game below out.
-
-        Args:
-          tree: the compiled game.
-          states: none of them below another.
-          scale: the game's largest |utility|.
-          iterations, algorithm: of solves.
-        """
-        self._states, self._scale = states, scale
-        config = find(algorithm, families=(CFR,)).config
-        self._solver = TargetSolver(tree, states, iterations, config)
-
-    def label(
-        self,
-        ranges: tuple[np.ndarray, np.ndarray],
-        before_solve: Callable[[], None] = lambda: None,
-    ) -> Samples:
-        """Solves at pairs of ranges.
-
-        Args:
-          ranges: float [B, J0] and [B, J1].
-          before_solve: called before each batch; may raise to stop.
-        """
-        count = len(ranges[0])
-        values: list[list[np.ndarray]] = [[], []]
-        for begin in range(0, count, _AT_ONCE):
-            before_solve()
-            # The last batch is filled up: one shape, one program.
-            rows = np.arange(begin, begin + _AT_ONCE) % count
-            some = self._solver.solve((ranges[0][rows], ranges[1][rows]))
-            for p in range(2):
-                values[p].append(some[p][: count - begin])
-        targets, weights = [], []
+    Args:
+      solver: of these states.
+      ranges: float [B, J0] and [B, J1].
+      scale: the game's largest |utility|.
+      before_solve: called before each batch; may raise to stop.
+    """
+    count, states = len(ranges[0]), solver.states
+    values: list[list[np.ndarray]] = [[], []]
+    for begin in range(0, count, _AT_ONCE):
+        before_solve()
+        # The last batch is filled up: one shape, one program.
+        rows = np.arange(begin, begin + _AT_ONCE) % count
+        some = solver.solve((ranges[0][rows], ranges[1][rows]))
         for p in range(2):
-            found = np.concatenate(values[p]) / self._scale
-            reach = other_reach(self._states, p, ranges[1 - p])
-            targets.append(
-                np.divide(found, reach, out=np.zeros_like(found), where=reach > 0)
-            )
-            bounds, state = self._states.bounds(p), self._states.state[p]
-            top = np.maximum.reduceat(reach, bounds[:-1], axis=1)[:, state]
-            share = reach / np.where(top > 0, top, 1)
-            # Where a player nearly never is, its value only says whether to go there.
-            most = np.maximum.reduceat(ranges[p], bounds[:-1], axis=1)[:, state]
-            held = ranges[p] / np.where(most > 0, most, 1)
-            own = _LEAST_OWN + (1 - _LEAST_OWN) * np.minimum(1, _MANY * held)
-            weights.append(np.where(reach > 0, (share + _LEAST_WEIGHT) * own, 0))
-        pairs = (tuple(ranges), tuple(targets), tuple(weights))
-        single = [tuple(own.astype(np.float32) for own in both) for both in pairs]
-        return Samples(*((both[0], both[1]) for both in single))
+            values[p].append(some[p][: count - begin])
+    targets, weights = [], []
+    for p in range(2):
+        found = np.concatenate(values[p]) / scale
+        reach = other_reach(states, p, ranges[1 - p])
+        targets.append(
+            np.divide(found, reach, out=np.zeros_like(found), where=reach > 0)
+        )
+        bounds, state = states.bounds(p), states.state[p]
+        top = np.maximum.reduceat(reach, bounds[:-1], axis=1)[:, state]
+        share = reach / np.where(top > 0, top, 1)
+        # Where a player nearly never is, its value only says whether to go there.
+        most = np.maximum.reduceat(ranges[p], bounds[:-1], axis=1)[:, state]
+        held = ranges[p] / np.where(most > 0, most, 1)
+        own = _LEAST_OWN + (1 - _LEAST_OWN) * np.minimum(1, _MANY * held)
+        weights.append(np.where(reach > 0, (share + _LEAST_WEIGHT) * own, 0))
+    pairs = (tuple(ranges), tuple(targets), tuple(weights))
+    single = [tuple(own.astype(np.float32) for own in both) for both in pairs]
+    return Samples(*((both[0], both[1]) for both in single))
 
 
 def other_reach(states: PublicStates, player: int, ranges: np.ndarray) -> np.ndarray:

@@ -26,9 +26,10 @@ from spiel_cr.resolving.leaves import set_network
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead
 from spiel_cr.resolving.leaves.network_values import NetworkValues, known_states
 from spiel_cr.resolving.leaves.training import fitting
-from spiel_cr.resolving.leaves.training.data import Labeller, Samples, joined
+from spiel_cr.resolving.leaves.training.data import Samples, joined, label
 from spiel_cr.resolving.leaves.training.met_ranges import MeetSettings, Met, draw, meet
 from spiel_cr.resolving.leaves.training.random_ranges import random_ranges
+from spiel_cr.resolving.leaves.training.targets import TargetSolver
 from spiel_cr.resolving.leaves.training.training_config import (
     PRESETS,
     TrainingConfig,
@@ -178,7 +179,7 @@ class _Training:
         self._architecture = set_network.Architecture(
             self._known.rows.shape[1], config.hidden, config.blocks, config.pairs
         )
-        self._labellers: list[Labeller] | None = None
+        self._solvers: list[TargetSolver] | None = None
         # Random ranges first, then a block for each round.
         self._blocks: list[list[Samples]] = []
         self._nash_conv: float | None = None
@@ -265,15 +266,10 @@ class _Training:
     def _gather(self, phase: int, tell: Callable[..., None]) -> None:
         """The data that a phase begins with."""
         config, random = self._config, self._random(phase)
-        if self._labellers is None:
-            self._labellers = [
-                Labeller(
-                    self._cuts.tree,
-                    states,
-                    self._scale,
-                    config.label_iterations,
-                    config.label_algorithm,
-                )
+        if self._solvers is None:
+            labels = find(config.label_algorithm, families=(CFR,)).config
+            self._solvers = [
+                TargetSolver(self._cuts.tree, states, config.label_iterations, labels)
                 for states in self._cuts.parts
             ]
         met = None
@@ -283,8 +279,8 @@ class _Training:
             self.curve[-1] = self.curve[-1]._replace(nash_conv=met.nash_conv)
         tell(doing="solving")
         block = []
-        for number, (states, labeller) in enumerate(
-            zip(self._cuts.parts, self._labellers, strict=True)
+        for number, (states, solver) in enumerate(
+            zip(self._cuts.parts, self._solvers, strict=True)
         ):
             count = config.met_ranges if met else config.random_ranges
             ranges = random_ranges(
@@ -301,7 +297,7 @@ class _Training:
                 ]
                 first, second = (np.concatenate(own) for own in zip(*some, strict=True))
                 ranges = first, second
-            block.append(labeller.label(ranges, self._check_time))
+            block.append(label(solver, ranges, self._scale, self._check_time))
         self._blocks.append(block)
 
     def _held_out(self, size: int) -> int:

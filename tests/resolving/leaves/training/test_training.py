@@ -21,7 +21,7 @@ from spiel_cr.resolving.leaves.training import (
     train_values,
     training,
 )
-from spiel_cr.resolving.leaves.training.data import Labeller, other_reach
+from spiel_cr.resolving.leaves.training.data import label, other_reach
 from spiel_cr.resolving.leaves.training.met_ranges import MeetSettings, meet
 from spiel_cr.resolving.leaves.training.random_ranges import random_ranges
 from spiel_cr.resolving.leaves.training.targets import TargetSolver
@@ -84,7 +84,8 @@ def test_targets_are_zero_sum_and_relative_to_what_chance_and_the_other_give():
     random = np.random.default_rng(1)
     ranges = random_ranges(cuts.tree, states, 5, random, pure=0.1)
     ranges[0][4] = 0
-    samples = Labeller(cuts.tree, states, 1.0, 400, "cfr+").label(ranges)
+    solver = TargetSolver(cuts.tree, states, 400, find("cfr+").config)
+    samples = label(solver, ranges, 1.0)
     for both in samples:
         assert all(np.isfinite(own).all() for own in both)
     total = np.zeros(5)
