@@ -1,20 +1,16 @@
-"""Deep CFR and its successors, and self-play, beside OpenSpiel's. See docs/deep.md.
+"""Deep CFR and its successors, and self-play, on compiled games. See docs/deep.md.
 
 Each run is a process of its own with one thread. Its seconds are those of the
 processor, so that other work on the machine does not count; judging does not, either.
 Nodes are decisions and ends that trajectories visit, episodes are trajectories of both
-players. Games that are never compiled are judged by best responses that are searched in
-both seats: the sum of what they win is a lower bound of NashConv, up to its interval.
+players.
 """
 
 import argparse
 import dataclasses
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
-
-import numpy as np
 
 from benchmarks.document import PEAK, Column, over_seeds
 from benchmarks.frame import (
@@ -27,44 +23,27 @@ from benchmarks.frame import (
     plan,
     product,
 )
-from benchmarks.games import game_of, string_of
+from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.judging.root_responses.players import SeenPlayer
-from spiel_cr.judging.root_responses.setting import Setting
-from spiel_cr.judging.root_responses.table_responder import TableResponder
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.deep.averages import ExactAverage
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.infosets import Seen
-from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.deep.tensors import stepped
-from spiel_cr.solvers.deep.traversal import Strategy
 
 ALGORITHMS = tuple(name for name, own in PRESETS.items() if isinstance(own, DeepConfig))
 SELF_PLAY = tuple(SELF_PLAY_PRESETS)
-UNIFORM = "uniform"
 # Points of a run's curve.
 _POINTS = 4
 OPTIONS = {
     "games": Option(
         ("leduc", "kuhn", "liars_dice4", "goofspiel4"), "that are compiled"
     ),
-    "large": Option(
-        ("phantom_ttt", "dark_hex3"), "that are never compiled; also holdem"
-    ),
     "algorithms": Option(ALGORITHMS, "of part nodes, such as 'sd-cfr(hidden=128)'"),
-    "opponents": Option(
-        (UNIFORM, "vr-deep-dcfr+", "mmd", "ppo"), "of part responses, to be exploited"
-    ),
     "seeds": Option((0,), "of each run", least=0),
     "nodes": Option(10_000_000, "of a run, or a tenth as many episodes of vr- presets"),
     "decisions": Option(10_000_000, "of a run of self-play"),
-    "seconds": Option(60.0, "of the processor, of each seat's response"),
-    "matches": Option(20_000, "that measure a response"),
 }
 
 
@@ -142,74 +121,6 @@ def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> R
     }
 
 
-def measure_responses(
-    game: str, algorithm: str, seed: int, nodes: int, seconds: float, matches: int
-) -> Row:
-    """One run on a game that is never compiled, and the responses to it.
-
-    Args:
-      game: OpenSpiel string or short name.
-      algorithm: a preset of deep CFR or self-play with settings, or "uniform".
-      seed: of everything random.
-      nodes: decisions and ends of the matches that it learns from.
-      seconds: of the processor, for each seat's response.
-      matches: to measure a response by.
-    """
-    one_thread()
-    source, knowledge = stepped(game_of(game))
-    begun = time.process_time()
-    strategy, done = _train(source, knowledge, algorithm, seed, nodes)
-    learned = time.process_time() - begun
-    setting = Setting(source, SeenPlayer(knowledge, strategy))
-    found, simulations = [], 0
-    for player in range(2):
-        responder = TableResponder(setting, player, seed=seed + 1)
-        responder.learn(seconds, clock=time.process_time)
-        found.append(responder.measure(matches, seed + 1))
-        simulations += responder.simulations
-    return {
-        "done": done,
-        "cpu_seconds": learned,
-        "values": [mean for mean, _ in found],
-        "simulations": simulations,
-        "bound": sum(mean for mean, _ in found),
-        "half_width": math.hypot(*(half or 0.0 for _, half in found)),
-        "peak_bytes": peak_bytes(),
-    }
-
-
-def _train(
-    source: Any, knowledge: Any, algorithm: str, seed: int, nodes: int
-) -> tuple[Strategy, int]:
-    """What an algorithm plays after so many nodes, and how many it took."""
-    if algorithm == UNIFORM:
-        return lambda player, seen: seen.legal / seen.legal.sum(axis=1)[:, None], 0
-    if algorithm.partition("(")[0] in SELF_PLAY_PRESETS:
-        # Its schedules are by decisions, so ends of matches cut them a little short.
-        config = dataclasses.replace(find(algorithm).config, schedule=nodes)
-        player = SelfPlay(source, config, seed=seed, knowledge=knowledge)
-        while player.nodes < nodes:
-            player.run(1)
-        return player.strategy, player.nodes
-    solver = DeepSolver(source, algorithm, seed=seed, knowledge=knowledge)
-    while solver.nodes < nodes:
-        solver.run(1)
-    average = solver.average()
-    assert not isinstance(average, ExactAverage)
-    policy = DeepPolicy(source.game, average)
-    if policy.iterates != (1, 1):
-        raise ValueError(
-            f"algorithm={algorithm!r}: a bank's mixture depends on what was played "
-            f"before; add averaging=network"
-        )
-
-    def strategy(player: int, seen: Seen) -> np.ndarray:
-        found: np.ndarray = policy.strategies(seen.rows, seen.legal, player)[0]
-        return found
-
-    return strategy, solver.nodes
-
-
 def with_exact(algorithm: str) -> str:
     """An algorithm that keeps the exact average besides its own."""
     kinds = dict.fromkeys((*find(algorithm).config.averages, "exact"))
@@ -281,16 +192,6 @@ _SELF_PLAY: dict[str, Column] = {
     "GFLOP/s of learning": "{gflops:.0f}",
     **PEAK,
 }
-_RESPONSES: dict[str, Column] = {
-    **_WHO,
-    "seed": "{seed}",
-    "nodes": "{done:,}",
-    "s": "{cpu_seconds:.0f}",
-    "simulations": "{simulations:,}",
-    "responses win, seat 0": "{values[0]:+.3f}",
-    "seat 1": "{values[1]:+.3f}",
-    "NashConv at least": "{bound:.3f} ± {half_width:.3f}",
-}
 BENCHMARK = Benchmark(
     "deep",
     "Trains deep CFR, its successors and self-play, and judges them.",
@@ -316,19 +217,6 @@ BENCHMARK = Benchmark(
                 game="games", algorithm=SELF_PLAY, seed="seeds", decisions="decisions"
             ),
             (Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
-        ),
-        "responses": Part(
-            measure_responses,
-            plan(
-                game="large",
-                algorithm="opponents",
-                seed="seeds",
-                nodes="nodes",
-                seconds="seconds",
-                matches="matches",
-            ),
-            (Table("Best responses that are searched.", _RESPONSES, 2),),
-            budget=("matches",),
         ),
     },
 )

@@ -1,7 +1,5 @@
 """The subgames of a compiled game, for the resolver of one player."""
 
-import copy
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -11,7 +9,8 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
+from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.resolving.continual import LayerState, initial_state
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Lookahead
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
@@ -72,24 +71,6 @@ class _Place(NamedTuple):
     aim: int = -1
 
 
-@dataclasses.dataclass
-class CompiledMemory:
-    """What is resolved so far.
-
-    Attributes:
-      behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
-      opponent_values: float64 [G], o's counterfactual values at augmented infosets met
-        so far.
-    """
-
-    behaviour: np.ndarray
-    opponent_values: np.ndarray
-
-    def copy(self) -> "CompiledMemory":
-        """One that may change without this."""
-        return copy.deepcopy(self)
-
-
 class CompiledSubgames:
     """See `Subgames`; decisions are infosets.
 
@@ -125,11 +106,9 @@ class CompiledSubgames:
         if config.sampled is not None:
             self._sampled = lay_out(d, config.sampled, aimed=config.target)
 
-    def blank(self) -> CompiledMemory:
+    def blank(self) -> LayerState:
         """See `Subgames`."""
-        augmented = len(self.decomposition.augmented_layer)
-        uniform = uniform_behaviour(self._decisions)
-        return CompiledMemory(uniform, np.zeros(augmented))
+        return initial_state(self.decomposition)
 
     def warm_ups(self) -> list[tuple[str, list[_Place]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
@@ -157,13 +136,13 @@ class CompiledSubgames:
         """See `Subgames`."""
         return bool(self.decomposition.opens[infoset])
 
-    def strategy(self, memory: CompiledMemory, infoset: int) -> np.ndarray:
+    def strategy(self, memory: LayerState, infoset: int) -> np.ndarray:
         """See `Subgames`."""
         first = self._decisions.first_sequence[infoset]
         count = self._decisions.num_actions[infoset]
         return memory.behaviour[first : first + count].copy()
 
-    def begin(self, memory: CompiledMemory, place: _Place) -> Solve:
+    def begin(self, memory: LayerState, place: _Place) -> Solve:
         """See `Subgames`."""
         layer = self._layers[place.layer - 1]
         subgame = layer[place.subgame]
@@ -194,7 +173,7 @@ class CompiledSubgames:
 
     def _remember_sampled(
         self,
-        memory: CompiledMemory,
+        memory: LayerState,
         subgame: Subgame,
         own_reach: np.ndarray,
         sampled: SampledSolve,
@@ -210,7 +189,7 @@ class CompiledSubgames:
 
     def _remember(
         self,
-        memory: CompiledMemory,
+        memory: LayerState,
         game: GadgetGame,
         own_reach: np.ndarray,
         solver: Solver,
@@ -228,7 +207,7 @@ class CompiledSubgames:
         memory.opponent_values[subgame.next_augmented] = values
 
     def _put_strategy(
-        self, memory: CompiledMemory, subgame: Subgame, behaviour: np.ndarray
+        self, memory: LayerState, subgame: Subgame, behaviour: np.ndarray
     ) -> None:
         """i's strategy in this layer; float64 [S of i in the subgame, without 0]."""
         counts = self._decisions.num_actions[subgame.own]

@@ -62,7 +62,7 @@ _WEIGHING = 32
 
 
 class LayerState(NamedTuple):
-    """What resolving carries from one layer to the next.
+    """What resolving carries from one layer to the next, or a match so far.
 
     Attributes:
       behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
@@ -73,6 +73,10 @@ class LayerState(NamedTuple):
 
     behaviour: np.ndarray
     opponent_values: np.ndarray
+
+    def copy(self) -> "LayerState":
+        """One that may change without this."""
+        return LayerState(self.behaviour.copy(), self.opponent_values.copy())
 
 
 # A game cut into layers, and the subgames of one of them: compiled, or in public terms.

@@ -17,7 +17,6 @@ SMALL = {
     "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64",
     "first_order": "--games kuhn --algorithms pdhg cfr+ --seconds 1 --parts curves",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
-    "leaves": "--games leduc --iterations 5 10 --inner 5 --leaves none exact uniform",
     "signals": "--parts size --decks 2x2",
     "abstraction": "--games python_leduc_poker(num_ranks=3) --budgets 2-4 --until 0.2 "
     "--methods win-probability gameshrink",
