@@ -3,8 +3,6 @@
 import dataclasses
 from typing import Any
 
-import numpy as np
-
 from spiel_cr.abstraction.buckets import Abstraction
 from spiel_cr.abstraction.gameshrink.partition import Partition
 from spiel_cr.abstraction.methods import Method
@@ -76,7 +74,7 @@ def load_abstraction(path: atomic.Path, game: SignalGame) -> Abstraction:
             tuple(arrays[f"player{player}_round{r}"] for r in range(game.num_rounds))
             for player in range(2)
         )
-        partition = Partition((_whole(first), _whole(second)))
+        partition = Partition((first, second))
         partition.check(game)
         costs = said["costs"]
         return Abstraction(
@@ -90,13 +88,3 @@ def load_abstraction(path: atomic.Path, game: SignalGame) -> Abstraction:
         raise DamagedFileError(
             f"{path} is a damaged abstraction file: {error}; make it anew"
         ) from error
-
-
-def _whole(labels: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """Labels that are counted without an error, whatever is in the file."""
-    for own in labels:
-        if own.ndim != 1 or own.dtype.kind not in "iu" or (own < 0).any():
-            raise ValueError(f"labels are {own.dtype} {list(own.shape)}")
-        if (own >= len(own)).any():
-            raise ValueError(f"a label is {int(own.max())} of {len(own)} signals")
-    return labels

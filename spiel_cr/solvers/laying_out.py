@@ -20,7 +20,7 @@ from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import declared, signal_game
 from spiel_cr.games.stepping.workers import MOST_WORKERS
-from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame, world_game
 from spiel_cr.games.worlds.hidden import hidden_board
@@ -238,9 +238,11 @@ def lay_out(
     if choice.form == WORLDS:
         return _of_worlds(game, layout, choice.why, progress)
     assert not isinstance(game, WorldGame)
+    if isinstance(game, CompiledGame):
+        return Laid(game, COMPILED, choice.why)
     try:
-        tree = as_compiled(
-            game if isinstance(game, CompiledGame) else game.game,
+        tree = compile_game(
+            game,
             observations=need.observations,
             vectorised=layout.vectorised,
             memory_limit=layout.memory_limit,
@@ -248,8 +250,6 @@ def lay_out(
             progress=progress,
         )
     except GameTooLargeError as error:
-        if isinstance(game, CompiledGame):
-            raise
         return _too_large(game, need, layout, error)
     except ImperfectRecallError:
         able = layout.form == "auto" and WORLDS not in need.refused

@@ -135,8 +135,8 @@ def written(tmp_path, content):
     "name,arguments,what",
     [
         ("leduc7", {}, "game"),
-        ("kuhn", {"algorithm": "cfr"}, "config"),
-        ("kuhn", {"algorithm": "dcfr(alpha=1.25)"}, "config"),
+        ("kuhn", {"algorithm": "cfr"}, "algorithm"),
+        ("kuhn", {"algorithm": "dcfr(alpha=1.25)"}, "algorithm"),
         ("kuhn", {"dtype": "float32"}, "dtype"),
         ("kuhn", {"iterations": 19}, "20 iterations already"),
     ],

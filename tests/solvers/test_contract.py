@@ -78,7 +78,8 @@ ROWS = (
 # are small.
 _QUICK = (
     *((ROWS[0], form) for form in (COMPILED, SIGNALS)),
-    *((Row("os-mccfr", "batch=64", 60, 0.3), form) for form in (COMPILED, STEPPED)),
+    (Row("es-mccfr", "batch=64", 60, 0.3), COMPILED),
+    (Row("os-mccfr", "batch=64", 60, 0.3), STEPPED),
     (Row("egt", "", 60, 0.3), COMPILED),
     (Row("public-vr+", "", 2000, 0.4), SIGNALS),
     (Row("lp", "", 1, 1e-8), COMPILED),

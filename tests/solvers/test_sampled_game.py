@@ -130,7 +130,7 @@ def content(tmp_path_factory):
     ("options", "named"),
     [
         ({"game": "leduc_poker"}, "game"),
-        ({"algorithm": "os-mccfr(batch=33)"}, "config"),
+        ({"algorithm": "os-mccfr(batch=33)"}, "algorithm"),
         ({"seed": 1}, "seed"),
         ({"memory_limit": "2.9GB"}, "memory_limit"),
         ({"iterations": 4}, "5 iterations already"),
