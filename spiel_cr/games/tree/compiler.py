@@ -8,7 +8,7 @@ from spiel_cr.common.atomic import Path
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.common.memory import Limit, parse_limit, room_for, too_large
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree import cache as compile_cache
 from spiel_cr.games.tree import numbering, second_look, state_walk, vectorised_walk
@@ -21,7 +21,7 @@ Game: TypeAlias = str | pyspiel.Game | CompiledGame
 
 
 def compile_game(
-    game: str | pyspiel.Game,
+    game: Openable,
     *,
     observations: bool = False,
     max_histories: int | None = None,
@@ -33,8 +33,8 @@ def compile_game(
     """Walks a game once and lays it out as arrays.
 
     Args:
-      game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
-        Simultaneous moves are converted to turns.
+      game: OpenSpiel game string, game, or one that is open: two players, zero-sum,
+        perfect recall. Simultaneous moves are converted to turns.
       observations: also record the observations of the player who does not act, which
         makes the subgames of continual resolving smaller. Costs one more string per
         decision.
