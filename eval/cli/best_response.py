@@ -7,7 +7,8 @@ policies:
 
 methods (default: exact where it can be had, else ismcts):
   exact   best response on the compiled game; to a policy that was solved with --form
-          signals, on the signal form: nothing is compiled
+          signals, on the signal form, and on large hidden boards (phantom_ttt,
+          dark_hex) on the form of worlds: nothing is compiled
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
@@ -54,6 +55,7 @@ from spiel_cr.judging.responses.local_best_response import LEAVES
 from spiel_cr.judging.responses.state_responder import BeliefRecord
 from spiel_cr.judging.targets import Target, load_target
 from spiel_cr.players import opponents
+from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 from ..common.plurals import counted
@@ -166,7 +168,9 @@ def _form(target: Target, states: bool) -> str:
         return "states"
     if target.tree is not None:
         return "compiled"
-    return "states" if target.form is None else "signals"
+    if target.form is None:
+        return "states"
+    return "worlds" if isinstance(target.policy, WorldPolicy) else "signals"
 
 
 def _config(arguments: argparse.Namespace) -> ResponseConfig:
@@ -194,7 +198,8 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
     if report["method"] == "exact":
-        where = "signal form" if report["form"] == "signals" else "compiled game"
+        forms = {"signals": "signal form", "worlds": "form of worlds"}
+        where = forms.get(report["form"], "compiled game")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:
         how = "exact value" if seat.is_exact else "mean of matches"

@@ -3,6 +3,7 @@
 import argparse
 import collections
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from spiel_cr.games.signals import kernels
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.game import Kernel, SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds import footprint as world_footprint
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.solvers.laying_out import LAID_OUT, STEPPED, Layout, Need, lay_out
 
 from ..common.plurals import counted
@@ -31,7 +34,8 @@ def add(commands: Commands) -> None:
         parser,
         "--form",
         "whose size: compiled, history by history; signals, by public nodes and what "
-        "cards tell; auto: that which solve would take",
+        "cards tell; worlds, by what has succeeded on a hidden board; auto: that which "
+        "solve would take",
         "auto",
         choices=LAID_OUT,
     )
@@ -47,6 +51,8 @@ def _info(arguments: argparse.Namespace) -> dict[str, object]:
     laid = lay_out(opened, Need({STEPPED: ""}), layout, progress=True)
     if isinstance(laid.game, SignalGame):
         return _signals(laid.game)
+    if isinstance(laid.game, WorldGame):
+        return _worlds(laid.game)
     tree = laid.game
     assert isinstance(tree, CompiledGame)
     sizes: dict[str, object] = {
@@ -67,6 +73,35 @@ def _print(sizes: dict[str, Any]) -> None:
     for name, size in sizes.items():
         both = size if isinstance(size, list) else [size]
         print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in both))
+
+
+def _worlds(worlds: WorldGame) -> dict[str, object]:
+    """Prints the size of a game of hidden boards."""
+    sequences = [side.decisions.num_sequences for side in worlds.sides]
+    shown: dict[str, Any] = {
+        "worlds": len(worlds.worlds),
+        "ends": len(worlds.utility),
+        "terminals": worlds.num_terminals,
+        "infosets": [len(side.decisions) for side in worlds.sides],
+        "sequences": sequences,
+        "pairs": list(worlds.pairs),
+    }
+    print(f"{worlds.game}, by worlds")
+    _print(shown)
+    peaks = {
+        name: world_footprint.peak_bytes(
+            sum(worlds.pairs), sum(sequences), np.dtype(name).itemsize
+        )
+        for name in ("float64", "float32")
+    }
+    _print_peaks(peaks)
+    return {"form": "worlds", **shown, "peak_bytes": peaks}
+
+
+def _print_peaks(peaks: Mapping[str, float]) -> None:
+    """Prints what solving takes in each type of arithmetic."""
+    said = (f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
+    print("  solving    about " + ", ".join(said))
 
 
 def _signals(signals: SignalGame) -> dict[str, object]:
@@ -96,10 +131,7 @@ def _signals(signals: SignalGame) -> dict[str, object]:
         for name in ("float64", "float32")
     }
     print(f"  memory     {size / 1e6:,.1f} MB, the game without a solver's arrays")
-    print(
-        "  solving    about "
-        + ", ".join(f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
-    )
+    _print_peaks(peaks)
     shown["public_nodes"] = shown.pop("public")
     return {
         "form": "signals",

@@ -14,7 +14,14 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, footprint
-from spiel_cr.solvers.laying_out import COMPILED, LAID_OUT, SIGNALS, STEPPED, Laid
+from spiel_cr.solvers.laying_out import (
+    COMPILED,
+    LAID_OUT,
+    SIGNALS,
+    STEPPED,
+    WORLDS,
+    Laid,
+)
 from spiel_cr.solvers.solve import lay_out, task_of
 
 from ..common.plurals import counted
@@ -107,8 +114,9 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--form",
         "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games that declare them; auto: signals where the game declares "
-        "them and has more than a million histories, or too many for --memory-limit, "
+        "for games that declare them; worlds: by what has succeeded, for hidden boards "
+        "that declare that; auto: signals or worlds where the game declares them "
+        "and has more than a million histories, or too many for --memory-limit, "
         "or lists deals of probability zero",
         "auto",
         choices=LAID_OUT,
@@ -183,9 +191,9 @@ def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
             )
         form = STEPPED
     if arguments.compile == "always":
-        if form == SIGNALS:
+        if form in (SIGNALS, WORLDS):
             raise ValueError(
-                "--form signals does not compile the game; leave --compile always out"
+                f"--form {form} does not compile the game; leave --compile always out"
             )
         form = COMPILED
     if form == STEPPED and arguments.judge != "auto":
@@ -358,6 +366,8 @@ def report_result(
     tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
     if verdict.by == "spiel_cr" and result.signals is not None:
         tool += ", by a best response on the signal form"
+    elif verdict.by == "spiel_cr" and result.tree is None:
+        tool += ", by a best response on the form of worlds"
     print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     if verdict.bounds is not None:

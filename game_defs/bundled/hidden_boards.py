@@ -169,6 +169,20 @@ class VectorisedHiddenBoard:
         after[:, _TURN] += 1
         return after
 
+    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Returns which tries would succeed, and 1 where another stone is met.
+
+        Both are [n, cells]. None where more is seen than that: where a failed try ends
+        the turn, or turns are revealed. The number of turns in the strings of
+        `dark_hex` is left out: the observation that reveals nothing is meant.
+        """
+        if self._abrupt or self._sees_turns:
+            return None
+        player = states[:, _PLAYER]
+        own, other = _of(states, _STONES, player), _of(states, _STONES, 1 - player)
+        taken = other[:, None] >> self._cells & 1
+        return (own[:, None] >> self._cells & 1) + taken == 0, taken
+
     def _try_columns(self, player: int) -> slice:
         start = _SEQUENCES + player * self._tries.width
         return slice(start, start + self._tries.width)

@@ -1,7 +1,8 @@
 """Who is to be responded to: a player, opened once in the form that it allows.
 
-A policy that was solved in the form of signals is answered on that form, any other one
-on the compiled game, or where this does not fit on OpenSpiel's states.
+A policy that was solved in the form of signals is answered on that form, any policy of
+large hidden boards on that of worlds, any other one on the compiled game, or where this
+does not fit on OpenSpiel's states.
 """
 
 from typing import NamedTuple
@@ -12,7 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -21,6 +22,8 @@ from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame, shared_worlds
+from spiel_cr.games.worlds.hidden import hidden_board
 from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bot_strings import NamedBot
@@ -31,6 +34,12 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.result import Result
 from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import (
+    MoreKnowledgeError,
+    WorldPolicy,
+    behaviour_from_policy,
+)
+from spiel_cr.solvers.laying_out import WORLDS, prefer
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -44,8 +53,8 @@ class Target(NamedTuple):
       name: as users write it.
       game: sequential.
       policy: of both seats; an estimate where there are rivals.
-      tree: the compiled game; None: it is too large, or the policy is one of signals.
-      form: of the compiled game or of the policy's signals; None: neither fits.
+      tree: the compiled game; None: it is too large, or the policy has another form.
+      form: of the compiled game or of the policy's signals or worlds; None: none fits.
       behaviour: of the policy on that, each float64 [S]; the responder's tell what the
         policy itself gets in its seat. None: there is no form, or an estimate.
       rivals: the bots themselves, of player 0 and of player 1, where the policy is an
@@ -60,13 +69,14 @@ class Target(NamedTuple):
     form: SequenceForm | None = None
     behaviour: Behaviours | None = None
     rivals: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
-    too_large: GameTooLargeError | None = None
+    too_large: GameTooLargeError | MoreKnowledgeError | None = None
 
     def strategy(self) -> Behaviours:
         """The policy on the form, each float64 [S]; estimated where there are rivals.
 
         Raises:
           GameTooLargeError: there is no form.
+          MoreKnowledgeError: see `world_policy.behaviour_from_policy`.
         """
         if self.behaviour is not None:
             return self.behaviour
@@ -78,6 +88,8 @@ class Target(NamedTuple):
         """Strategies on the form as a policy of both players."""
         if isinstance(self.policy, SignalPolicy):
             return SignalPolicy(self.policy.signals, behaviours)
+        if isinstance(self.policy, WorldPolicy):
+            return WorldPolicy(self.policy.worlds, behaviours)
         assert self.tree is not None
         return conversions.tabular_policy(self.tree, behaviours)
 
@@ -106,7 +118,8 @@ def load_target(
       game: OpenSpiel game string, game, or compiled game; compiled where it fits.
       seat: of a bot that has one.
       seed: of sampled algorithms and of bots.
-      signals: take a policy that was solved in the form of signals on that form.
+      signals: take a policy that was solved in the form of signals on that form, and
+        large hidden boards by worlds.
       memory_limit: do not compile larger games, nor lay out larger forms.
       progress: show progress bars on stderr.
 
@@ -118,10 +131,15 @@ def load_target(
     named = opponent_strings.read_opponent(text, loaded) if text else None
     if isinstance(given, Result):
         given = given.average_policy()
+    worlds, tree, too_large = None, None, None
+    if signals and not (named is not None and named.whole):
+        try:
+            worlds = worlds_of(game, memory_limit)
+        except GameTooLargeError as error:
+            too_large = error
     if text:
         signals = signals and opponent_strings.signal_file(text) is not None
-    tree, too_large = None, None
-    if not (signals and isinstance(given, str | SignalPolicy)):
+    if worlds is None and not (signals and isinstance(given, str | SignalPolicy)):
         try:
             tree = as_compiled(
                 game if isinstance(game, CompiledGame) else loaded,
@@ -143,6 +161,8 @@ def load_target(
         rivals = _rivals(named, known, seed)
     target = Target(text or repr(given), loaded, policy, tree)
     target = target._replace(rivals=rivals, too_large=too_large)
+    if worlds is not None:
+        return _in_worlds(target, worlds, progress)
     if tree is not None:
         target = target._replace(form=tree.form)
         if target.rivals is None:
@@ -150,6 +170,42 @@ def load_target(
     elif signals and isinstance(policy, SignalPolicy):
         return _on_signals(target, policy, memory_limit)
     return target
+
+
+def worlds_of(game: Game, memory_limit: Limit = None) -> WorldGame | None:
+    """The worlds by which policies of a game are judged; None: it is compiled instead.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      memory_limit: of the whole process.
+
+    Raises:
+      GameTooLargeError: they take more memory than the limit.
+    """
+    if isinstance(game, CompiledGame):
+        return None
+    opened = open_game(game)
+    if hidden_board(opened.rules) is None:
+        return None
+    if prefer(opened, memory_limit).form != WORLDS:
+        try:
+            as_compiled(opened.game, memory_limit=memory_limit)
+            return None
+        except ImperfectRecallError:
+            pass
+    return shared_worlds(opened, memory_limit)
+
+
+def _in_worlds(target: Target, worlds: WorldGame, progress: bool) -> Target:
+    """A target that is asked at all infosets of hidden boards, where that is known."""
+    if target.rivals is not None:
+        return target
+    try:
+        behaviour = behaviour_from_policy(worlds, target.policy, progress=progress)
+    except MoreKnowledgeError as error:
+        return target._replace(too_large=error)
+    policy = WorldPolicy(worlds, behaviour)
+    return target._replace(policy=policy, form=worlds.form, behaviour=behaviour)
 
 
 def from_behaviour(name: str, tree: CompiledGame, behaviour: Behaviours) -> Target:

@@ -4,6 +4,7 @@
 """
 
 import dataclasses
+import time
 
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
@@ -18,7 +19,7 @@ from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.targets import load_target
+from spiel_cr.judging.targets import load_target, worlds_of
 from spiel_cr.players.bot_strings import prepare
 from spiel_cr.players.given_players import (
     GivenPlayer,
@@ -111,7 +112,12 @@ def best_response(
     check_seed(seed)
     _check_player(player)
     target = load_target(
-        policy_or_bot, game, seat=1 - player, seed=seed, memory_limit=memory_limit
+        policy_or_bot,
+        game,
+        seat=1 - player,
+        seed=seed,
+        signals=config is None or config.method == "exact",
+        memory_limit=memory_limit,
     )
     if config is None and target.form is not None:
         config = ResponseConfig("exact", always_play=False)
@@ -176,6 +182,8 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
+    if worlds_of(game, memory_limit) is not None:
+        return _evaluated_in_worlds(game, bot, seed, memory_limit)
     known = prepare(game, [bot], memory_limit=memory_limit)
     tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
@@ -187,3 +195,27 @@ def evaluate(
         for seat in range(2)
     )
     return traversing.evaluate(tree, (first, second))
+
+
+def _evaluated_in_worlds(
+    game: Game, bot: GivenPlayer, seed: int, memory_limit: Limit
+) -> traversing.Evaluation:
+    """A player of a large hidden-board game; a bot by what it answers."""
+    begun = time.perf_counter()
+    target = load_target(bot, game, seed=seed, memory_limit=memory_limit)
+    behaviour = target.strategy()
+    seconds = time.perf_counter() - begun
+    assert target.form is not None
+    low, high = best_responses.value_bounds(target.form, behaviour)
+    infosets = sum(map(len, target.form.decisions))
+    return traversing.Evaluation(
+        nash_conv=high - low,
+        infosets=infosets,
+        infosets_defined=infosets,
+        moves=infosets,
+        late_moves=0,
+        max_ms=0.0,
+        programs_compiled=0,
+        seconds=seconds,
+        judge="spiel_cr",
+    )

@@ -287,6 +287,10 @@ class HeldByTree:
         """The game in sequence form."""
         return self.tree.form
 
+    def identity(self) -> tuple[str | None, str]:
+        """What checkpoints say of the form, and the fingerprint of the game."""
+        return None, fingerprint(self.tree)
+
     def policy(self, behaviour: Behaviours | None) -> openspiel_policy.TabularPolicy:
         """A table over every infoset; raises ValueError where the tree is partial."""
         self._check_whole()

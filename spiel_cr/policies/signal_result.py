@@ -34,6 +34,10 @@ class HeldBySignals:
         """The OpenSpiel game."""
         return self.signals.game
 
+    def identity(self) -> tuple[str | None, str]:
+        """See `result.Held`."""
+        return "signals", files.fingerprint(self.signals)
+
     def policy(self, behaviour: Behaviours | None) -> SignalPolicy:
         """A policy that is read state by state, and is no table."""
         assert behaviour is not None

@@ -20,6 +20,7 @@ from spiel_cr.solvers.laying_out import (
     COMPILED,
     SIGNALS,
     STEPPED,
+    WORLDS,
     Layout,
     Need,
     begun_as,
@@ -33,11 +34,14 @@ _FULL_WIDTH = (
     "algorithm={!r} looks at the whole game in each iteration, so the game must be "
     "compiled; choose an algorithm that samples: os-mccfr, es-mccfr or vr-mccfr"
 )
-_HISTORIES = (
-    "form='signals': algorithm={!r} samples histories, and in the form of signals "
-    "(--form signals) there are none; take a full-width one such as 'cfr+' or 'dcfr', "
-    "or give form='compiled'"
-)
+_HISTORIES = {
+    form: (
+        f"form={form!r}: algorithm={{!r}} samples histories, and in the form of {form} "
+        f"(--form {form}) there are none; take a full-width one such as 'cfr+' or "
+        f"'dcfr', or give form='compiled'"
+    )
+    for form in (SIGNALS, WORLDS)
+}
 _PUBLIC = (
     "algorithm={!r} samples public actions and cards, which are known of games in the "
     "form of signals; leave the form out, or choose 'evr-mccfr'"
@@ -45,6 +49,10 @@ _PUBLIC = (
 _ONLY_COMPILED = (
     "{} needs the compiled game, for signal games have no information-state strings; "
     "give form='compiled', or buckets as numbers by logical infoset"
+)
+_ONLY_TREES = (
+    "form='worlds': infosets share no regrets in the form of worlds; leave buckets and "
+    "imperfect_recall out, or give form='compiled'"
 )
 
 
@@ -82,7 +90,7 @@ CFR = Family("full-width", cfr.PRESETS, {STEPPED: _FULL_WIDTH}, buckets=True)
 MCCFR = Family(
     "sampled",
     cfr.SAMPLED_PRESETS,
-    {SIGNALS: _HISTORIES},
+    _HISTORIES,
     ("float32", "float64"),
     buckets=True,
 )
@@ -94,13 +102,13 @@ FIRST_ORDER = Family(
 PUBLIC = Family(
     "sampled in public",
     public.PRESETS,
-    {COMPILED: _PUBLIC, STEPPED: _PUBLIC},
+    {COMPILED: _PUBLIC, STEPPED: _PUBLIC, WORLDS: _PUBLIC},
     ("float32", "float64"),
 )
 DEEP = Family(
     "deep",
     deep.PRESETS,
-    {SIGNALS: _HISTORIES},
+    _HISTORIES,
     ("float32",),
     usual=100,
     what="trains networks, which have no such option",
@@ -275,6 +283,8 @@ class Task:
         if SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):
                 refused[SIGNALS] = why
+        if layout.buckets is not None or layout.imperfect_recall:
+            refused.setdefault(WORLDS, _ONLY_TREES)
         if STEPPED not in refused and (why := self._needs_laying_out()):
             refused[STEPPED] = why
         if family is MCCFR:

@@ -18,6 +18,8 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds import footprint as world_footprint
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.first_order.first_order_config import (
     EGTConfig,
@@ -59,7 +61,7 @@ Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | PublicConfig
 
 
 def check(
-    game: CompiledGame | SignalGame,
+    game: CompiledGame | SignalGame | WorldGame,
     algorithm: Algorithm,
     dtype: np.typing.DTypeLike | None,
     limit: memory.Limit,
@@ -89,14 +91,14 @@ def check(
 
 
 def peak_bytes(
-    game: CompiledGame | SignalGame,
+    game: CompiledGame | SignalGame | WorldGame,
     algorithm: Algorithm | None = None,
     dtype: np.typing.DTypeLike | None = None,
 ) -> float:
     """The peak of a process that lays out and solves a game, in bytes.
 
     Args:
-      game: a compiled game, or a signal game.
+      game: a compiled game, a signal game, or one of hidden boards.
       algorithm: settings, or "lp"; of a signal game, one that iterates; None: a
         full-width one.
       dtype: as for `solve`.
@@ -117,6 +119,11 @@ def peak_bytes(
         peak = signal_footprint.peak_bytes(game, dtype)
         sequences = sum(signal_footprint.size_of(game, p).sequences for p in range(2))
         more = signal_footprint.program_bytes(game)
+    elif isinstance(game, WorldGame):
+        sequences = sum(side.decisions.num_sequences for side in game.sides)
+        pairs = sum(game.pairs)
+        peak = world_footprint.peak_bytes(pairs, sequences, dtype.itemsize)
+        more = world_footprint.PROGRAM
     else:
         compiling = memory.IMPORTED_BYTES + _COMPILING * len(game.histories)
         peak = max(compiling, compiled_bytes(game) + solver_bytes(game.form, dtype))

@@ -1,7 +1,7 @@
 """The form in which a game is solved, chosen in one place and said as data.
 
-compiled: a tree of every history; signals: public actions and what cards tell; stepped:
-never laid out, but sampled as it is met.
+compiled: a tree of every history; signals: public actions and what cards tell; worlds:
+hidden boards by what has succeeded; stepped: never laid out, but sampled as it is met.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ import pyspiel
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import check_choice, check_whole
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.game import SignalGame
@@ -22,14 +22,16 @@ from spiel_cr.games.signals.signal_loading import declared, signal_game
 from spiel_cr.games.stepping.workers import MOST_WORKERS
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame, world_game
+from spiel_cr.games.worlds.hidden import hidden_board
 from spiel_cr.solvers.cfr.abstraction import Buckets
 
-COMPILED, SIGNALS, STEPPED = "compiled", "signals", "stepped"
+COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
 # Of games that are laid out, and of all.
-LAID_OUT = ("auto", COMPILED, SIGNALS)
+LAID_OUT = ("auto", COMPILED, SIGNALS, WORLDS)
 FORMS = (*LAID_OUT, STEPPED)
 
-# With more histories than these, games that declare their signals are not compiled.
+# With more histories than these, games that declare another form are not compiled.
 _MANY = 1_000_000
 
 
@@ -39,10 +41,11 @@ class Layout:
 
     Attributes:
       form: "compiled": history by history; "signals": by public nodes and signals, for
-        games that declare these; "stepped": never laid out, for what samples; "auto":
-        as signals where the game declares them and has more than a million histories or
-        too many for the memory limit, else compiled, and stepped where it is too large
-        for that.
+        games that declare these; "worlds": by what has succeeded, for hidden boards
+        that declare that; "stepped": never laid out, for what samples; "auto": as
+        signals or worlds where the game declares them and has more than a million
+        histories or too many for the memory limit, else compiled, and stepped where it
+        is too large for that.
       vectorised: by the game's own rules on arrays, if it has them.
       workers: processes that step OpenSpiel's states, of games that are not laid out.
       memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
@@ -93,7 +96,7 @@ class Choice(NamedTuple):
     """A form, before anything is built.
 
     Attributes:
-      form: "compiled", "signals" or "stepped".
+      form: one of `FORMS`, but not "auto".
       why: half a sentence; empty where there was no choice.
     """
 
@@ -105,18 +108,19 @@ class Laid(NamedTuple):
     """A game in the form that it is solved in.
 
     Attributes:
-      game: a compiled game, a signal game, or an open game that is to be stepped.
-      form: "compiled", "signals" or "stepped".
+      game: a compiled game, a signal game, one of hidden boards, or an open game that
+        is to be stepped.
+      form: one of `FORMS`, but not "auto".
       why: half a sentence; empty where there was no choice.
     """
 
-    game: CompiledGame | SignalGame | Opened
+    game: CompiledGame | SignalGame | WorldGame | Opened
     form: str
     why: str = ""
 
 
 # A game in any of the ways in which users give it.
-AnyGame: TypeAlias = Openable | CompiledGame | SignalGame
+AnyGame: TypeAlias = Openable | CompiledGame | SignalGame | WorldGame
 
 
 def impossible_outcomes(state: pyspiel.State) -> list[int]:
@@ -127,16 +131,17 @@ def impossible_outcomes(state: pyspiel.State) -> list[int]:
 
 
 def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
-    """Signals or compiled: which suits a game. Takes up to a second.
+    """Signals, worlds or compiled: which suits a game. Takes up to a second.
 
-    Signals suit large games, and those that list deals of probability zero, which
-    OpenSpiel's tools walk through and may refuse.
+    Signals and worlds suit large games, signals also those that list deals of
+    probability zero, which OpenSpiel's tools walk through and may refuse.
 
     Args:
       opened: the game.
       memory_limit: what compiling may take.
     """
-    if not declared(opened):
+    other = SIGNALS if declared(opened) else WORLDS
+    if other == WORLDS and hidden_board(opened.rules) is None:
         return Choice(COMPILED)
     if impossible := impossible_outcomes(opened.game.new_initial_state()):
         why = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
@@ -146,12 +151,12 @@ def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
     said = estimate.describe_histories(histories)
     if histories > most:
         why = f"{said}, more than the {most:,} up to which games are compiled"
-        return Choice(SIGNALS, why)
+        return Choice(other, why)
     return Choice(COMPILED, f"{said}, and games are compiled up to {most:,}")
 
 
 def choose(
-    game: CompiledGame | SignalGame | Opened, need: Need, layout: Layout
+    game: CompiledGame | SignalGame | WorldGame | Opened, need: Need, layout: Layout
 ) -> Choice:
     """Chooses a form and builds nothing; takes a second at most.
 
@@ -173,6 +178,8 @@ def choose(
                 f"OpenSpiel game itself, or leave form out"
             )
         form = SIGNALS
+    elif isinstance(game, WorldGame) and form == "auto":
+        form = WORLDS
     elif isinstance(game, CompiledGame) and form == "auto":
         form = COMPILED
     if form in need.refused:
@@ -187,13 +194,14 @@ def choose(
     if form != "auto":
         return Choice(form)
     assert isinstance(game, Opened)
-    able = [one for one in FORMS[1:] if one not in need.refused]
-    if COMPILED not in able:
-        if SIGNALS in able:
+    if COMPILED in need.refused:
+        if SIGNALS not in need.refused:
             return Choice(SIGNALS)
         raise ValueError(need.refused[COMPILED])
-    if SIGNALS in able and need.prefers_signals and layout.vectorised:
-        return prefer(game, layout.memory_limit)
+    if SIGNALS not in need.refused and need.prefers_signals and layout.vectorised:
+        suits = prefer(game, layout.memory_limit)
+        if suits.form not in need.refused:
+            return suits
     return Choice(COMPILED)
 
 
@@ -213,7 +221,7 @@ def lay_out(
         the form.
       GameTooLargeError: it takes more memory than the limit, and cannot be stepped.
     """
-    if not isinstance(game, SignalGame | CompiledGame):
+    if not isinstance(game, SignalGame | CompiledGame | WorldGame):
         game = open_game(game)
     choice = choose(game, need, layout)
     if choice.form == SIGNALS:
@@ -224,9 +232,12 @@ def lay_out(
         memory.trim()
         return Laid(game, SIGNALS, choice.why)
     assert not isinstance(game, SignalGame)
+    opened = game if isinstance(game, Opened) else Opened(game.game)
     if choice.form == STEPPED:
-        opened = Opened(game.game) if isinstance(game, CompiledGame) else game
         return Laid(opened, STEPPED, choice.why)
+    if choice.form == WORLDS:
+        return _of_worlds(game, layout, choice.why, progress)
+    assert not isinstance(game, WorldGame)
     if isinstance(game, CompiledGame):
         return Laid(game, COMPILED, choice.why)
     try:
@@ -240,7 +251,25 @@ def lay_out(
         )
     except GameTooLargeError as error:
         return _too_large(game, need, layout, error)
+    except ImperfectRecallError:
+        able = layout.form == "auto" and WORLDS not in need.refused
+        if not able or hidden_board(opened.rules) is None:
+            raise
+        why = "OpenSpiel's information states forget what players did"
+        return _of_worlds(opened, layout, why, progress)
     return Laid(tree, COMPILED, choice.why)
+
+
+def _of_worlds(
+    game: CompiledGame | WorldGame | Opened, layout: Layout, why: str, progress: bool
+) -> Laid:
+    """A game of hidden boards; arguments and errors as of `lay_out`."""
+    if not isinstance(game, WorldGame):
+        opened = game if isinstance(game, Opened) else Opened(game.game)
+        limit = layout.memory_limit
+        game = world_game(opened, memory_limit=limit, progress=progress)
+    memory.trim()
+    return Laid(game, WORLDS, why)
 
 
 def _too_large(
@@ -289,7 +318,7 @@ def begun_as(path: atomic.Path | None) -> tuple[str, str] | None:
     if metadata.get("kind") != "checkpoint":
         return None
     form = metadata.get("form")
-    begun = form if form == SIGNALS else COMPILED
+    begun = form if form in (SIGNALS, WORLDS) else COMPILED
     if "keys" in metadata or form == "deep":
         begun = STEPPED
     return begun, os.fspath(path)

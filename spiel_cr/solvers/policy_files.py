@@ -10,9 +10,11 @@ from spiel_cr.common import atomic
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies import result
+from spiel_cr.games.worlds.game import WorldGame, shared_worlds
+from spiel_cr.policies import result, world_policy
 from spiel_cr.policies import signal_files as signal_files
 from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.laying_out import AnyGame
@@ -31,7 +33,7 @@ def needs_compiled(path: atomic.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    known = (TABLE, signal_files.KIND, deep_policy.KIND)
+    known = (TABLE, signal_files.KIND, deep_policy.KIND, world_policy.KIND)
     return result.read_metadata(path).get("kind") not in known
 
 
@@ -58,6 +60,8 @@ def check_policy_file(path: atomic.Path) -> None:
         signal_files.check_file(path)
     elif kind == deep_policy.KIND:
         deep_policy.check_file(path)
+    elif kind == world_policy.KIND:
+        world_policy.check_file(path)
     elif kind == TABLE:
         check_table_file(path)
     else:
@@ -66,7 +70,13 @@ def check_policy_file(path: atomic.Path) -> None:
 
 def load_policy(
     path: atomic.Path, game: AnyGame | None = None
-) -> openspiel_policy.TabularPolicy | SignalPolicy | TablePolicy | DeepPolicy:
+) -> (
+    openspiel_policy.TabularPolicy
+    | SignalPolicy
+    | WorldPolicy
+    | TablePolicy
+    | DeepPolicy
+):
     """Reads a policy from a file.
 
     Args:
@@ -77,9 +87,9 @@ def load_policy(
     Returns:
       A table by information-state strings over every infoset, for which the game is
       compiled; or, where the game was solved in the form of signals, a policy that is
-      read state by state; or, where it was sampled without compiling, a table by hashes
-      that is uniform at infosets that were never met, and counts these; or networks
-      that are asked state by state.
+      read state by state, as in that of worlds; or, where it was sampled without
+      compiling, a table by hashes that is uniform at infosets that were never met, and
+      counts these; or networks that are asked state by state.
 
     Raises:
       OSError: there is no such file, or it cannot be read.
@@ -92,7 +102,9 @@ def load_policy(
     named_kind = metadata.get("kind")
     if named_kind == signal_files.KIND:
         return _load_signals(path, metadata, game)
-    if isinstance(game, SignalGame):
+    if named_kind == world_policy.KIND:
+        return _load_worlds(path, metadata, game)
+    if isinstance(game, SignalGame | WorldGame):
         game = game.game
     if named_kind == deep_policy.KIND:
         plain = None if game is None else open_game(game).game
@@ -100,6 +112,18 @@ def load_policy(
     if named_kind != TABLE:
         return result.load_tabular_policy(path, game)
     return load_table_policy(path, None if game is None else open_game(game).game)
+
+
+def _load_worlds(
+    path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
+) -> WorldPolicy:
+    """Reads a policy of a game of hidden boards; metadata are those of the file."""
+    if game is None:
+        game = result.named_game(result.text_of(metadata, "game", path), path)
+    if not isinstance(game, WorldGame):
+        plain = game.game if isinstance(game, SignalGame) else game
+        game = shared_worlds(open_game(plain))
+    return world_policy.read_policy(path, game)
 
 
 def _load_signals(

@@ -11,6 +11,7 @@ from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, laying_out
 from spiel_cr.solvers.algorithms import Task
@@ -62,7 +63,9 @@ def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
       As `laying_out.lay_out`; or networks cannot read the game.
     """
     config = task.algorithm.config
-    if getattr(config, "network", None) == "mlp" and not isinstance(game, SignalGame):
+    if getattr(config, "network", None) == "mlp" and not isinstance(
+        game, SignalGame | WorldGame
+    ):
         if not isinstance(game, CompiledGame):
             game = laying_out.open_game(game)
         feature_count(game.game, config.features)

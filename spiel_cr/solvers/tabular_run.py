@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -12,11 +12,11 @@ from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies import signal_files
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.result import Behaviours, HeldByTree
 from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.policies.world_policy import HeldByWorlds
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.algorithms import MCCFR, PUBLIC, Task
 from spiel_cr.solvers.cfr import cfr
@@ -31,14 +31,17 @@ from spiel_cr.solvers.cfr.abstraction import (
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as first_order
-from spiel_cr.solvers.laying_out import SIGNALS, Laid
+from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
 
+# A game in any of the forms that are laid out.
+HeldLaidOut: TypeAlias = HeldByTree | HeldBySignals | HeldByWorlds
+
 
 def make_tabular(laid: Laid, task: Task) -> Run:
-    """The solver of a compiled or a signal game on its way.
+    """The solver of a laid-out game on its way.
 
     Args:
       laid: the game in its form.
@@ -81,11 +84,13 @@ def make_tabular(laid: Laid, task: Task) -> Run:
     return TabularRun(solver, held, batch=batch, seed=seed)
 
 
-def _labels(held: HeldByTree | HeldBySignals, task: Task) -> Labels:
+def _labels(held: HeldLaidOut, task: Task) -> Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.layout.buckets, task.layout.imperfect_recall
     if isinstance(held, HeldByTree):
         return labels_of(held.tree, buckets, imperfect_recall=forget)
+    if isinstance(held, HeldByWorlds):
+        return None, None  # `Task.need` refuses them
     labels = []
     for player, given in enumerate(of_both(buckets)):
         if given is not None:
@@ -118,7 +123,7 @@ def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None
         )
 
 
-def _hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
+def _hold(laid: Laid, task: Task) -> HeldLaidOut:
     """A laid-out game as results hold it, after a check of the memory.
 
     Args:
@@ -138,7 +143,11 @@ def _hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
     if isinstance(laid.game, CompiledGame):
         return HeldByTree(laid.game)
     memory.trim()
-    held = HeldBySignals(laid.game, form_of(laid.game), kind)
+    held: HeldBySignals | HeldByWorlds
+    if isinstance(laid.game, WorldGame):
+        held = HeldByWorlds(laid.game, laid.game.form, kind)
+    else:
+        held = HeldBySignals(laid.game, form_of(laid.game), kind)
     memory.trim()
     if linear:
         need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
@@ -148,12 +157,12 @@ def _hold(laid: Laid, task: Task) -> HeldByTree | HeldBySignals:
 
 
 class TabularRun(Run):
-    """A solver of a compiled or a signal game."""
+    """A solver of a laid-out game."""
 
     def __init__(
         self,
         solver: Solver,
-        held: HeldByTree | HeldBySignals,
+        held: HeldLaidOut,
         *,
         batch: int = 0,
         seed: int | None = None,
@@ -190,10 +199,7 @@ class TabularRun(Run):
 
     def identity(self) -> dict[str, Any]:
         """See `run.Run`."""
-        if isinstance(self._held, HeldByTree):
-            form, seal = None, fingerprint(self._held.tree)
-        else:
-            form, seal = SIGNALS, signal_files.fingerprint(self._held.signals)
+        form, seal = self._held.identity()
         return {
             "game": str(self._held.game),
             "form": form,
@@ -206,9 +212,7 @@ class TabularRun(Run):
 
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
-        kind = np.dtype(np.float64)
-        if isinstance(self._held, HeldBySignals):
-            kind = self._held.dtype
+        kind = getattr(self._held, "dtype", np.float64)
 
         def both(read: Callable[[int], np.ndarray]) -> Behaviours:
             return read(0).astype(kind, copy=False), read(1).astype(kind, copy=False)
@@ -228,7 +232,7 @@ class LinearRun(Run):
     seconds = 0.0
     iterations = 0
 
-    def __init__(self, held: HeldByTree | HeldBySignals) -> None:
+    def __init__(self, held: HeldLaidOut) -> None:
         """Takes a game in its form."""
         self.name, self._held = "lp", held
 

@@ -106,13 +106,9 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
     """Each player's shapes without padding."""
     result = []
     for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
-        levels = own.levels()
-        counts = [
-            np.sort(own.num_actions[levels == level])[::-1]
-            for level in range(int(levels.max(initial=-1)) + 1)
-        ]
         lengths = np.bincount(ends, minlength=1)
-        result.append(PaddedShape(tuple(counts), np.sort(lengths[lengths > 0])[::-1]))
+        rows = np.sort(lengths[lengths > 0])[::-1]
+        result.append(PaddedShape(level_counts(own), rows))
     return result[0], result[1]
 
 
@@ -168,7 +164,7 @@ def build(
     if not fits(need, capacity):
         raise ValueError("the game does not fit into the capacity")
     (layout0, levels0), (layout1, levels1) = (
-        _lay_out(own, _scales(own, ends, payoffs.values), shape.levels)
+        place(own, _absolute(own, ends, payoffs.values), shape.levels)
         for own, ends, shape in zip(
             decisions, (payoffs.rows, payoffs.columns), capacity, strict=True
         )
@@ -225,20 +221,30 @@ def attach(
     return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
 
 
-def _lay_out(
-    decisions: Decisions, scale: np.ndarray, capacity: Sequence[np.ndarray]
+def level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
+    """For each level int [n], the actions of each of its infosets, descending."""
+    levels = decisions.levels()
+    return tuple(
+        np.sort(decisions.num_actions[levels == level])[::-1]
+        for level in range(int(levels.max(initial=-1)) + 1)
+    )
+
+
+def place(
+    decisions: Decisions, below: np.ndarray, capacity: Sequence[np.ndarray]
 ) -> tuple[Layout, list[treeplex.Level]]:
     """Chooses blocks and positions for one player's infosets.
 
     Args:
       decisions: the player's.
-      scale: float64 [I], from `_scales`.
+      below: float64 [S], the sum of |payoff| of each sequence; is changed.
       capacity: for each level the numbers of actions to pad its infosets to.
 
     Returns:
-      The layout, and the levels; their `source` is filled in by `_couple`.
+      The layout, and the levels, whose `source` is left to be filled in.
     """
     first, depths = decisions.first_sequence, decisions.levels()
+    scale = _scales(decisions, below)
     position = np.zeros(decisions.num_sequences, np.int32)
     infoset_position = np.zeros(len(decisions), np.int32)
     # Position of a sequence within its own level: what children's `parent` refers to.
@@ -332,14 +338,19 @@ def _couple(
     return treeplex.Treeplex(coupled, tuple(groups), typed(source[:1]), zero)
 
 
-def _scales(
+def _absolute(
     decisions: Decisions, sequences: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
-    """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
-    rounding error in units of the last place, is larger."""
-    below = np.bincount(
+    """float64 [S], the sum of |payoff| of each sequence."""
+    total: np.ndarray = np.bincount(
         sequences, weights=np.abs(values), minlength=decisions.num_sequences
     )
+    return total
+
+
+def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
+    """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
+    rounding error in units of the last place, is larger."""
     scale = np.zeros(len(decisions))
     levels, owner = decisions.levels(), decisions.owner
     for level in range(int(levels.max(initial=-1)), -1, -1):

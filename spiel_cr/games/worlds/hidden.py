@@ -1,0 +1,171 @@
+"""The worlds of a hidden-board game, from its rules on arrays.
+
+A game of hidden boards declares itself by one more method of its vectorised game (see
+`opening.vectorised`):
+
+    def attempts(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
+
+It gives, for n states that no attempt failed before, bool [n, A]: whether each attempt
+of the player who acts would succeed; and integers [n, A], from 0 on: what that player,
+and nobody else, would be told. None: the game's parameters are not of this shape. The
+promises are:
+
+- There is no chance. After a success `child` says who acts; after a failure the same
+  player goes on, and nothing has changed for anybody but that player.
+- A player may make each attempt once in a game, at any of its decisions.
+- Players see nothing but what they are told after their own attempts, and that it is
+  their turn.
+
+Legend for shapes: W worlds, A attempts, n some of them.
+"""
+
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.vectorised import VectorisedGame
+
+# Attempts that a player has made are bits of an int64.
+MOST_ATTEMPTS = 62
+# Bytes that a world takes with each attempt, and for itself.
+_ENTRY, _WORLD = 5, 64
+
+
+class HiddenBoard(VectorisedGame, Protocol):
+    """The rules of a hidden-board game on arrays; see above."""
+
+    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Whether each attempt would succeed, and what its player would be told."""
+
+
+def hidden_board(rules: VectorisedGame | None) -> HiddenBoard | None:
+    """The rules, if they are of a hidden-board game with these parameters."""
+    attempts = getattr(rules, "attempts", None)
+    if rules is None or not callable(attempts):
+        return None
+    if attempts(rules.new_initial_states()) is None:
+        return None
+    return cast(HiddenBoard, rules)
+
+
+class Worlds(NamedTuple):
+    """All sequences of successes, by their number; a world's own come after it.
+
+    Attributes:
+      player: int8 [W], who acts, or TERMINAL.
+      utility: float64 [W], player 0's at the end, else 0.
+      parent: int32 [W], the world before the last success; -1 at the first one.
+      action: int16 [W], the last success; -1 at the first one.
+      child: int32 [A, W], the world after each attempt; -1 where it fails, and where
+        the game is over.
+      answer: int8 [A, W], what its player learns from it.
+    """
+
+    player: np.ndarray
+    utility: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray
+    child: np.ndarray
+    answer: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.player)
+
+    @property
+    def num_answers(self) -> int:
+        """How many different things a player may be told."""
+        return 1 + int(self.answer.max(initial=0))
+
+
+def walk_worlds(
+    game: pyspiel.Game, rules: HiddenBoard, memory_limit: memory.Limit = None
+) -> Worlds:
+    """Visits all worlds, level by level.
+
+    Args:
+      game: for messages.
+      rules: its rules.
+      memory_limit: as for `compile_game`.
+
+    Raises:
+      GameTooLargeError: they take more memory than the limit.
+      InvalidGameError: the rules are not those of a hidden-board game.
+    """
+    room = memory.parse_limit(memory_limit)
+    states = rules.new_initial_states()
+    parents, actions = np.full(1, -1), np.full(1, -1)
+    levels: list[Worlds] = []
+    begin = 0
+    while len(states):
+        player = np.asarray(rules.current_player(states)).astype(np.int8)
+        if not np.isin(player, (0, 1, TERMINAL)).all():
+            raise InvalidGameError(
+                f"{game}: a game of hidden boards has no moves of chance; leave "
+                f"`attempts` out of its vectorised game"
+            )
+        over = player == TERMINAL
+        utility = np.zeros(len(states))
+        if over.any():
+            utility[over] = rules.returns(states[over])
+        succeeds, learnt = _attempts(game, rules, states[~over])
+        shape = succeeds.shape[1], len(states)
+        answer, child = np.zeros(shape, np.int8), np.full(shape, -1, np.int32)
+        answer[:, ~over] = learnt.T
+        number, action = np.nonzero(succeeds)
+        number = np.flatnonzero(~over)[number]
+        after = begin + len(states)
+        child[action, number] = after + np.arange(len(number))
+        level = Worlds(player, utility, parents, actions, child, answer)
+        levels.append(level)
+        size = (after + len(number)) * (_WORLD + _ENTRY * len(child))
+        if after + len(number) >= 2**31 or size > room:
+            raise GameTooLargeError(
+                f"{game} has more than {after + len(number):,} worlds, which take more "
+                f"than {memory.describe_bytes(size)}, and "
+                f"{memory.describe_limit(memory_limit, room)}; raise the limit, choose "
+                f"a smaller board, or an algorithm that samples"
+            )
+        parents, actions = begin + number, action
+        states, begin = states[number], after
+        if len(states):
+            states = rules.child(states, action)
+    return Worlds(
+        np.concatenate([level.player for level in levels]),
+        np.concatenate([level.utility for level in levels]),
+        np.concatenate([level.parent for level in levels]).astype(np.int32),
+        np.concatenate([level.action for level in levels]).astype(np.int16),
+        np.concatenate([level.child for level in levels], axis=1),
+        np.concatenate([level.answer for level in levels], axis=1),
+    )
+
+
+def _attempts(
+    game: pyspiel.Game, rules: HiddenBoard, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `attempts` gives, checked."""
+    most = min(MOST_ATTEMPTS, game.num_distinct_actions())
+    shape = len(states), game.num_distinct_actions()
+    if not len(states):
+        return np.zeros(shape, bool), np.zeros(shape, np.int8)
+    given = rules.attempts(states)
+    assert given is not None
+    succeeds, learnt = map(np.asarray, given)
+    if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
+        raise InvalidGameError(
+            f"{game}: attempts of the vectorised game gives {succeeds.dtype} "
+            f"{list(succeeds.shape)}; it must give bool {list(shape)}, with at most "
+            f"{MOST_ATTEMPTS} attempts"
+        )
+    if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
+        raise InvalidGameError(
+            f"{game}: attempts of the vectorised game says that players learn "
+            f"{learnt.dtype} {list(learnt.shape)}; it must give integers "
+            f"{list(shape)}, at least 0"
+        )
+    if (learnt > np.iinfo(np.int8).max).any():
+        raise InvalidGameError(f"{game}: players learn more than 127 things")
+    return succeeds, learnt

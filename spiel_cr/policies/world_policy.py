@@ -1,0 +1,298 @@
+"""Strategies of hidden-board games: as OpenSpiel policies, in files, of any policy."""
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
+
+from spiel_cr.common import atomic
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.result import Behaviours, read_behaviours, write_behaviours
+
+# What files say that they hold, and what checkpoints say of the form.
+KIND, FORM = "world policy", "worlds"
+_DTYPES = ("float32", "float64")
+# At so many histories of each piece a policy is asked twice.
+_TWICE = 64
+
+
+class MoreKnowledgeError(ValueError):
+    """A policy depends on more than what its player did and was told."""
+
+
+class WorldPolicy(openspiel_policy.Policy):
+    """Action probabilities by what a player did and was told, for both players.
+
+    OpenSpiel's tools and all that takes a policy accept it. A state is looked up by its
+    history, so also where its strings forget.
+
+    Attributes:
+      worlds: the game.
+      behaviour: for each player float64 or float32 [S], by logical sequence.
+    """
+
+    def __init__(self, worlds: WorldGame, behaviour: Sequence[np.ndarray]) -> None:
+        """Takes the probabilities as they are, without a copy.
+
+        Raises:
+          ValueError: they are of another size or type, or no probabilities.
+        """
+        super().__init__(worlds.game, [0, 1])
+        self.worlds = worlds
+        for player, side in enumerate(worlds.sides):
+            _check(side.decisions, behaviour[player], f"behaviour of player {player}")
+        self.behaviour = behaviour[0], behaviour[1]
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions of the player who acts.
+
+        Args:
+          state: at a decision.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none; or the state is of another game.
+        """
+        player, infoset = self.worlds.infoset_of(state.history())
+        if player_id not in (None, player):
+            raise ValueError(
+                f"player_id={player_id!r}: after the actions {state.history()} player "
+                f"{player} acts; ask for the player who acts, at decisions"
+            )
+        actions = self.worlds.actions(player, infoset)
+        first = int(self.worlds.first_sequences[player][infoset])
+        played = self.behaviour[player][first : first + len(actions)]
+        odds = played.astype(np.float64)
+        return dict(zip(actions.tolist(), (odds / odds.sum()).tolist(), strict=True))
+
+
+def _check(decisions: Decisions, given: np.ndarray, whose: str) -> None:
+    """Raises ValueError where a player's numbers are no strategy."""
+    if given.shape != (decisions.num_sequences,) or given.dtype.name not in _DTYPES:
+        raise ValueError(
+            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
+            f"{decisions.num_sequences} numbers of float32 or float64"
+        )
+    if len(decisions):
+        starts = decisions.first_sequence - 1
+        total = np.add.reduceat(given[1:], starts, dtype=np.float64)
+        # Written so that NaN fails.
+        fine = (np.abs(total - 1) <= SUM_TOLERANCE).all() and (given >= 0).all()
+        if not fine or given[0] != 1:
+            raise ValueError(
+                f"{whose}: at some infoset the probabilities are negative or do not "
+                f"sum to 1"
+            )
+
+
+def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
+    """float64 [S], probabilities that sum to 1 also where they were kept in float32.
+
+    Infosets without any are uniform.
+    """
+    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
+    total = np.bincount(owner, played, minlength=len(decisions))
+    silent = total == 0
+    if silent.any():
+        played[silent[owner]] = 1.0
+        total[silent] = decisions.num_actions[silent]
+    return np.append(1.0, played / total[owner])
+
+
+def behaviour_from_policy(
+    worlds: WorldGame, policy: openspiel_policy.Policy, *, progress: bool = False
+) -> Behaviours:
+    """Asks a policy at every infoset, many at once where it can.
+
+    It is asked after a history in which the other player's attempts never failed, and
+    at some infosets after one more in which they did.
+
+    Args:
+      worlds: the game.
+      policy: of both players. One with `array_probabilities` (tables and networks of
+        ours) is asked for arrays of states, any other one state by state.
+      progress: show a bar on stderr.
+
+    Returns:
+      For each player float64 [S], action probabilities by logical sequence.
+
+    Raises:
+      MoreKnowledgeError: it depends on more than what its player did and was told.
+      ValueError: its answers are no probabilities of the legal actions.
+    """
+    if isinstance(policy, WorldPolicy) and policy.worlds is worlds:
+        first, second = (
+            normalised(side.decisions, own)
+            for side, own in zip(worlds.sides, policy.behaviour, strict=True)
+        )
+        return first, second
+    total = sum(len(side.decisions) for side in worlds.sides)
+    with tqdm(total=total, desc="infosets", disable=not progress) as bar:
+        first, second = (_asked(worlds, policy, player, bar) for player in range(2))
+    return first, second
+
+
+def _asked(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, bar: tqdm
+) -> np.ndarray:
+    """float64 [S], what a policy plays at a player's infosets, checked."""
+    decisions = worlds.sides[player].decisions
+    behaviour = np.ones(decisions.num_sequences)
+    sequence = 1
+    for part, actions in worlds.histories(player):
+        counts = decisions.num_actions[part]
+        owner = np.repeat(np.arange(len(counts)), counts)
+        end = sequence + len(owner)
+        attempts = worlds.sides[player].actions[sequence - 1 : end - 1]
+        behaviour[sequence:end] = _ask(worlds, policy, player, actions)[owner, attempts]
+        sequence = end
+        bar.update(len(counts))
+        _check_knowledge(worlds, policy, player, actions)
+    played = normalised(decisions, np.maximum(behaviour, 0))
+    # Where it has no answer, it plays uniformly.
+    silent = np.bincount(decisions.owner[1:], behaviour[1:] != 0) == 0
+    # Written so that NaN fails.
+    fine = np.abs(played - behaviour)[1:] <= SUM_TOLERANCE
+    if not (fine | silent[decisions.owner[1:]]).all():
+        raise ValueError(
+            f"{type(policy).__name__}: at some infoset of player {player} its "
+            f"probabilities are negative or do not sum to 1"
+        )
+    return played
+
+
+def _check_knowledge(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, actions: np.ndarray
+) -> None:
+    """Asks a policy twice, at histories that its player cannot tell apart.
+
+    Args:
+      worlds: the game.
+      policy: that is asked.
+      player: whose infosets they are.
+      actions: int16 [n, L], histories, of which a few are taken.
+
+    Raises:
+      MoreKnowledgeError: it answers differently.
+    """
+    some = actions[:: max(1, len(actions) // _TWICE)]
+    longer = [
+        worlds.with_failures([action for action in row if action >= 0], player)
+        for row in some.tolist()
+    ]
+    padded = np.full((len(longer), 1 + max(map(len, longer))), -1, np.int16)
+    for row, history in zip(padded, longer, strict=True):
+        row[: len(history)] = history
+    first, second = (_ask(worlds, policy, player, asked) for asked in (some, padded))
+    if not np.allclose(first, second, rtol=0, atol=SUM_TOLERANCE):
+        odd = int(np.abs(first - second).max(axis=1).argmax())
+        raise MoreKnowledgeError(
+            f"{type(policy).__name__} of {worlds.game} plays otherwise after the "
+            f"actions {longer[odd]} than without the other player's failures, which "
+            f"nobody told it of (the strings of dark_hex have the number of turns): so "
+            f"it is no strategy of the game that reveals nothing; measure it by "
+            f"responses that are searched"
+        )
+
+
+def _ask(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, actions: np.ndarray
+) -> np.ndarray:
+    """float64 [n, A], a policy's answers after histories int16 [n, L]."""
+    ask = getattr(policy, "array_probabilities", None)
+    if ask is not None:
+        rules = worlds.rules
+        states = np.repeat(rules.new_initial_states(), len(actions), axis=0)
+        for step in actions.T:
+            going = np.flatnonzero(step >= 0)
+            states[going] = rules.child(states[going], step[going].astype(np.int64))
+        answers: np.ndarray = ask(rules, states, player)
+        return answers
+    found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
+    for row, history in zip(found, actions.tolist(), strict=True):
+        state = worlds.game.new_initial_state()
+        for action in history:
+            if action >= 0:
+                state.apply_action(action)
+        for action, odds in policy.action_probabilities(state, player).items():
+            row[action] = odds
+    return found
+
+
+@dataclasses.dataclass(frozen=True)
+class HeldByWorlds:
+    """Strategies of a hidden-board game; see `result.Held`.
+
+    Attributes:
+      worlds: the game.
+      form: the same in sequence form.
+      dtype: of the arithmetic, and so of the strategies and their file.
+    """
+
+    worlds: WorldGame
+    form: SequenceForm
+    dtype: np.dtype
+
+    @property
+    def game(self) -> pyspiel.Game:
+        """The OpenSpiel game."""
+        return self.worlds.game
+
+    def identity(self) -> tuple[str | None, str]:
+        """See `result.Held`."""
+        return FORM, self.worlds.fingerprint
+
+    def policy(self, behaviour: Behaviours | None) -> WorldPolicy:
+        """A policy that is read state by state, and is no table."""
+        assert behaviour is not None
+        first, second = (own.astype(self.dtype, copy=False) for own in behaviour)
+        return WorldPolicy(self.worlds, (first, second))
+
+    def write(
+        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
+    ) -> None:
+        """See `result.Held`."""
+        about = {"kind": KIND, "game": str(self.game)}
+        seal = self.worlds.fingerprint
+        behaviour = self.policy(average).behaviour
+        write_behaviours(path, behaviour, {**about, "fingerprint": seal, **metadata})
+
+
+def check_file(path: atomic.Path) -> None:
+    """Refuses what `read_policy` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError: as `read_policy`.
+    """
+    read_behaviours(path, _DTYPES)
+
+
+def read_policy(path: atomic.Path, worlds: WorldGame) -> WorldPolicy:
+    """Reads what `HeldByWorlds.write` wrote.
+
+    Raises:
+      OSError: there is no such file, or it cannot be read.
+      DamagedFileError: the file was changed since, or its numbers are no probabilities.
+      ValueError: it is for another game.
+    """
+    behaviour, named, seal = read_behaviours(path, _DTYPES)
+    if seal != worlds.fingerprint:
+        raise ValueError(
+            f"{path} holds a policy for {named}, not for {worlds.game}, or the game's "
+            f"rules have changed since; give the policy's own game, or solve this one "
+            f"anew"
+        )
+    try:
+        return WorldPolicy(worlds, behaviour)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error

@@ -1,0 +1,168 @@
+"""Games of hidden boards by plain enumeration: what the form of worlds is held to."""
+
+import zlib
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+
+_CELLS = 4
+
+
+class RandomBoard:
+    """Four cells, and all else drawn: who acts, when it ends, what is told.
+
+    It is its own rules on arrays. States are int64 [n, 8], what succeeded: 1 + cell.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def __str__(self) -> str:
+        return f"random_board({self.seed})"
+
+    def num_distinct_actions(self) -> int:
+        return _CELLS
+
+    def _draw(self, world: tuple[int, ...], what: str, count: int) -> int:
+        return zlib.crc32(f"{self.seed} {world} {what}".encode()) // 7 % count
+
+    def mover(self, world: tuple[int, ...]) -> int:
+        if len(world) == _CELLS or (len(world) > 1 and not self._draw(world, "end", 4)):
+            return TERMINAL
+        return self._draw(world, "mover", 2)
+
+    def attempt(self, world: tuple[int, ...], cell: int) -> tuple[bool, int]:
+        return cell not in world, self._draw(world, f"told {cell}", 3)
+
+    def utility(self, world: tuple[int, ...]) -> float:
+        return self._draw(world, "utility", 5) - 2.0
+
+    def new_initial_states(self) -> np.ndarray:
+        return np.zeros((1, _CELLS), np.int64)
+
+    def current_player(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self.mover(world) for world in _worlds(states)])
+
+    def returns(self, states: np.ndarray) -> np.ndarray:
+        return np.array([self.utility(world) for world in _worlds(states)])
+
+    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = np.array(
+            [[self.attempt(w, c) for c in range(_CELLS)] for w in _worlds(states)]
+        ).reshape(-1, _CELLS, 2)
+        return found[..., 0] == 1, found[..., 1]
+
+    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        after = states.copy()
+        after[np.arange(len(after)), (states > 0).sum(axis=1)] = 1 + actions
+        return after
+
+
+def _worlds(states: np.ndarray) -> list[tuple[int, ...]]:
+    return [tuple(cell - 1 for cell in row if cell) for row in states.tolist()]
+
+
+class Enumerated:
+    """A game of hidden boards, history by history.
+
+    Attributes:
+      form: the ordinary sequence form.
+      histories: for each player a history of each infoset.
+      terminals: how many histories end the game.
+    """
+
+    def __init__(self, ask: Callable[[Sequence[int]], tuple]) -> None:
+        """Walks it.
+
+        Args:
+          ask: tells of a history who acts, then either the utility, or the legal
+            actions and, for each, what the player would be told.
+        """
+        self.keys: tuple[dict, dict] = {}, {}
+        self.histories: tuple[list, list] = [], []
+        self._parents: tuple[list, list] = [], []
+        self._counts: tuple[list, list] = [], []
+        self._ask = ask
+        self._ends: list[tuple[tuple, tuple, float]] = []
+        self._walk((), ((), ()))
+        self.terminals = len(self._ends)
+        own = [
+            Decisions(np.array(parent, np.int32), np.array(count, np.int32))
+            for parent, count in zip(self._parents, self._counts, strict=True)
+        ]
+        for player in range(2):
+            firsts = own[player].first_sequence
+            own[player].parent[:] = [
+                0 if above is None else firsts[above[0]] + above[1]
+                for above in self._above(player)
+            ]
+        rows, columns = (
+            [self._sequence(own[p], p, end[p]) for end in self._ends] for p in range(2)
+        )
+        values = np.array([end[2] for end in self._ends])
+        payoffs = sum_payoffs(np.array(rows), np.array(columns), values)
+        self.form = layout.build((own[0], own[1]), payoffs)
+
+    def _walk(self, history: tuple[int, ...], known: tuple[tuple, tuple]) -> None:
+        player, actions, told = self._ask(history)
+        if player == TERMINAL:
+            self._ends.append((*known, actions))
+            return
+        mine = known[player]
+        if mine not in self.keys[player]:
+            self.keys[player][mine] = len(self.keys[player])
+            self.histories[player].append(history)
+            self._parents[player].append(0)
+            self._counts[player].append(len(actions))
+        infoset = self.keys[player][mine]
+        for place, (action, answer) in enumerate(zip(actions, told, strict=True)):
+            after = list(known)
+            after[player] = (*mine, (infoset, place, answer))
+            self._walk((*history, action), (after[0], after[1]))
+
+    def _above(self, player: int) -> list:
+        return [key[-1][:2] if key else None for key in self.keys[player]]
+
+    def _sequence(self, own: Decisions, player: int, known: tuple) -> int:
+        if not known:
+            return 0
+        return int(own.first_sequence[known[-1][0]] + known[-1][1])
+
+
+def of_board(board: RandomBoard) -> Enumerated:
+    """A drawn game, enumerated."""
+
+    def ask(history: Sequence[int]) -> tuple:
+        world: tuple[int, ...] = ()
+        tried: tuple[set[int], set[int]] = set(), set()
+        for action in history:
+            tried[board.mover(world)].add(action)
+            if board.attempt(world, action)[0]:
+                world = (*world, action)
+        player = board.mover(world)
+        if player == TERMINAL:
+            return player, board.utility(world), None
+        legal = [cell for cell in range(_CELLS) if cell not in tried[player]]
+        return player, legal, [board.attempt(world, cell)[1] for cell in legal]
+
+    return Enumerated(ask)
+
+
+def of_states(game: object) -> Enumerated:
+    """OpenSpiel's game, enumerated; told is whether the turn was over."""
+
+    def ask(history: Sequence[int]) -> tuple:
+        state = game.new_initial_state()  # type: ignore[attr-defined]
+        for action in history:
+            state.apply_action(action)
+        if state.is_terminal():
+            return TERMINAL, state.returns()[0], None
+        player, legal = state.current_player(), state.legal_actions()
+        told = [int(state.child(a).current_player() == player) for a in legal]
+        return player, legal, told
+
+    return Enumerated(ask)
