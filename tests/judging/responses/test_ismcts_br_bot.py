@@ -10,13 +10,16 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from benchmarks import best_response
 from spiel_cr.games.opening import loading
+from spiel_cr.judging.responding import respond
+from spiel_cr.judging.response_config import ResponseConfig
+from spiel_cr.judging.response_seats import summary
 from spiel_cr.judging.responses import ismcts_node
 from spiel_cr.judging.responses.beliefs import belief_tree
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.judging.targets import load_target
 from spiel_cr.players import opponents
 from spiel_cr.players.bots import PolicyBot
 from tests.support import games, reference
@@ -432,11 +435,17 @@ def test_large_beliefs_are_drawn_from():
 )
 def test_shares_against_cfr_plus(string, simulations, median, worst):
     """Of what can be gained from cfr+(10) on states, judged exactly; five seeds."""
-    case = string, "cfr+(iterations=10)", simulations
-    shares = [
-        best_response.measure_states(*case, seed, "all", "chosen")["share"]
-        for seed in range(5)
-    ]
+    target = load_target("cfr+(iterations=10)", string)
+    shares = []
+    for seed in range(5):
+        config = ResponseConfig(
+            search=SearchConfig(simulations),
+            matches=1_000_000,
+            always_play=False,
+            seed=seed,
+        )
+        seats = [respond(target, player, config, states=True) for player in (0, 1)]
+        shares.append(summary(seats)["share"])
     assert np.median(shares) >= median and min(shares) >= worst
 
 

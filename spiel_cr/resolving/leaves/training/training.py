@@ -160,18 +160,35 @@ class _TimeIsUp(Exception):
     """The minutes of a training are over."""
 
 
+class _State(NamedTuple):
+    """All that changes in a training.
+
+    It is put in its place whole: an interruption may come anywhere.
+
+    Attributes:
+      fit: network and optimiser.
+      blocks: random ranges first, then a block for each round; samples by part.
+      curve: so far.
+    """
+
+    fit: fitting.Fit
+    blocks: tuple[list[Samples], ...]
+    curve: tuple[TrainingPoint, ...]
+
+    def with_nash_conv(self, value: float | None) -> "_State":
+        """The same, with NashConv at the last point of the curve."""
+        point = self.curve[-1]._replace(nash_conv=value)
+        return self._replace(curve=(*self.curve[:-1], point))
+
+
 class _Training:
     """The state of a training: data, network, curve.
 
     Phases are counted from 0; phase k begins at step k * config.steps, with its data.
-
-    Attributes:
-      curve: so far.
     """
 
     def __init__(self, cuts: Cuts, config: TrainingConfig) -> None:
         """Lays out what does not change."""
-        self.curve: list[TrainingPoint] = []
         self._cuts, self._config = cuts, config
         utility = cuts.tree.histories.utility
         self._scale = float(np.abs(utility).max()) or 1.0
@@ -180,9 +197,6 @@ class _Training:
             self._known.rows.shape[1], config.hidden, config.blocks, config.pairs
         )
         self._solvers: list[TargetSolver] | None = None
-        # Random ranges first, then a block for each round.
-        self._blocks: list[list[Samples]] = []
-        self._nash_conv: float | None = None
         with jax.enable_x64(False):
             self._parts = tuple(
                 fitting.lay_out(
@@ -191,9 +205,8 @@ class _Training:
                 )
                 for states in cuts.parts
             )
-            self._fit = fitting.begin(
-                set_network.initial(self._architecture, config.seed), config
-            )
+            initial = set_network.initial(self._architecture, config.seed)
+            self._state = _State(fitting.begin(initial, config), (), ())
         self._before, self._limit = 0.0, float("inf")
         self._started = time.perf_counter()
 
@@ -201,9 +214,16 @@ class _Training:
     def _seconds(self) -> float:
         return self._before + time.perf_counter() - self._started
 
+    @property
+    def curve(self) -> list[TrainingPoint]:
+        """So far."""
+        return list(self._state.curve)
+
     def network(self) -> NetworkValues:
         """The averaged network so far."""
-        average = {name: np.asarray(own) for name, own in self._fit.average.items()}
+        average = {
+            name: np.asarray(own) for name, own in self._state.fit.average.items()
+        }
         return NetworkValues(
             self._architecture,
             average,
@@ -220,14 +240,14 @@ class _Training:
         """Goes on until all steps are done, or until it is time; whether all are."""
         config, total = self._config, self._config.total_steps
         self._limit = float("inf") if minutes is None else 60 * minutes
-        done = int(self._fit.step)
+        done = int(self._state.fit.step)
         bar = tqdm(total=total, initial=done, desc="train", disable=not progress)
         with bar, jax.enable_x64(False), contextlib.suppress(_TimeIsUp):
             while done < total:
                 self._check_time()
                 phase = done // config.steps
-                while len(self._blocks) <= phase:
-                    self._gather(len(self._blocks), bar.set_postfix)
+                while len(self._state.blocks) <= phase:
+                    self._gather(len(self._state.blocks), bar.set_postfix)
                     self.save(checkpoint)
                 end = min((phase + 1) * config.steps, done + fitting.CHUNK)
                 bar.update(self._advance(done, end))
@@ -235,9 +255,10 @@ class _Training:
                 if done % config.steps == 0:
                     point = self.curve[-1]
                     bar.set_postfix(validation=f"{point.validation_loss:.2e}")
-            if len(self._blocks) == config.rounds + 1 and self._nash_conv is None:
-                self._nash_conv = self._meet(config.rounds + 1).nash_conv
-                self.curve[-1] = self.curve[-1]._replace(nash_conv=self._nash_conv)
+            rounds = len(self._state.blocks)
+            if rounds == config.rounds + 1 and self.curve[-1].nash_conv is None:
+                found = self._meet(rounds).nash_conv
+                self._state = self._state.with_nash_conv(found)
             return True
         return False
 
@@ -272,11 +293,11 @@ class _Training:
                 TargetSolver(self._cuts.tree, states, config.label_iterations, labels)
                 for states in self._cuts.parts
             ]
-        met = None
+        met, state = None, self._state
         if phase:
             tell(doing="resolving")
             met = self._meet(phase)
-            self.curve[-1] = self.curve[-1]._replace(nash_conv=met.nash_conv)
+            state = state.with_nash_conv(met.nash_conv)
         tell(doing="solving")
         block = []
         for number, (states, solver) in enumerate(
@@ -298,7 +319,7 @@ class _Training:
                 first, second = (np.concatenate(own) for own in zip(*some, strict=True))
                 ranges = first, second
             block.append(label(solver, ranges, self._scale, self._check_time))
-        self._blocks.append(block)
+        self._state = state._replace(blocks=(*state.blocks, block))
 
     def _held_out(self, size: int) -> int:
         return min(size - 1, max(1, int(self._config.held_out * size)))
@@ -309,7 +330,7 @@ class _Training:
         random = np.random.default_rng([config.seed, begin, 2])
         samples, rows = [], []
         for number in range(len(self._parts)):
-            blocks = [block[number] for block in self._blocks]
+            blocks = [block[number] for block in self._state.blocks]
             samples.append(self._padded(blocks))
             sizes = [len(one.ranges[0]) for one in blocks]
             starts = np.concatenate([[0], np.cumsum(sizes)])[:-1]
@@ -325,18 +346,17 @@ class _Training:
                 met = starts[block] + random.integers(kept, size=shape)
                 chosen = np.where(random.random(shape) < config.met_share, met, chosen)
             rows.append(chosen.astype(np.int32))
-        self._fit, found = fitting.advance(
-            *(self._fit, self._parts, tuple(samples), tuple(rows)),
+        fit, found = fitting.advance(
+            *(self._state.fit, self._parts, tuple(samples), tuple(rows)),
             config=config,
         )
+        curve = self._state.curve
         if end % config.steps == 0 or end % (4 * fitting.CHUNK) == 0:
-            losses = self._validate()
-            met_loss = sum(losses[1:]) / len(losses[1:]) if losses[1:] else None
-            self.curve.append(
-                TrainingPoint(
-                    *(end, float(found), losses[0], self._seconds), met_loss=met_loss
-                )
-            )
+            first, *later = self._losses(fit)
+            met_loss = sum(later) / len(later) if later else None
+            point = TrainingPoint(end, float(found), first, self._seconds)
+            curve = (*curve, point._replace(met_loss=met_loss))
+        self._state = self._state._replace(fit=fit, curve=curve)
         return end - begin
 
     def _padded(self, blocks: list[Samples]) -> Samples:
@@ -351,16 +371,16 @@ class _Training:
         )
         return padded
 
-    def _validate(self) -> list[float]:
+    def _losses(self, fit: fitting.Fit) -> list[float]:
         """Losses at held-out ranges: random ones, then those of each round so far."""
         losses = []
-        for block in self._blocks:
+        for block in self._state.blocks:
             held = tuple(
                 jax.tree.map(lambda own: own[-self._held_out(len(own)) :], one)
                 for one in block
             )
             found = fitting.validation_loss(
-                self._fit.average, self._parts, held, self._config.delta
+                fit.average, self._parts, held, self._config.delta
             )
             losses.append(float(found))
         return losses
@@ -378,12 +398,13 @@ class _Training:
         """Writes all that it needs to go on; None: nothing."""
         if path is None:
             return
-        state = jax.tree.leaves((self._fit, self._blocks))
-        arrays = {f"state{k}": np.asarray(own) for k, own in enumerate(state)}
+        state = self._state
+        leaves = jax.tree.leaves((state.fit, state.blocks))
+        arrays = {f"state{k}": np.asarray(leaf) for k, leaf in enumerate(leaves)}
         metadata = {
             **self._identity(),
-            "blocks": len(self._blocks),
-            "curve": [point._asdict() for point in self.curve],
+            "blocks": len(state.blocks),
+            "curve": [point._asdict() for point in state.curve],
             "seconds": self._seconds,
             "versions": storage.versions(),
         }
@@ -423,16 +444,19 @@ class _Training:
             return Samples((first, second), (first, second), (first, second))
 
         counts = counts[: metadata["blocks"]]
-        blocks = [[empty(count, both) for both in sizes] for count in counts]
-        leaves, structure = jax.tree.flatten((self._fit, blocks))
+        blocks = tuple([empty(count, both) for both in sizes] for count in counts)
+        leaves, structure = jax.tree.flatten((self._state.fit, blocks))
         state = [arrays[f"state{k}"] for k in range(len(leaves))]
         for kept, own in zip(leaves, state, strict=True):
             if kept.shape != own.shape or kept.dtype != own.dtype:
                 raise ValueError(f"an array is {own.dtype} {own.shape}")
             if not np.isfinite(own).all():
                 raise ValueError("an array has numbers that are not finite")
-        fit, self._blocks = jax.tree.unflatten(structure, state)
-        self.curve = [TrainingPoint(**point) for point in metadata["curve"]]
+        fit, blocks = jax.tree.unflatten(structure, state)
+        curve = tuple(TrainingPoint(**point) for point in metadata["curve"])
+        done = int(fit.step)
+        if done and done % config.steps == 0 and (not curve or curve[-1].step != done):
+            raise ValueError(f"it has {done} steps, and no point of the curve there")
         self._before = float(metadata["seconds"])
         with jax.enable_x64(False):
-            self._fit = jax.device_put(fit)
+            self._state = _State(jax.device_put(fit), blocks, curve)

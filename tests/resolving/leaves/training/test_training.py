@@ -1,5 +1,6 @@
 """Training of value networks: labels, ranges, resuming, and that it learns."""
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -193,6 +194,46 @@ def test_training_learns_resumes_and_repeats(config, tmp_path, monkeypatch):
         train_values(
             "kuhn_poker", 1, tmp_path / "x.npz", config=other, checkpoint=state
         )
+
+
+def interrupting(called, count, *, before):
+    """A function that is interrupted at one of its calls, before or after it."""
+    calls = itertools.count(1)
+
+    def interrupted(*args, **kwargs):
+        last = next(calls) == count
+        if last and before:
+            raise KeyboardInterrupt
+        found = called(*args, **kwargs)
+        if last:
+            raise KeyboardInterrupt
+        return found
+
+    return interrupted
+
+
+def test_an_interruption_anywhere_leaves_a_state_that_goes_on(tmp_path, monkeypatch):
+    """Before or after any part of a phase, in each phase; results are the same bits."""
+    small = {"random_ranges": 6, "met_ranges": 4, "label_iterations": 4, "steps": 4}
+    config = dataclasses.replace(SMALL, met_iterations=4, looks=2, **small)
+    whole = train_values("kuhn_poker", 1, tmp_path / "whole.npz", config=config)
+    places = [(fitting, "advance"), (training, "label")]
+    places += [(training._Training, name) for name in ("_losses", "_meet")]
+    for owner, name in places:
+        called, state = getattr(owner, name), tmp_path / name
+        arguments = {"config": config, "checkpoint": state}
+        for count, before in itertools.product((1, 2), (True, False)):
+            with monkeypatch.context() as patched:
+                interrupted = interrupting(called, count, before=before)
+                patched.setattr(owner, name, interrupted)
+                with contextlib.suppress(KeyboardInterrupt):
+                    train_values("kuhn_poker", 1, tmp_path / "part.npz", **arguments)
+        part = train_values("kuhn_poker", 1, tmp_path / "part.npz", **arguments)
+        for key, array in whole.network.parameters.items():
+            np.testing.assert_array_equal(array, part.network.parameters[key])
+        assert [point._replace(seconds=0) for point in part.curve] == [
+            point._replace(seconds=0) for point in whole.curve
+        ]
 
 
 @pytest.mark.slow  # compiles for seconds
