@@ -38,7 +38,7 @@ def make_networks(laid: Laid, task: Task) -> Run:
     assert isinstance(laid.game, Opened)
     game, config = laid.game.game, task.algorithm.config
     use_rules = task.layout.vectorised
-    way = stepped(game, config.features, use_rules=use_rules)
+    way = stepped(laid.game, config.features, use_rules=use_rules)
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.layout.memory_limit

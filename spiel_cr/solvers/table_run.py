@@ -37,8 +37,8 @@ def make_table(opened: Opened, task: Task) -> Run:
       GameTooLargeError, ValueError: as `solve`.
     """
     layout, config = task.layout, task.algorithm.config_in(STEPPED)
-    kind = key_making.kind_for(opened.game, use_rules=layout.vectorised)
-    source = key_making.make_source(opened.game, kind, workers=layout.workers)
+    kind = key_making.kind_for(opened, use_rules=layout.vectorised)
+    source = key_making.make_source(opened, kind, workers=layout.workers)
     try:
         recall_checks.check_source(source, exact=config.averaging == "exact")
         size, room = _table_room(source, config, layout.memory_limit, task.path)
@@ -165,7 +165,7 @@ class TableRun(Run):
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
         solver, game = self.solver, self.solver.source.game
-        source = key_making.make_source(game, self._kind)
+        source = key_making.make_source(Opened(game), self._kind)
         average = solver.average()
         policy = TablePolicy(game, source, average)
         save = functools.partial(save_table_policy, policy=policy, keys=self._kind)

@@ -9,12 +9,12 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.eval.cli import best_response, main
+from spiel_cr.eval.cli import main
 from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_game
 from spiel_cr.games.signals.form import form_of
-from spiel_cr.judging import python_judge
+from spiel_cr.judging import python_judge, targets
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -243,8 +243,8 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     def refuse(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(best_response, "as_compiled", refuse)
-    monkeypatch.setattr(laying_out, "as_compiled", refuse)
+    monkeypatch.setattr(targets, "as_compiled", refuse)
+    monkeypatch.setattr(laying_out, "compile_game", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = report(capsys, *words, "--method", "exact", "--matches", 300)
     assert (found["form"], found["compiled"]) == ("signals", False)

@@ -112,7 +112,7 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(laying_out, "as_compiled", fail)
+    monkeypatch.setattr(laying_out, "compile_game", fail)
     with pytest.raises(ValueError, match="offers no observation_tensor"):
         config = f"{SMALL[:-1]},features=observation)"
         spiel_cr.solve(made_games.random_game(1), config, 1)

@@ -6,8 +6,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_choice, check_whole
-from spiel_cr.games.opening import vectorised
 from spiel_cr.games.opening.game_checks import chance_outcomes
+from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.state_source import StateSource
@@ -23,21 +23,21 @@ _MATCHES, _MOVES = 8, 200
 _PLACES = ("filename",)
 
 
-def kind_for(game: pyspiel.Game, *, use_rules: bool = True) -> str:
+def kind_for(opened: Opened, *, use_rules: bool = True) -> str:
     """How keys of a game are made by default.
 
     Args:
-      game: a sequential game.
+      opened: the game.
       use_rules: take its rules on arrays, if it has them.
     """
-    return RULES if use_rules and vectorised.of_game(game) is not None else STRINGS
+    return RULES if use_rules and opened.rules is not None else STRINGS
 
 
-def make_source(game: pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator:
+def make_source(opened: Opened, kind: str, *, workers: int = 1) -> Simulator:
     """What steps a game's histories.
 
     Args:
-      game: a sequential game.
+      opened: the game.
       kind: of its keys, one of `KINDS`.
       workers: processes that step OpenSpiel's states; 1: this one does.
 
@@ -48,6 +48,7 @@ def make_source(game: pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator
     """
     check_choice(kind, "kind", KINDS)
     check_whole(workers, "workers", 1, MOST_WORKERS)
+    game = opened.game
     if kind == RULES:
         if workers > 1:
             raise ValueError(
@@ -55,7 +56,7 @@ def make_source(game: pyspiel.Game, kind: str, *, workers: int = 1) -> Simulator
                 f"rules on arrays, in one process; leave workers out, or turn these "
                 f"rules off (vectorised=False, --no-vectorised)"
             )
-        return RulesSource(game)
+        return RulesSource(game, opened.rules)
     return StateSource(game) if workers == 1 else Workers(game, workers)
 
 

@@ -7,6 +7,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator
 from spiel_cr.games.stepping.state_source import StateSource
@@ -117,7 +118,7 @@ def _source_of(
 ) -> tuple[Simulator, Knowledge | None]:
     """Who plays the moves, and what networks see, where the game has tensors."""
     if game.get_type().provides_information_state_tensor:
-        return stepped(game, _TENSORS, use_rules=use_rules)
+        return stepped(Opened(game), _TENSORS, use_rules=use_rules)
     return StateSource(game), None
 
 

@@ -14,7 +14,7 @@ import pyspiel
 
 from spiel_cr.common import networks
 from spiel_cr.common.networks import Parameters
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource, States
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision, StateSource
@@ -116,20 +116,17 @@ class TensorKnowledge:
 
     num_infosets = None
 
-    def __init__(self, game: pyspiel.Game, reader: Reader, features: str) -> None:
+    def __init__(self, game: pyspiel.Game, reader: Reader, num_features: int) -> None:
         """Asks nothing yet.
 
         Args:
           game: a sequential game.
           reader: of its positions' states.
-          features: as `config.FEATURES`.
-
-        Raises:
-          ValueError: the game does not provide these tensors.
+          num_features: F, as of `infosets.feature_count`.
         """
         self._reader = reader
         self.num_actions: int = game.num_distinct_actions()
-        self.num_features = feature_count(game, features)
+        self.num_features = num_features
         self.row_bytes = self.num_features * reader.item_bytes
         self.scale = scale_of(game)
 
@@ -173,7 +170,7 @@ class Stepped(NamedTuple):
 
 
 def stepped(
-    game: pyspiel.Game,
+    opened: Opened,
     features: str = "information_state",
     *,
     use_rules: bool = True,
@@ -181,15 +178,15 @@ def stepped(
     """A source of histories of a game, and what is known at its positions.
 
     Args:
-      game: a sequential game.
+      opened: the game.
       features: as `config.FEATURES`.
       use_rules: take the game's rules on arrays, if they give these tensors.
 
     Raises:
       ValueError: the game does not provide these tensors.
     """
+    game, rules = opened.game, opened.rules if use_rules else None
     size, actions = feature_count(game, features), game.num_distinct_actions()
-    rules = vectorised.of_game(game) if use_rules else None
     source: Simulator
     reader: Reader
     if rules is not None and hasattr(rules, f"{features}_tensor"):
@@ -198,4 +195,4 @@ def stepped(
     else:
         source = StateSource(game)
         reader = StateReader(features, size, actions)
-    return Stepped(source, TensorKnowledge(game, reader, features))
+    return Stepped(source, TensorKnowledge(game, reader, size))

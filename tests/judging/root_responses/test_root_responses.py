@@ -9,6 +9,7 @@ import spiel_cr
 from benchmarks.games import HOLDEM
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses import setting as settings
@@ -146,7 +147,7 @@ def test_chumps_play_on_rules_on_arrays():
     }.items():
         setting = settings.on_states(game, opponents.chump(game, kind))
         assert isinstance(setting.source, RulesSource)
-        knowledge = stepped(game).knowledge
+        knowledge = stepped(open_game(game)).knowledge
         positions, met = setting.source.start(4000, random), set()
         for _ in range(4):
             player = int(positions.player[0])

@@ -6,7 +6,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common import networks
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.solvers import network_run
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep import needs
@@ -22,7 +22,7 @@ SMALL = "hidden=4,layers=1,steps=2,traversals=80,batch=32"
 def test_full_memories_take_what_was_estimated():
     """Arrays of a solver whose reservoirs and critic's memory are full."""
     text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,bank=2)"
-    config, way = find(text).config, stepped(load_game(DICE))
+    config, way = find(text).config, stepped(open_game(DICE))
     solver = DeepSolver(way.source, config, knowledge=way.knowledge)
     solver.run(3)
     found = {"reservoirs": 0, "moves": 0, "iterates": 0}
@@ -57,7 +57,7 @@ def test_full_memories_take_what_was_estimated():
 def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     """The setting that is named makes it fit."""
     text = text.replace("_000", "000")
-    way, limit = stepped(load_game("phantom_ttt")), "1GB"
+    way, limit = stepped(open_game("phantom_ttt")), "1GB"
     arguments = way.source.game, way.knowledge, iterations
     need = needs.estimate(find(text).config, *arguments)
     assert max(need) == getattr(need, part)
@@ -75,7 +75,7 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
 
 def test_memories_that_a_run_does_not_fill_count_as_they_are():
     """Outcome sampling meets no more decisions than a match has moves."""
-    way = stepped(load_game(DICE))
+    way = stepped(open_game(DICE))
     few, many = (
         needs.estimate(find("dream").config, way.source.game, way.knowledge, iterations)
         for iterations in (1, 10**6)

@@ -12,6 +12,7 @@ import pytest
 from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
@@ -433,7 +434,7 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
     """By rules on arrays and by states alike: both see the same."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
-        source, knowledge = stepped(game, use_rules=use_rules)
+        source, knowledge = stepped(open_game(game), use_rules=use_rules)
         solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
         rows = play(source, solver, 50, np.random.default_rng(1)).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import networks
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.stepping.tree_source import TreeSource
@@ -21,7 +21,7 @@ DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 def test_states_and_rules_show_the_same():
     """Phantom tic-tac-toe has no chance: the same actions lead to the same places."""
-    ways = [stepped(load_game("phantom_ttt"), use_rules=use) for use in (True, False)]
+    ways = [stepped(open_game("phantom_ttt"), use_rules=use) for use in (True, False)]
     assert isinstance(ways[0].source, RulesSource)
     assert isinstance(ways[1].source, StateSource)
     random = np.random.default_rng(0)
@@ -54,7 +54,7 @@ def test_states_and_rules_show_the_same():
 
 def test_observations_where_rules_have_none():
     """The rules of liar's dice say nothing of observations, and states do."""
-    way = stepped(load_game(DICE), "observation")
+    way = stepped(open_game(DICE), "observation")
     assert isinstance(way.source, StateSource)
     start = way.source.start(3, np.random.default_rng(1))
     seen = way.knowledge.seen(start, np.arange(3), 0)
@@ -65,13 +65,13 @@ def test_observations_where_rules_have_none():
 
 def test_games_without_tensors_are_refused():
     with pytest.raises(ValueError, match="features=observation: .* offers no obs"):
-        stepped(made_games.random_game(1), "observation")
+        stepped(open_game(made_games.random_game(1)), "observation")
 
 
 @pytest.fixture(scope="module")
 def dice() -> tuple[CompiledKnowledge, Stepped]:
     """Liar's dice, compiled and by rules on arrays."""
-    return CompiledKnowledge(compile_game(DICE)), stepped(load_game(DICE))
+    return CompiledKnowledge(compile_game(DICE)), stepped(open_game(DICE))
 
 
 @pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])

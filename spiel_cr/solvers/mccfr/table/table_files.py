@@ -7,6 +7,7 @@ import pyspiel
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
 from spiel_cr.policies import result
 from spiel_cr.solvers.mccfr.table.table_policy import (
@@ -82,12 +83,13 @@ def load_table_policy(
         )
     print_of_file = result.text_of(metadata, "fingerprint", path)
     loaded = result.named_game(named, path) if game is None else game
-    if kind == key_making.RULES and key_making.kind_for(loaded) != kind:
+    opened = Opened(loaded)
+    if kind == key_making.RULES and key_making.kind_for(opened) != kind:
         raise ValueError(
             f"{path} was made by the rules on arrays of {named}, and {loaded} has none "
             f"here; install what has them, or solve with --no-vectorised"
         )
-    source = key_making.make_source(loaded, kind)
+    source = key_making.make_source(opened, kind)
     if key_making.fingerprint(source) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "

@@ -3,14 +3,14 @@
 import pyspiel
 import pytest
 
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping import key_making
 from tests.support import made_games
 
 
 def print_of(game):
     return key_making.fingerprint(
-        key_making.make_source(load_game(game), key_making.STRINGS)
+        key_making.make_source(open_game(game), key_making.STRINGS)
     )
 
 

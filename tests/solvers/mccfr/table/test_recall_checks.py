@@ -3,7 +3,7 @@
 import pytest
 
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping import key_making, recall_checks
 from tests.support import made_games
 
@@ -34,7 +34,7 @@ def rules_of(first, second):
 )
 def test_broken_promises_are_found(infos, exact, error):
     game = made_games.MadeGame(rules_of(*infos), "promises")
-    source = key_making.make_source(load_game(game), key_making.STRINGS)
+    source = key_making.make_source(open_game(game), key_making.STRINGS)
     if error is None:
         recall_checks.check_source(source, exact=exact)
     else:
