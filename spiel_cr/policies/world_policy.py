@@ -14,7 +14,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
 from spiel_cr.policies.result import Behaviours, read_behaviours, write_behaviours
 
 # What files say that they hold, and what checkpoints say of the form.
@@ -64,11 +64,7 @@ class WorldPolicy(openspiel_policy.Policy):
           ValueError: another player acts, or none; or the state is of another game.
         """
         player, infoset = self.worlds.infoset_of(state.history())
-        if player_id not in (None, player):
-            raise ValueError(
-                f"player_id={player_id!r}: after the actions {state.history()} player "
-                f"{player} acts; ask for the player who acts, at decisions"
-            )
+        check_acting(state, player, player_id)
         actions = self.worlds.actions(player, infoset)
         first = int(self.worlds.first_sequences[player][infoset])
         played = self.behaviour[player][first : first + len(actions)]
