@@ -41,11 +41,12 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.policies.leaf_values import AnyGame, HistoryValues, Strategies
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.result import load_tabular_policy
 from spiel_cr.resolving.leaves.rollout_values import Rollouts, bias_of
 
 Behaviour = tuple[np.ndarray, np.ndarray]
+Strategies = Behaviour | openspiel_policy.Policy | str
 ContinuationKind = Literal["responses", "biased"]
 
 # Share of uniform play in what is responded to: responses would be arbitrary without it
