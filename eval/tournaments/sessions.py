@@ -17,7 +17,7 @@ soon as it is over. A tournament that was stopped plays on from there.
 
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -187,25 +187,6 @@ def play_sessions(
         settings={"session": dataclasses.asdict(session)},
     )
     return run_round_robin(game, bots, sessions, out, kind, config)
-
-
-def read_hands(
-    records: Mapping[Any, Record],
-) -> Iterator[tuple[Any, tuple[str, str], list[int]]]:
-    """Every hand of every session.
-
-    Args:
-      records: lines of `sessions.jsonl`.
-
-    Yields:
-      What says which deal it belongs to, the bots in seats 0 and 1, and OpenSpiel's
-      actions from the beginning of the hand.
-    """
-    for record in records.values():
-        deal = record["deal"], record["row"], record["column"]
-        first, second = record["players"]
-        for hand, actions in enumerate(record["hands"]):
-            yield deal, (second, first) if hand % 2 else (first, second), actions
 
 
 _LINE: dict[str, Test] = {
