@@ -108,7 +108,7 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
     for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
         lengths = np.bincount(ends, minlength=1)
         rows = np.sort(lengths[lengths > 0])[::-1]
-        result.append(PaddedShape(level_counts(own), rows))
+        result.append(PaddedShape(_level_counts(own, own.levels()), rows))
     return result[0], result[1]
 
 
@@ -221,9 +221,8 @@ def attach(
     return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
 
 
-def level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
+def _level_counts(decisions: Decisions, levels: np.ndarray) -> tuple[np.ndarray, ...]:
     """For each level int [n], the actions of each of its infosets, descending."""
-    levels = decisions.levels()
     return tuple(
         np.sort(decisions.num_actions[levels == level])[::-1]
         for level in range(int(levels.max(initial=-1)) + 1)
@@ -231,20 +230,24 @@ def level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
 
 
 def place(
-    decisions: Decisions, below: np.ndarray, capacity: Sequence[np.ndarray]
+    decisions: Decisions,
+    below: np.ndarray,
+    capacity: Sequence[np.ndarray] | None = None,
 ) -> tuple[Layout, list[treeplex.Level]]:
     """Chooses blocks and positions for one player's infosets.
 
     Args:
       decisions: the player's.
       below: float64 [S], the sum of |payoff| of each sequence; is changed.
-      capacity: for each level the numbers of actions to pad its infosets to.
+      capacity: for each level the numbers of actions to pad its infosets to; None:
+        those that they have.
 
     Returns:
       The layout, and the levels, whose `source` is left to be filled in.
     """
     first, depths = decisions.first_sequence, decisions.levels()
-    scale = _scales(decisions, below)
+    scale = _scales(decisions, below, depths)
+    capacity = _level_counts(decisions, depths) if capacity is None else capacity
     position = np.zeros(decisions.num_sequences, np.int32)
     infoset_position = np.zeros(len(decisions), np.int32)
     # Position of a sequence within its own level: what children's `parent` refers to.
@@ -348,11 +351,11 @@ def _absolute(
     return total
 
 
-def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
+def _scales(decisions: Decisions, below: np.ndarray, levels: np.ndarray) -> np.ndarray:
     """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
     rounding error in units of the last place, is larger."""
     scale = np.zeros(len(decisions))
-    levels, owner = decisions.levels(), decisions.owner
+    owner = decisions.owner
     for level in range(int(levels.max(initial=-1)), -1, -1):
         infosets = np.flatnonzero(levels == level)
         mine = 1 + np.flatnonzero(levels[owner[1:]] == level)

@@ -10,6 +10,7 @@ Legend for shapes: W terminal worlds, S sequences, L sequences with terminal wor
 
 import dataclasses
 import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
@@ -106,40 +107,60 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
       sides: both players'.
       utility: float64 [W], player 0's in each terminal world.
     """
-    grouped, counts = [], []
-    for side in sides:
-        starts, sequences = by_world(side.incidence, len(utility))
-        counts.append(np.diff(starts))
-        grouped.append((starts, sequences))
-    placed = []
-    for player, side in enumerate(sides):
+    counts = [
+        np.bincount(side.incidence.worlds, minlength=len(utility)) for side in sides
+    ]
+
+    def place(player: int) -> tuple[layout.Layout, list[treeplex.Level]]:
+        side = sides[player]
         most = np.abs(utility) * counts[1 - player]
-        below = _summed(side.incidence, most)
-        own = side.decisions
-        placed.append(layout.place(own, below, layout.level_counts(own)))
-    arrays = []
-    for player, side in enumerate(sides):
-        positions_of, levels = placed[player]
-        starts, sequences = grouped[1 - player]
-        positions = placed[1 - player][0].sequences[sequences]
-        reach, order = _grouped(starts, positions, 0, None)
-        number = np.full(len(utility) + 1, len(utility), np.int32)
-        number[order] = np.arange(len(order), dtype=np.int32)
-        payoff = np.zeros(len(utility) + 1)
-        payoff[number[:-1]] = utility if player == 0 else -utility
-        payoff[-1] = 0.0
-        worlds = side.incidence
-        rows, having = _grouped(
-            worlds.starts, number[worlds.worlds], _GROUP_OVERHEAD, len(utility)
+        return layout.place(side.decisions, _summed(side.incidence, most))
+
+    def couple(player: int) -> treeplex.Treeplex:
+        product, having = _product(
+            sides[player].incidence,
+            sides[1 - player].incidence,
+            placed[1 - player][0].sequences,
+            utility if player == 0 else -utility,
         )
-        product = WorldProduct(reach, typed(payoff), rows)
-        arrays.append(_treeplex(positions_of, levels, product, having))
+        return _treeplex(*placed[player], product, having)
+
+    # Nearly all of it is done by numpy, which leaves other threads free meanwhile.
+    with ThreadPoolExecutor(2) as both:
+        placed = list(both.map(place, (0, 1)))
+        first, second = both.map(couple, (0, 1))
     return layout.SequenceForm(
         (sides[0].decisions, sides[1].decisions),
         functools.partial(_list, sides, utility),
         (placed[0][0], placed[1][0]),
-        (arrays[0], arrays[1]),
+        (first, second),
     )
+
+
+def _product(
+    own: Incidence, other: Incidence, positions: np.ndarray, utility: np.ndarray
+) -> tuple[WorldProduct, np.ndarray]:
+    """One player's leaf values.
+
+    Args:
+      own: the player's incidence.
+      other: the opponent's.
+      positions: int32 [S'], of the opponent's sequences.
+      utility: float64 [W], the player's.
+
+    Returns:
+      The product, and int [L], the sequences that have leaf values.
+    """
+    count = len(utility)
+    starts, sequences = by_world(other, count)
+    reach, order = _grouped(starts, positions[sequences], 0, None)
+    number = np.full(count + 1, count, np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    payoff = np.zeros(count + 1)
+    payoff[number[:-1]] = utility
+    payoff[-1] = 0.0
+    rows, having = _grouped(own.starts, number[own.worlds], _GROUP_OVERHEAD, count)
+    return WorldProduct(reach, typed(payoff), rows), having
 
 
 def _grouped(

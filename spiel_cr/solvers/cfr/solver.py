@@ -20,8 +20,9 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.solvers.cfr.abstraction import Labels, pool
 
-# The clock is looked at between chunks of about this many seconds.
-_CHUNK_SECONDS = 0.25
+# The clock is looked at between chunks of about this many seconds; the latter of large
+# games, for which a program takes new memory in each chunk.
+_CHUNK_SECONDS, _CHUNK_SECONDS_LARGE = 0.25, 2.0
 # What an int32 counts.
 MOST_ITERATIONS = 2**31 - 1
 # With less time than this before a deadline, no further chunk is begun.
@@ -269,7 +270,9 @@ class Solver:
             self.seconds += elapsed
             done += chunk
             self._pace = elapsed / chunk
-            self._chunk = max(1, int(chunk * min(8.0, _CHUNK_SECONDS / elapsed)))
+            large = self._program.consumes
+            wanted = _CHUNK_SECONDS_LARGE if large else _CHUNK_SECONDS
+            self._chunk = max(1, int(chunk * min(8.0, wanted / elapsed)))
             if after_chunk is not None and after_chunk(chunk):
                 return True
         return False
