@@ -63,12 +63,10 @@ class _Place(NamedTuple):
     Attributes:
       layer: from 1.
       subgame: its number; 0 in layer 1.
-      aim: i's infoset that sampled solvers are aimed at; -1: none.
     """
 
     layer: int
     subgame: int
-    aim: int = -1
 
 
 class CompiledSubgames:
@@ -104,7 +102,7 @@ class CompiledSubgames:
         ]
         self._sampled: Sequence[SampledLayer] = ()
         if config.sampled is not None:
-            self._sampled = lay_out(d, config.sampled, aimed=config.target)
+            self._sampled = lay_out(d, config.sampled)
 
     def blank(self) -> LayerState:
         """See `Subgames`."""
@@ -127,8 +125,7 @@ class CompiledSubgames:
             if d.opens[infoset]:
                 number = int(d.own_layer[infoset])
                 subgame = int(d.own_subgame[infoset]) if number > 1 else 0
-                aim = infoset if self._config.target else -1
-                places.append(_Place(number, subgame, aim))
+                places.append(_Place(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
         return places[::-1]
 
@@ -157,7 +154,6 @@ class CompiledSubgames:
                 subgame,
                 own_reach,
                 values,
-                aim=place.aim,
                 seed=int(self._random.integers(2**31)),
             )
             remember = functools.partial(

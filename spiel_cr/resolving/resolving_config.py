@@ -43,8 +43,6 @@ class ResolvingConfig:
       leaf: what the game is worth where the lookahead ends, see
         `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform". Values that
         know the ranges go with values of the iterates.
-      target: aim sampled solvers at the player's current infoset, with the share
-        `delta` of their trajectories.
     """
 
     solver: str | CFRConfig = "cfr+"
@@ -56,7 +54,6 @@ class ResolvingConfig:
     depth: int | None = None
     depth_unit: DepthUnit = "moves"
     leaf: str | Leaf | None = None
-    target: bool = False
 
     def __post_init__(self) -> None:
         self._check_solver()
@@ -117,7 +114,7 @@ class ResolvingConfig:
     @property
     def match_only(self) -> list[str]:
         """The settings that are said, and that only players in a match have."""
-        return self.changed("move_ms", "init_ms", "values", "target")
+        return self.changed("move_ms", "init_ms", "values")
 
     @property
     def is_exact(self) -> bool:
@@ -126,12 +123,6 @@ class ResolvingConfig:
 
     def _check_solver(self) -> None:
         sampled = self.sampled
-        if self.target and not (sampled and sampled.delta):
-            lacks = "has none" if sampled is None else "has delta=0"
-            raise ValueError(
-                f"target=true aims trajectories, and solver={self.solver!r} {lacks}; "
-                f"leave it out"
-            )
         if sampled is None:
             return
         self._check_sampled(sampled)

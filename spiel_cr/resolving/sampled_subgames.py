@@ -104,7 +104,6 @@ class _Whole(NamedTuple):
     Attributes:
       decomposition: layers and subgames.
       config: how trajectories explore.
-      aimed: whether some of them are.
       counts: int64 [N], number of children.
       first: int64 [N], the first child.
       augmented: int32 [N], o's augmented infoset at roots of layers; -1 elsewhere.
@@ -114,7 +113,6 @@ class _Whole(NamedTuple):
 
     decomposition: Decomposition
     config: MCCFRConfig
-    aimed: bool
     counts: np.ndarray
     first: np.ndarray
     augmented: np.ndarray
@@ -122,9 +120,7 @@ class _Whole(NamedTuple):
     scale: float
 
     @classmethod
-    def of(
-        cls, decomposition: Decomposition, config: MCCFRConfig, aimed: bool
-    ) -> "_Whole":
+    def of(cls, decomposition: Decomposition, config: MCCFRConfig) -> "_Whole":
         histories = decomposition.tree.histories
         augmented = np.full(len(histories), -1, np.int32)
         augmented[decomposition.roots] = decomposition.root_augmented
@@ -135,7 +131,6 @@ class _Whole(NamedTuple):
         return cls(
             decomposition,
             config,
-            aimed,
             counts=np.bincount(histories.parent[1:], minlength=len(histories)),
             first=np.searchsorted(histories.parent, np.arange(len(histories))),
             augmented=augmented,
@@ -178,7 +173,6 @@ class SampledLayer:
         own_reach: np.ndarray,
         opponent_values: np.ndarray,
         *,
-        aim: int,
         seed: int,
     ) -> SampledSolve:
         """Begins to solve one subgame.
@@ -190,19 +184,14 @@ class SampledLayer:
             zero throughout, all roots weigh the same.
           opponent_values: float64 [g], o's counterfactual values at its augmented
             infosets.
-          aim: i's infoset that a share `delta` of the trajectories is led to, if the
-            layer is laid out for that; -1: none.
           seed: of all random numbers.
         """
         tree = self._tables(number, subgame)
         nodes = self._groups.of(number)
         tree, mass = self._fill(tree, nodes, subgame, own_reach, opponent_values)
-        if self._whole.aimed:
-            # Without an aim, too: a program with targets is another one.
-            tree = tree._replace(target=self._target(nodes, aim))  # type: ignore[arg-type]
         shape, config = self.shape, self._whole.config
         problem = subgame_sampling.Problem(
-            tree, _points(shape.depths + 2, config.batch)
+            tree, _points(shape.depths + 1, config.batch)
         )
         state: Any = subgame_sampling.init(tree, shape.below, config, seed=seed)
         solver = Solver(
@@ -273,7 +262,7 @@ class SampledLayer:
         )
 
     def _cut(self, number: int, subgame: Subgame) -> SubgameTree:
-        """A subgame's tables but for what a match decides, and aims; numpy arrays."""
+        """A subgame's tables but for what a match decides; numpy arrays."""
         d, histories, shape = self._d, self._d.tree.histories, self.shape
         nodes = self._groups.of(number)
         counts, player = self._whole.counts[nodes], histories.player[nodes]
@@ -383,37 +372,17 @@ class SampledLayer:
         terminate[: len(roots)] = sign * given[group] / self._whole.scale
         return tree._replace(share=share, terminate=terminate), mass  # type: ignore[arg-type]
 
-    def _target(self, nodes: np.ndarray, aim: int) -> np.ndarray:
-        """bool [N + A], the ways to i's infoset, it, and all below; -1: everything."""
-        histories, shape = self._d.tree.histories, self.shape
-        if aim < 0:
-            return np.ones(shape.histories + shape.width, bool)
-        above = (histories.player[nodes] == self._d.player) & (
-            histories.infoset[nodes] == aim
-        )
-        below, moves = above.copy(), self._moves[nodes]
-        parent = np.searchsorted(nodes, histories.parent[nodes])
-        for depth in range(1, int(moves.max()) + 1):
-            here = moves == depth
-            below[here] |= below[parent[here]]
-        for depth in range(int(moves.max()), 0, -1):
-            above[parent[above & (moves == depth)]] = True
-        allowed = np.zeros(shape.histories + shape.width, bool)
-        allowed[: len(nodes)] = above | below
-        return allowed
-
 
 def lay_out(
-    decomposition: Decomposition, config: MCCFRConfig, *, aimed: bool = False
+    decomposition: Decomposition, config: MCCFRConfig
 ) -> Sequence[SampledLayer]:
     """All layers of a player, from the first, in as few shapes as pays.
 
     Args:
       decomposition: from `decompose`.
       config: of the solves.
-      aimed: whether they have aims.
     """
-    whole = _Whole.of(decomposition, config, aimed)
+    whole = _Whole.of(decomposition, config)
     layers = [SampledLayer(whole, k + 1) for k in range(decomposition.num_layers)]
     for members in _together([layer.shape for layer in layers]):
         shape = functools.reduce(Shape.join, [layers[k].shape for k in members])
@@ -466,7 +435,6 @@ def _padded(shape: Shape, **columns: Any) -> SubgameTree:
         num_actions=whole(columns["counts"], n, 0),  # type: ignore[arg-type]
         player=whole(columns["player"], n, 3),  # type: ignore[arg-type]
         utility=utility,  # type: ignore[arg-type]
-        target=None,
         beyond=whole(columns["beyond"], n, shape.below - 1),  # type: ignore[arg-type]
         owner=columns["owner"].astype(np.int32),
         uniform=columns["uniform"],

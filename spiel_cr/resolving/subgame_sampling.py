@@ -45,7 +45,6 @@ class SubgameTree(NamedTuple):
       num_actions: int32 [N], number of actions; 0 where the game is over.
       player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
       utility: float [N], player 0's utility at terminals over `Layout.scale`, else 0.
-      target: bool [N + A] or None, what targeted trajectories may visit.
       beyond: int32 [N], the next layer's augmented infoset that the history belongs to;
         G - 1 without.
       owner: int32 [R], the player whose row it is; 2 chance and padding.
@@ -70,7 +69,6 @@ class SubgameTree(NamedTuple):
     num_actions: jax.Array
     player: jax.Array
     utility: jax.Array
-    target: jax.Array | None
     beyond: jax.Array
     owner: jax.Array
     uniform: jax.Array
@@ -90,7 +88,7 @@ class Problem(NamedTuple):
 
     Attributes:
       tree: the subgame.
-      points: float [D + 2, B], evenly spread points of which each batch uses a randomly
+      points: float [D + 1, B], evenly spread points of which each batch uses a randomly
         shifted copy. D depths at most.
     """
 
@@ -212,7 +210,7 @@ def _update(
 
 
 def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
-    """float [D + 2, B] in [0, 1), independent over depths; see `mccfr`."""
+    """float [D + 1, B] in [0, 1), independent over depths; see `mccfr`."""
     shift = jax.random.uniform(key, (len(points), 1), points.dtype)
     return (points + shift) % 1
 
@@ -258,33 +256,32 @@ def _sample(
       tree: the subgame.
       state: of the solve; its baselines are read, and learned anew.
       strategy: float [A, R], what is played.
-      draws: float [D + 2, B], from `_draw`: one row a depth, roots, who is targeted.
+      draws: float [D + 1, B], from `_draw`: one row a depth, and roots.
       player: int32 scalar, whose values are sampled.
       config: exploration and baselines.
     """
     width, rows = strategy.shape
-    targeted = None if tree.target is None else draws[-1] < config.delta
     batch = descent.Batch(
         strategy=strategy.reshape(-1),
         explore=tree.explore.reshape(-1),
         stride=rows,
-        targeted=targeted,
+        targeted=None,
         player=player,
         config=config,
     )
     shape = sample_tree.Depth(width, full=False, players=None)
-    place, begun = _start(tree, batch, strategy, draws[-2])
-    whole = len(draws) - 2
+    place, begun = _start(tree, batch, strategy, draws[-1])
+    whole = len(draws) - 1
 
     def down(
         d: jax.Array, carried: tuple[descent.Front, descent.Visit]
     ) -> tuple[descent.Front, descent.Visit]:
         front, visits = carried
-        visit, front = descent.descend(batch, tree, shape, tree.target, front, draws[d])
+        visit, front = descent.descend(batch, tree, shape, None, front, draws[d])
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
     first, _ = jax.eval_shape(
-        lambda: descent.descend(batch, tree, shape, tree.target, begun, draws[0])
+        lambda: descent.descend(batch, tree, shape, None, begun, draws[0])
     )
     visits = jax.tree.map(lambda row: jnp.zeros((whole, *row.shape), row.dtype), first)
     front, visits = jax.lax.fori_loop(0, tree.depths, down, (begun, visits))
@@ -346,19 +343,13 @@ def _start(
         reach = jnp.where(resolves, tree.share * follow, tree.share)
         total = reach.sum()
         chance = jnp.where(total > 0, reach / jnp.where(total > 0, total, 1), chance)
-    place, ratio = _locate(chance, draw), None
-    if tree.target is not None and batch.targeted is not None:
-        allowed = tree.target[tree.root]
-        mass = (chance * allowed).sum()
-        gain = jnp.where(mass > 0, allowed / jnp.where(mass > 0, mass, 1), 1)
-        place = jnp.where(batch.targeted, _locate(chance * gain, draw), place)
-        ratio = gain[place]
+    place = _locate(chance, draw)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
     own = None
     if sampled:
         weight = jnp.where(resolves, weight * follow[place], weight)
         own = 1 / (draw.size * chance[place])
-    return place, descent.Front(tree.root[place], weight, ratio, own)
+    return place, descent.Front(tree.root[place], weight, None, own)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:

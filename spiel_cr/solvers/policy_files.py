@@ -134,13 +134,14 @@ def _load_signals(
     if game is None:
         game = result.named_game(named, path)
     if not isinstance(game, SignalGame):
-        game = open_game(game).game
-        if not loading.declared(game):
+        opened = open_game(game)
+        if not loading.declared(opened):
             raise ValueError(
-                f"{path} holds a policy for {named}, not for {game}, which declares no "
-                f"signals; give the policy's own game, or solve this one anew"
+                f"{path} holds a policy for {named}, not for {opened.game}, which "
+                f"declares no signals; give the policy's own game, or solve this one "
+                f"anew"
             )
-        found = loading.signal_game(game)
+        found = loading.signal_game(opened)
         game = merged(found)
         # A `SignalGame` is solved as it is, without merging.
         if not signal_files.is_for(game, metadata):

@@ -147,7 +147,7 @@ _WHOLE = [
 _VARIANTS = [
     _loaded("resolving(iterations=2,gadget=maxmargin)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,depth=1,leaf=rollouts(n=2))", 2500, repeats=True),
+    _loaded("resolving(iterations=2,depth=1,leaf=uniform)", 2500, repeats=True),
     _loaded(f"resolving(iterations=2,depth=1,leaf={_EXACT})", 1500, repeats=True),
     _loaded(
         f"resolving(iterations=2,depth=1,gadget=maxmargin,leaf={_EXACT})",
@@ -164,7 +164,7 @@ _VARIANTS = [
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
     _loaded(
-        "resolving(iterations=2,max_histories=300,opponent_share=0,leaf=rollouts(n=1))",
+        "resolving(iterations=2,max_histories=300,leaf=rollouts(n=1))",
         400,
     ),
     _loaded("solved(solver=dcfr,iterations=2)", 2500, repeats=True),

@@ -109,7 +109,7 @@ def test_the_whole_game_fits(name, player):
 )
 def test_a_policy_at_every_infoset(name, player, max_histories):
     """Whatever way leads there, in any order, with N never exceeded."""
-    bot = make(name, player, max_histories, max_particles=300)
+    bot = make(name, player, max_histories)
     for state in first_states(name, player, most=12):
         assert_policy(bot.get_policy(state), state)
     assert bot.counts.most_histories <= max_histories
@@ -305,11 +305,11 @@ def test_trees_that_cannot_be_resolved():
 
 
 def test_bots_from_strings():
-    partial = "max_histories=58,warmup_matches=0,uniform_share=0.3"
+    partial = "max_histories=58,warmup_matches=0"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
     bot = bot_strings.load_bot(text, "kuhn_poker", 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
-    assert bot.agent.settings.uniform_share == 0.3
+    assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
     assert_policy(
         bot.get_policy(state_at(tree, tree.infosets[0].history[0])),

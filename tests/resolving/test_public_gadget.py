@@ -7,7 +7,6 @@ import pyspiel
 import pytest
 
 from game_defs.bundled import signals_of_universal_poker
-from spiel_cr.games.signals import bundled
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import compile_game
@@ -38,7 +37,7 @@ def hands():
         "raiseSize=2 4,maxRaises=1 1,betting=limit,numSuits=2,numRanks=3,"
         "numHoleCards=1,numBoardCards=0 1)"
     )
-    return bundled.from_declaration(game, signals_of_universal_poker(game))
+    return loading.from_declaration(game, signals_of_universal_poker(game))
 
 
 @functools.cache

@@ -267,36 +267,11 @@ def test_small_layers_share_a_shape_and_large_ones_do_not():
     assert shapes[0].join(shapes[3]) == Shape(100_000, 9, 3, 1, 2, 3)
 
 
-def test_trajectories_are_aimed_at_the_infoset_and_its_surroundings():
-    """Only what lies above or below one infoset is a target."""
-    for number in (1, 2):
-        layer = laid_out("kuhn", 0)[number - 1]
-        d, histories = cut("kuhn", 0), cut("kuhn", 0).tree.histories
-        label = next(iter(subgames("kuhn", 0, number)))
-        nodes = layer._groups.of(label)
-        aim = int(subgames("kuhn", 0, number)[label].roots[-1])
-        wanted = (histories.player == d.player) & (histories.infoset == aim)
-        expected = np.zeros(len(histories), bool)
-        for h in range(len(histories)):
-            up, way = h, []
-            while up >= 0:
-                way.append(up)
-                up = int(histories.parent[up])
-            expected[h] |= bool(wanted[way].any())
-            if wanted[h]:
-                expected[way] = True
-        found = layer._target(nodes, aim)
-        np.testing.assert_array_equal(found[: len(nodes)], expected[nodes])
-        assert not found[len(nodes) :].any()
-        assert 0 < found.sum() < len(nodes)
-
-
-@pytest.mark.parametrize("target", [True, pytest.param(False, marks=pytest.mark.slow)])
-def test_one_program_for_all_subgames_of_a_seat(target, monkeypatch):
+def test_one_program_for_all_subgames_of_a_seat(monkeypatch):
     """Compiled when the player is made; so it is made in seconds."""
     monkeypatch.setattr(sampled_subgames, "_KEPT_BYTES", 1)
     before = subgame_sampling.programs()
-    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates", target=target)
+    config = ResolvingConfig("os-mccfr(batch=24)", 2, values="iterates")
     resolver = Resolver(compiled("leduc7"), 0, config)
     assert subgame_sampling.programs() == before + 1
     match = resolver.match()

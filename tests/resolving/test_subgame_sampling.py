@@ -28,17 +28,17 @@ QUARTERS = 4
 # How often the opponent follows, at all augmented infosets.
 FOLLOWS = 0.25
 # Seats and layers of Kuhn poker, and how many points each random number takes: one for
-# each depth, then roots, then who is aimed.
+# each depth, then roots.
 POINTS = {
-    (0, 1): (6, 2, 8, 8, 8, 1, 2),
-    (1, 1): (6, 2, 8, 8, 8, 1, 2),
-    (0, 2): (8, 1, 1, 1, 1, 6, 2),
+    (0, 1): (6, 2, 8, 8, 8, 1),
+    (1, 1): (6, 2, 8, 8, 8, 1),
+    (0, 2): (8, 1, 1, 1, 1, 6),
 }
 BASELINES = ("none", "average", "history", "expected")
 
 
 def sampler(baseline):
-    text = f"os-mccfr(epsilon=0.5,delta=0.5,baseline={baseline})"
+    text = f"os-mccfr(epsilon=0.5,baseline={baseline})"
     return find(text).config
 
 
@@ -92,7 +92,6 @@ def filled(player, number, baseline, rng):
     given = rng.normal(size=len(subgame.augmented))
     cut = layer._cut(label, subgame)
     tree, mass = layer._fill(cut, nodes, subgame, np.ones(len(subgame.roots)), given)
-    tree = tree._replace(target=layer._target(nodes, int(subgame.roots[0])))
     tree = cast(tree, DOUBLE)
     # Thirds and sixths, as they are in double precision.
     used = tree.uniform.sum(axis=0) > 0
@@ -211,7 +210,7 @@ MARKED = [
 def test_sampled_values_are_unbiased(player, number, baseline):
     """Of both players' actions, the gadget's, and augmented infosets of the next layer.
 
-    Whatever the baselines are, and though half of the trajectories are aimed.
+    Whatever the baselines are.
     """
     rng = np.random.default_rng(5)
     made = filled(player, number, baseline, rng)

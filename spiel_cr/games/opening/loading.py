@@ -4,21 +4,56 @@ Everything downstream assumes a finite, sequential, two-player zero-sum game wit
 information-state strings. What does not fit is refused here, before any work starts.
 """
 
+import difflib
+import functools
 import math
+import os
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import numpy as np
 import pyspiel
 from absl import logging
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.opening import game_checks, game_strings
+from spiel_cr.common.parameters import Parameters, parse, printable, read_number, remedy
+from spiel_cr.games.opening import game_checks
 
 _GameType = pyspiel.GameType
 # Wrappers whose games are others each time that they are loaded and walked.
 _DRAWN = ("add_noise",)
 # Moves within which a player is to have moved, where information states are tried.
 _FIRST_MOVES = 20
+
+# How games call their number of players.
+_PLAYERS = ("players", "numPlayers", "num_players")
+_WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
+_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
+_MOST = 2**31 - 1
+# Of `universal_poker`.
+_RANKS, _SUITS = "23456789TJQKA", "cdhs"
+# Hands of two cards out of 52, of both players.
+_REACHES = 2652
+_MOST_BOARD = 7
+# Whole numbers: least and most.
+_SIZES = {
+    "numRounds": (1, 4),
+    "numSuits": (1, len(_SUITS)),
+    "numRanks": (2, len(_RANKS)),
+    "numHoleCards": (1, 3),
+    "potSize": (0, _MOST),
+}
+# Lists: least and most of their numbers.
+_LISTS = {
+    "blind": (0, _MOST),
+    "stack": (1, _MOST),
+    "firstPlayer": (1, 2),
+    "numBoardCards": (0, _MOST_BOARD),
+    "maxRaises": (0, 255),
+    "raiseSize": (1, _MOST),
+}
+_BY_PLAYER = ("blind", "stack")
 
 
 def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
@@ -39,7 +74,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
         what the parameters say.
       ValueError: the string cannot be read, or has a parameter of another type, see
-        `game_strings`; or the game is not a two-player zero-sum game with explicit
+        `load_string`; or the game is not a two-player zero-sum game with explicit
         chance and information states.
       InvalidGameError: the game says that it is one and is not: utilities sum to
         something else, information states cannot be asked, or payoffs are drawn while
@@ -47,7 +82,7 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
       TypeError: `game` is neither a string nor a `pyspiel.Game`.
     """
     if isinstance(game, str):
-        game = game_strings.load(game)
+        game = load_string(game)
     if not isinstance(game, pyspiel.Game):
         raise TypeError(
             f"game must be an OpenSpiel game string or a pyspiel.Game, got "
@@ -198,3 +233,256 @@ def _try_information(game: pyspiel.Game) -> None:
         if not legal:
             return
         state.apply_action(legal[0])
+
+
+def load_string(text: str) -> pyspiel.Game:
+    """Loads a game by its string, which is checked by what OpenSpiel says of its games.
+
+    OpenSpiel answers some mistakes with lines of its sources, ignores text behind the
+    last bracket and the first of two equal parameters, and crashes at a few.
+
+    Args:
+      text: such as "liars_dice(numdice=1)"; spaces around its parts are left out.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
+        what the parameters say.
+      ValueError: the string cannot be read; or a parameter is of another type, names
+        no file, or asks for more or fewer players than two.
+    """
+    string = _checked(parse(text, "game", empty=True), text)
+    try:
+        string.encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"game={text!r} is not UTF-8; write the name and parameters of a game"
+        ) from None
+    try:
+        game = pyspiel.load_game(string)
+        begin = game.new_initial_state()
+        stuck = begin.current_player() >= 0 and not begin.legal_actions()
+    except pyspiel.SpielError as error:
+        raise pyspiel.SpielError(
+            f"game={text!r}: OpenSpiel refuses it{reason(error)}; choose other values "
+            f"of its parameters: {_listed(string.partition('(')[0])}"
+        ) from error
+    if stuck:
+        raise ValueError(
+            f"game={text!r}: there is no legal action at its beginning; choose other "
+            f"values of its parameters: {_listed(string.partition('(')[0])}"
+        )
+    return game
+
+
+def _checked(found: Parameters, text: str) -> str:
+    """The string for OpenSpiel, all of it checked, inner games included."""
+    _check_name(found.name, text)
+    table = _table(found.name)
+    parts = []
+    for key, value in found.given.items():
+        if key not in table:
+            raise pyspiel.SpielError(
+                f"game={text!r}: unknown parameter {key!r}; {found.name} takes "
+                f"{_listed(found.name)}; {remedy(table)}"
+            )
+        parts.append(f"{key}={_value(key, value, table[key], text)}")
+    if found.name == "universal_poker":
+        try:
+            _check_poker(_read(found.given, table))
+        except ValueError as error:
+            raise ValueError(
+                f"game={text!r}: {error}; {found.name} takes {_listed(found.name)}"
+            ) from error
+    for key in table:
+        if key == "filename" and key not in found.given:
+            raise ValueError(
+                f"game={text!r} needs a file; write {found.name}({key}=PATH)"
+            )
+    return f"{found.name}({','.join(parts)})"
+
+
+def _read(given: Mapping[str, str], table: Mapping[str, Any]) -> dict[str, Any]:
+    """All parameters, those left out by their defaults, whole numbers as numbers."""
+    whole = {key for key, default in table.items() if isinstance(default, int)}
+    values = {**table, **given}
+    return {key: int(values[key]) if key in whole else values[key] for key in table}
+
+
+def _value(key: str, value: str, default: Any, text: str) -> str:
+    """A parameter's value as OpenSpiel reads it for this type of parameter."""
+
+    def wrong(must: str) -> ValueError:
+        usual = "" if isinstance(default, dict) else f"; the default is {key}={default}"
+        return ValueError(
+            f"game={text!r}: {key}={printable(value)} must be {must}{usual}"
+        )
+
+    if isinstance(default, dict):
+        return _checked(parse(value, "game", empty=True), text)
+    if isinstance(default, bool):
+        if value.lower() not in ("true", "false"):
+            raise wrong("true or false")
+        return value.lower()
+    if isinstance(default, int):
+        if not _WHOLE.fullmatch(value) or abs(int(value)) > _MOST:
+            raise wrong("a whole number of 32 bits")
+        if key in _PLAYERS and default and int(value) != 2:
+            raise ValueError(
+                f"game={text!r}: spiel_cr needs exactly two players and this game has "
+                f"{int(value)}; set {key}=2"
+            )
+        return value
+    if isinstance(default, float):
+        try:
+            number = read_number(value)
+        except ValueError:
+            raise wrong("a number") from None
+        if not math.isfinite(number):
+            raise wrong("a finite number")
+        # OpenSpiel refuses 1 and 1e-9 here, and takes 1.0 and 0.000000001.
+        return np.format_float_positional(number, trim="0")
+    if value.lower() in ("true", "false") or _NUMBER.fullmatch(value):
+        raise wrong("text")
+    if key == "filename" and not os.path.isfile(value):
+        raise ValueError(
+            f"game={text!r}: {key}={printable(value)}: there is no such file; give the "
+            f"path of one"
+        )
+    return value
+
+
+@functools.cache
+def _table(name: str) -> dict[str, Any]:
+    """A game's parameters with their defaults."""
+    kinds = {kind.short_name: kind for kind in pyspiel.registered_games()}
+    return dict(kinds[name].parameter_specification)
+
+
+def _listed(name: str) -> str:
+    """A game's parameters for people."""
+    shown = [
+        f"{key}={'...' if isinstance(default, dict) else default}"
+        for key, default in _table(name).items()
+    ]
+    return ", ".join(shown) or "none"
+
+
+def reason(error: Exception) -> str:
+    """What OpenSpiel says, where it is a sentence and no line of C++."""
+    said = str(error).strip()
+    if not said or re.search(r"\.cc:|CHECK_|::|[<>=]=|\n", said):
+        return ""
+    return f" ({said.rstrip('.')})"
+
+
+def _check_name(name: str, text: str) -> None:
+    """Refuses unknown names before OpenSpiel prints all the known ones."""
+    known = pyspiel.registered_names()
+    if name in known:
+        return
+    close = difflib.get_close_matches(name, known)
+    hint = "choose one of pyspiel.registered_names()"
+    if close:
+        hint = f"did you mean {' or '.join(close)}?"
+    if name.startswith("python_"):
+        hint += "; the project's own games need `import game_defs` first"
+    raise pyspiel.SpielError(f"game={text!r}: Unknown game {name!r}; {hint}")
+
+
+def _check_poker(values: Mapping[str, Any]) -> None:
+    """Refuses what the library behind `universal_poker` cannot read.
+
+    That library (of the Annual Computer Poker Competition) ends the process at most
+    mistakes; others it reads as something else.
+
+    Args:
+      values: of all parameters, numbers as numbers.
+
+    Raises:
+      ValueError: a parameter is wrong, or two do not fit together; names them and what
+        to write.
+    """
+    for name, (least, most) in _SIZES.items():
+        if not least <= values[name] <= most:
+            what = f"a whole number from {least} to {most}"
+            raise ValueError(f"{name}={values[name]} must be {what}")
+    if values["potSize"] % 2:
+        raise ValueError(f"potSize={values['potSize']} must be even")
+    lists = {name: _poker_numbers(values, name) for name in _LISTS}
+    if not any(lists["blind"]):
+        raise ValueError(f"blind={values['blind']} must have a positive number")
+    if values["betting"] != "limit":
+        # OpenSpiel never ends where nobody has chips to bet.
+        paid = max(*lists["blind"], values["potSize"] // 2)
+        if min(lists["stack"]) <= paid:
+            raise ValueError(
+                f"stack={values['stack']} must be more than what is paid before the "
+                f"first bet, {paid}: the larger blind, and half of potSize"
+            )
+    hole = values["numHoleCards"]
+    board = sum(lists["numBoardCards"])
+    cards = values["numSuits"] * values["numRanks"]
+    if board > _MOST_BOARD or 2 * hole + board > cards:
+        raise ValueError(
+            f"numBoardCards={values['numBoardCards']} must be at most {_MOST_BOARD} "
+            f"cards in all, and with twice numHoleCards={hole} at most the {cards} of "
+            f"the deck (numSuits x numRanks)"
+        )
+    _check_board(values, board)
+    _check_hand_reaches(values["handReaches"])
+
+
+def _poker_numbers(values: Mapping[str, Any], name: str) -> list[int]:
+    """The numbers of a list; none where it is left out and may be.
+
+    Raises:
+      ValueError: it is no list of enough numbers within the bounds.
+    """
+    text = values[name]
+    if name == "maxRaises" and not text:
+        return []
+    # Bets without a limit have no sizes of raises.
+    if name == "raiseSize" and values["betting"] != "limit":
+        return []
+    count = 2 if name in _BY_PLAYER else values["numRounds"]
+    least, most = _LISTS[name]
+    words = text.split()
+    if len(words) < count or not all(
+        word.isascii() and word.isdecimal() and least <= int(word) <= most
+        for word in words
+    ):
+        each = "player" if name in _BY_PLAYER else "round (numRounds)"
+        raise ValueError(
+            f"{name}={text} must be {count} whole numbers from {least} to {most}, one "
+            f"for each {each}, with spaces between them"
+        )
+    return [int(word) for word in words[:count]]
+
+
+def _check_board(values: Mapping[str, Any], most: int) -> None:
+    """Refuses public cards that are not in the deck, or more than are dealt."""
+    text = values["boardCards"]
+    ranks, suits = _RANKS[: values["numRanks"]], _SUITS[: values["numSuits"]]
+    cards = [text[start : start + 2] for start in range(0, len(text), 2)]
+    known = {rank + suit for rank in ranks for suit in suits}
+    if set(cards) - known or len(set(cards)) < len(cards) or len(cards) > most:
+        raise ValueError(
+            f"boardCards={text} must be at most {most} different cards "
+            f"(numBoardCards), each a rank of {ranks} and a suit of {suits}, such as "
+            f"{ranks[-1]}{suits[0]}"
+        )
+
+
+def _check_hand_reaches(text: str) -> None:
+    """Refuses what is no list of probabilities of hands."""
+    if not text:
+        return
+    try:
+        reaches = [float(word) for word in text.split()]
+    except ValueError:
+        reaches = []
+    if len(reaches) != _REACHES or not all(0 <= own < math.inf for own in reaches):
+        raise ValueError(
+            f"handReaches must be {_REACHES} numbers from 0 on, with spaces between "
+            f"them: 1326 hands of two cards out of 52 for each player"
+        )

@@ -141,7 +141,8 @@ def search(
       config: simulations, exploration, batch.
     """
     total = len(roots) * config.simulations
-    width = config.batch
+    # Roots share a batch in powers of two, see `ismcts_kernel.search`.
+    width = 1 << (config.batch.bit_length() - 1)
     while width > max(1, total // _ROUNDS):
         width = -(-width // _NARROWER)
     rounds = -(-total // width)

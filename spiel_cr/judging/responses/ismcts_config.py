@@ -19,9 +19,9 @@ class SearchConfig:
         table. On compiled games only; 0: none.
       exploration: c of PUCT, in units of half the range of the game's utilities: an
         action a at s is worth Q(s, a) + c P(a | s) sqrt(N(s)) / (1 + N(s, a)).
-      batch: on compiled games, at most this many simulations side by side; 1 is the
-        textbook algorithm, slow. Fewer are used while few information states are
-        searched.
+      batch: on compiled games, at most this many simulations side by side, rounded
+        down to a power of two; 1 is the textbook algorithm, slow. Fewer are used while
+        few information states are searched.
       histories: on states, what a simulation follows: "all", the whole belief of an
         information state with all that the opponent and chance may do, where the belief
         is small enough (`beliefs/belief_search.py`); "drawn", one history, as in the

@@ -88,9 +88,11 @@ def search(
 ) -> Table:
     """Rounds of simulations; the roots take turns."""
     width = points.shape[1]
-    # Each root has consecutive points, which cover the space evenly.
-    power = jnp.floor(jnp.log2(jnp.maximum(width // roots.number, 1)))
-    each = jnp.exp2(power).astype(jnp.int32)
+    # Each root has consecutive points, which cover the space evenly. The power of two
+    # is exact, since logarithms and powers of XLA are not: with one less, `begun` would
+    # miss some simulations, which would then count above their root.
+    share = jnp.asarray(jnp.maximum(width // roots.number, 1), jnp.int32)
+    each = 1 << (31 - jax.lax.clz(share))
     turns = width // each
     begun = table.begun
     known = table.reached

@@ -32,6 +32,10 @@ from spiel_cr.resolving.partial.particle_belief import (
 )
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 
+# The most histories to consider possible at a time; of more, some are drawn.
+MOST_PARTICLES = 1000
+# Share of uniform play in how both players are believed to have played.
+UNIFORM_SHARE = 0.05
 # A tree for an unsafe restart has at most one root per 64 histories that it has room
 # for, but always room for a few.
 _HISTORIES_PER_ROOT, _LEAST_ROOTS = 64, 4
@@ -271,13 +275,13 @@ class PartialAgent(abc.ABC):
           until: for leading there, by `time.perf_counter`; None: no clock.
         """
         partial = self.solved.partial
-        most = most_roots(self.settings.max_particles, max_histories)
-        share, target = self.settings.opponent_share, knowledge.belief.nodes.label[0]
-        tree = partial.rooted_at(*knowledge.draw_roots(most, share, self._random))
+        most = most_roots(max_histories)
+        target = knowledge.belief.nodes.label[0]
+        tree = partial.rooted_at(*knowledge.draw_roots(most, self._random))
         capacity = int(_LEADING_SHARE * max_histories)
         if tree.grow_to(int(target), capacity, until):
             return tree
-        roots = knowledge.at_decision.draw_roots(most, share, self._random)
+        roots = knowledge.at_decision.draw_roots(most, self._random)
         tree = partial.rooted_at(*roots)
         # Else the decision would be at the frontier if no time is left for growing.
         tree.grow_to(int(target), max_histories)
@@ -300,7 +304,7 @@ class PartialAgent(abc.ABC):
         """
         begun = time.perf_counter()
         known = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
-        most = min(known, self.settings.max_particles, max_histories // 4)
+        most = min(known, MOST_PARTICLES, max_histories // 4)
         few = min(known, _LEAST_ROOTS_TO_THE_END)
         if few > most:
             return None
@@ -322,7 +326,7 @@ class PartialAgent(abc.ABC):
         self, knowledge: Knowledge, roots: int, most: int, until: float | None
     ) -> PartialTree | None:
         """A tree of all that may come after some of the roots; None: it has no room."""
-        drawn = knowledge.draw_roots(roots, self.settings.opponent_share, self._random)
+        drawn = knowledge.draw_roots(roots, self._random)
         tree = self.solved.partial.rooted_at(*drawn)
         tree.grow(most, deadline=until)
         return None if tree.can_grow else tree
@@ -331,17 +335,13 @@ class PartialAgent(abc.ABC):
         """Whether a new tree is better than a blueprint: it has room for all roots."""
         if self.blueprint is None:
             return True
-        most = most_roots(self.settings.max_particles, max_histories)
+        most = most_roots(max_histories)
         roots = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
         return roots <= most
 
     def _knowledge_at(self, infoset: int) -> Knowledge:
         """What is possible at an infoset of the tree."""
-        settings = self.settings
-        return opponent_knowledge.at_infoset(
-            *(self.solved, infoset, settings.uniform_share),
-            opponent=settings.opponent_share > 0,
-        )
+        return opponent_knowledge.at_infoset(self.solved, infoset, UNIFORM_SHARE)
 
     def _follow(
         self, stages: Sequence[Stage], number: int, deadline: float | None = None
@@ -394,7 +394,7 @@ class PartialAgent(abc.ABC):
     def _believed(self, nodes: Nodes, *, player: int) -> np.ndarray:
         """How a player is believed to play at histories, see `Strategy`."""
         odds = uniform = uniform_strategy(nodes)
-        mix = self.settings.uniform_share
+        mix = UNIFORM_SHARE
         if self.blueprint is not None:
             odds = mix * uniform + (1 - mix) * self.blueprint.play(nodes, player)
         if self._plays_blueprint:
@@ -419,10 +419,10 @@ class PartialAgent(abc.ABC):
                 return None
             before = found.size
             found = opponent_knowledge.follow(
-                *(particles, found),
+                particles,
+                found,
                 action=stages[stage - 1].action if stage else None,
                 key=stages[stage].seen[-1],
-                opponent=self.settings.opponent_share > 0,
             )
             size = max(before, 0 if found is None else found.size)
             self._following.add(size, time.perf_counter() - begun)
@@ -430,24 +430,18 @@ class PartialAgent(abc.ABC):
 
     def _particles(self, steps: int, until: float | None) -> int:
         """How many histories may be followed over some decisions."""
-        most = self.settings.max_particles
         if until is None:
-            return most
+            return MOST_PARTICLES
         fixed, each = self._following.line
         left = (until - time.perf_counter()) / steps - fixed
         # As many again are alternatives, with the same observations and with others.
-        each *= 3 if self.settings.opponent_share > 0 else 1
-        fits = int(max(0.0, left) / each) if each else most
-        return min(max(_LEAST_PARTICLES, fits), most)
+        each *= 3
+        fits = int(max(0.0, left) / each) if each else MOST_PARTICLES
+        return min(max(_LEAST_PARTICLES, fits), MOST_PARTICLES)
 
 
-def most_roots(max_particles: int, max_histories: int) -> int:
-    """How many histories a tree may begin with.
-
-    Args:
-      max_particles: how many histories the player follows at most.
-      max_histories: that the tree may have.
-    """
-    few = max(_LEAST_ROOTS, min(max_particles, max_histories // _HISTORIES_PER_ROOT))
+def most_roots(max_histories: int) -> int:
+    """How many histories a tree may begin with, of how many it may have."""
+    few = max(_LEAST_ROOTS, min(MOST_PARTICLES, max_histories // _HISTORIES_PER_ROOT))
     # The chance move to them takes room, too.
     return max(1, min(few, max_histories - 1))

@@ -33,6 +33,8 @@ from spiel_cr.resolving.partial.solved_tree import SolvedTree
 
 # The player is believed to do what it did with at least this probability.
 _LEAST_ODDS = 1e-3
+# Share of the roots of a tree made anew that only the opponent considers possible.
+OPPONENT_SHARE = 0.5
 
 
 class Knowledge(NamedTuple):
@@ -74,17 +76,14 @@ class Knowledge(NamedTuple):
             roots=self.belief, opponent_roots=self.alternatives.select(alike)
         )
 
-    def draw_roots(
-        self, most: int, opponent_share: float, random: np.random.Generator
-    ) -> Belief:
+    def draw_roots(self, most: int, random: np.random.Generator) -> Belief:
         """The roots of a tree for this decision.
 
         Args:
           most: roots to have at most.
-          opponent_share: of them, for those that only the opponent considers possible.
           random: consumed.
         """
-        others = int(opponent_share * most)
+        others = int(OPPONENT_SHARE * most)
         if not (others and len(self.opponent_roots.weights)):
             return self.roots.resample(most, random)
         own = self.roots.resample(most - others, random)
@@ -97,16 +96,13 @@ def at_start(particles: ParticleFilter) -> Knowledge:
     return Knowledge.of_player(start, start)
 
 
-def at_infoset(
-    solved: SolvedTree, infoset: int, uniform_share: float, *, opponent: bool
-) -> Knowledge:
+def at_infoset(solved: SolvedTree, infoset: int, uniform_share: float) -> Knowledge:
     """At a player's infoset of a partial tree.
 
     Args:
       solved: the tree and how it is played.
       infoset: the player's.
       uniform_share: share of uniform play in how both players are believed to play.
-      opponent: also look for what only the opponent considers possible.
     """
     tree, player = solved.snapshot.tree, solved.player
     histories, own = tree.histories, solved.histories_of(infoset)
@@ -132,8 +128,6 @@ def at_infoset(
     if not total:
         return Knowledge.of_player(belief, belief)
     knowledge = Knowledge.of_player(belief, weighted(roots, reach / total))
-    if not opponent:
-        return knowledge
     opponent_roots = alternatives = np.zeros(0, np.int64)
     if histories.observations is not None:
         seen = np.isin(histories.observations, histories.observations[own])
@@ -204,8 +198,6 @@ def follow(
     before: Knowledge,
     action: int | None,
     key: str,
-    *,
-    opponent: bool,
 ) -> Knowledge | None:
     """From a decision, or the start of the game, to the player's next decision.
 
@@ -214,7 +206,6 @@ def follow(
       before: what was possible there.
       action: what the player did; None at the start.
       key: its information-state string at the next decision.
-      opponent: also follow what only the opponent considers possible.
 
     Returns:
       What is possible there; None: none of the histories that were followed leads
@@ -225,7 +216,7 @@ def follow(
         return None
     roots = step.belief if step.turn is None else step.turn
     knowledge = Knowledge.of_player(step.belief, roots)
-    if not opponent or step.belief.nodes.observation[0] < 0:
+    if step.belief.nodes.observation[0] < 0:
         return knowledge
     alternatives, opponent_roots = _follow_others(particles, before, step)
     taken = 1.0

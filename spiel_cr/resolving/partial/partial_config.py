@@ -3,7 +3,7 @@
 import dataclasses
 import functools
 
-from spiel_cr.common.checks import check_iterations, check_number, check_whole
+from spiel_cr.common.checks import check_iterations, check_whole
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
@@ -19,12 +19,6 @@ class PartialConfig:
       max_histories: N, the most histories that a tree ever has.
       leaf: what histories at the frontier are worth, see `PartialTree.start`. More
         rollouts take time, and make fewer mistakes (docs/partial.md has figures).
-      max_particles: the most histories to consider possible at a time; of more, some
-        are drawn.
-      uniform_share: share of uniform play in how both players are believed to have
-        played.
-      opponent_share: share, from 0 to less than 1, of the roots of a tree made anew
-        that only the opponent considers possible (`opponent_knowledge.py`).
       until_end: solve only trees that reach the end of the game; where there is no
         capacity or time for one, and before that, play the blueprint of
         leaf=continuations(path=...).
@@ -34,15 +28,11 @@ class PartialConfig:
 
     max_histories: int
     leaf: str | HistoryValues = "rollouts(n=4)"
-    max_particles: int = 1000
-    uniform_share: float = 0.05
-    opponent_share: float = 0.5
     until_end: bool = False
     warmup_matches: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("max_histories", "max_particles"):
-            check_iterations(getattr(self, name), name=name)
+        check_iterations(self.max_histories, name="max_histories")
         check_whole(self.warmup_matches, "warmup_matches", 0)
         self.read_leaf()
         if self.until_end and not self.has_blueprint:
@@ -50,11 +40,6 @@ class PartialConfig:
                 f"until_end=True plays a blueprint elsewhere, and leaf={self.leaf!r} "
                 f"has none; give leaf=continuations(path=FILE), or leave until_end out"
             )
-        check_number(self.uniform_share, "uniform_share", "[0, 1]")
-        check_number(
-            *(self.opponent_share, "opponent_share", "[0, 1)"),
-            why="some roots are the player's own",
-        )
 
     @functools.cached_property
     def has_blueprint(self) -> bool:

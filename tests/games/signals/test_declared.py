@@ -436,9 +436,10 @@ def test_public_trees_are_refused_before_they_are_made():
 
 
 def test_games_that_nobody_declares():
-    assert loading.declared(LEDUC) and loading.declared(LIARS.format(1, 3))
+    assert loading.declared(open_game(LEDUC))
+    assert loading.declared(open_game(LIARS.format(1, 3)))
     for string in ("kuhn_poker", "phantom_ttt", "python_ii_goofspiel"):
-        assert not loading.declared(string)
+        assert not loading.declared(open_game(string))
         with pytest.raises(ValueError, match="nobody has declared its signals"):
             loading.signal_game(string)
 

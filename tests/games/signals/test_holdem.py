@@ -12,7 +12,8 @@ from game_defs.bundled import signals_of_universal_poker
 from game_defs.bundled.holdem import betting as public_tree
 from game_defs.bundled.holdem.cards import Deck
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.signals import bundled
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.signals import signal_loading
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import HandKernel, Hands, SignalGame
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
@@ -59,7 +60,7 @@ def load(parameters: str) -> pyspiel.Game:
 def signal_game(parameters: str, *, suits: bool = True) -> SignalGame:
     game = load(parameters)
     declared = signals_of_universal_poker(game, suits=suits)
-    made = bundled.from_declaration(game, declared)
+    made = signal_loading.from_declaration(game, declared)
     made.check()
     return made
 
@@ -507,14 +508,14 @@ NOT_THIS_SHAPE = (
 def test_what_is_refused(parameters, reason):
     game = pyspiel.load_game(f"universal_poker({parameters})")
     with pytest.raises(ValueError, match="universal_poker as a .*" + reason):
-        bundled.of_bundled(game)
+        signal_loading.of_bundled(game)
 
 
 def test_public_trees_are_limited(monkeypatch):
     monkeypatch.setattr(public_tree, "MAX_NODES", 100)
     game = load(NO_LIMIT + FULL + RIVER + ",bettingAbstraction=fullgame")
     with pytest.raises(ValueError, match="more than 100 public nodes"):
-        bundled.of_bundled(game)
+        signal_loading.of_bundled(game)
 
 
 @pytest.mark.parametrize(
@@ -528,13 +529,13 @@ def test_public_trees_are_limited(monkeypatch):
 def test_ranges_that_are_none(reach, reason):
     game = load(NO_LIMIT + FULL + RIVER + "," + reach_text(reach))
     with pytest.raises(ValueError, match=reason):
-        bundled.of_bundled(game)
+        signal_loading.of_bundled(game)
 
 
 def test_found_by_name():
-    assert bundled.is_declared(pyspiel.load_game("universal_poker"))
-    assert bundled.of_bundled(spiel_cr.load_game("kuhn_poker")) is None
-    game = bundled.of_bundled(load(NO_LIMIT + FULL + RIVER))
+    assert signal_loading.declared(open_game("universal_poker"))
+    assert signal_loading.of_bundled(spiel_cr.load_game("kuhn_poker")) is None
+    game = signal_loading.of_bundled(load(NO_LIMIT + FULL + RIVER))
     assert game is not None and game.num_signals(0) == [1081]
     decisions = (game.betting.player != TERMINAL).sum()
     assert decisions > 0 and len(game.betting) > decisions

@@ -4,8 +4,7 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.games.opening import game_strings
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.loading import load_game, load_string
 
 
 def test_games_are_loaded_by_their_own_strings():
@@ -18,7 +17,7 @@ def test_games_are_loaded_by_their_own_strings():
             continue
         game = pyspiel.load_game(kind.short_name)
         if game.num_players() == 2 and game.get_type().short_name != "crossword":
-            assert str(game_strings.load(str(game))) == str(game)
+            assert str(load_string(str(game))) == str(game)
             seen += 1
     assert seen > 50
 
@@ -34,7 +33,7 @@ def test_games_are_loaded_by_their_own_strings():
     ],
 )
 def test_what_openspiel_reads_too_strictly_is_taken(text, same):
-    game = game_strings.load(text)
+    game = load_string(text)
     assert same is None or str(game) == str(pyspiel.load_game(same))
 
 

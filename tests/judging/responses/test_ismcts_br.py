@@ -280,6 +280,25 @@ def test_the_callers_precision_does_not_matter():
     np.testing.assert_array_equal(*found)
 
 
+@pytest.mark.parametrize("batch", [16, 1000, 8192])
+@pytest.mark.parametrize("flag", [False, True])
+def test_all_simulations_begin_at_their_root(batch, flag):
+    """None counts as one that arrived from above, whatever XLA rounds."""
+    tree = _compile("kuhn_poker")
+    arrays = responder_tree.build(tree, 0, _uniform(tree)[1])
+    roots = np.flatnonzero(tree.infosets[0].decisions.parent == 0)[:1]
+    with jax.enable_x64(flag):
+        table, done = ismcts_br.search(
+            arrays,
+            ismcts_br.empty_table(arrays),
+            ismcts_br.uniform_prior(arrays),
+            roots,
+            jax.random.key(1),
+            SearchConfig(64 * batch, batch=batch),
+        )
+    assert table.begun[roots[0]] == table.reached[roots[0]] == done
+
+
 def test_a_second_response_compiles_nothing():
     tree = _compile("kuhn_poker")
     behaviour = _sparse(tree)

@@ -10,7 +10,7 @@ import spiel_cr
 from spiel_cr.games.opening.loading import load_game
 from spiel_cr.games.stepping.observations import observations
 from spiel_cr.resolving.clock import Clock, Cost
-from spiel_cr.resolving.partial import opponent_knowledge
+from spiel_cr.resolving.partial import match, opponent_knowledge
 from spiel_cr.resolving.partial.match import PartialAgent
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
@@ -84,7 +84,7 @@ def test_where_the_blueprint_was_played_it_is_believed_to_have_been(tmp_path):
     for behaviour in agent.solved.behaviour:
         behaviour[:] = np.arange(len(behaviour)) % 2
     state = agent.solved.partial.game.new_initial_state()
-    root, mix = agent.solved.partial.simulator.root(), agent.settings.uniform_share
+    root, mix = agent.solved.partial.simulator.root(), match.UNIFORM_SHARE
     given = agent.blueprint.policy.action_probabilities(state)
     played = np.array([p for _, p in sorted(given.items())])
     believed = agent._believed(root, player=0)

@@ -114,9 +114,7 @@ def followed(name, player, steps, most=10**6):
     )
     knowledge = opponent_knowledge.at_start(particles)
     for action, key in steps:
-        knowledge = opponent_knowledge.follow(
-            particles, knowledge, action, key, opponent=True
-        )
+        knowledge = opponent_knowledge.follow(particles, knowledge, action, key)
     return knowledge
 
 
@@ -143,12 +141,10 @@ def test_roots_are_all_that_the_opponent_cannot_tell_apart(name, player):
     here = solved_tree(name, player, len(tree.histories))
     for infoset in some_infosets(name, player):
         at = here.find(tree.infosets[player].keys[infoset])
-        found = opponent_knowledge.at_infoset(here, at, 1.0, opponent=True)
+        found = opponent_knowledge.at_infoset(here, at, 1.0)
         assert as_found(found) == pytest.approx(expected(name, player, infoset))
+        assert found.roots.weights.sum() == pytest.approx(1)
         several += len(found.opponent_roots.weights) > 0
-        mine = opponent_knowledge.at_infoset(here, at, 1.0, opponent=False)
-        assert not len(mine.opponent_roots.weights) + len(mine.alternatives.weights)
-        assert mine.roots.weights.sum() == pytest.approx(1)
     assert several
 
 
@@ -168,7 +164,7 @@ def test_where_nobody_sees_failed_attempts():
     infosets = here.snapshot.tree.infosets[player]
     for infoset in np.flatnonzero(infosets.decisions.levels() == 1)[::9]:
         steps = steps_to(here.snapshot.tree, player, infoset)
-        inside = opponent_knowledge.at_infoset(here, infoset, 1.0, opponent=True)
+        inside = opponent_knowledge.at_infoset(here, infoset, 1.0)
         found = followed(name, player, steps)
         assert as_found(found) == pytest.approx(as_found(inside))
         assert len(found.opponent_roots.weights) == 8
@@ -178,10 +174,10 @@ def test_where_nobody_sees_failed_attempts():
         )
 
 
-def test_roots_are_shared():
+def test_roots_are_shared(monkeypatch):
     here = solved_tree(GAMES[1], 1, 9457)
     at = int(np.flatnonzero(here.decomposition.own_layer > 1)[0])
-    knowledge = opponent_knowledge.at_infoset(here, at, 0.5, opponent=True)
+    knowledge = opponent_knowledge.at_infoset(here, at, 0.5)
     random = np.random.default_rng(0)
     every = len(knowledge.roots.weights) + len(knowledge.opponent_roots.weights)
     for most, share, count in (
@@ -190,11 +186,13 @@ def test_roots_are_shared():
         (4, 0, 4),
         (1, 0.9, 1),
     ):
-        nodes, weights = knowledge.draw_roots(most, share, random)
+        monkeypatch.setattr(opponent_knowledge, "OPPONENT_SHARE", share)
+        nodes, weights = knowledge.draw_roots(most, random)
         assert len(nodes.player) == len(weights) <= count
         own = np.isin(nodes.label, knowledge.roots.nodes.label)
         assert own.all() and (weights > 0).all()
-    nodes, weights = knowledge.draw_roots(10**6, 0.0, random)
+    monkeypatch.setattr(opponent_knowledge, "OPPONENT_SHARE", 0.0)
+    nodes, weights = knowledge.draw_roots(10**6, random)
     np.testing.assert_array_equal(weights, knowledge.roots.weights)
 
 
@@ -207,10 +205,10 @@ def test_trees_lead_from_the_roots_to_the_decision(player):
     dealt = 0
     for infoset in some_infosets(name, player):
         at = here.find(compiled(name).infosets[player].keys[infoset])
-        knowledge = opponent_knowledge.at_infoset(here, at, 1.0, opponent=True)
+        knowledge = opponent_knowledge.at_infoset(here, at, 1.0)
         random = np.random.default_rng(0)
         for known in (knowledge, knowledge.at_decision):
-            roots = known.draw_roots(10**6, 0.5, random)
+            roots = known.draw_roots(10**6, random)
             tree, label = start.rooted_at(*roots), int(known.belief.nodes.label[0])
             assert not tree.grow_to(label, 10**4, deadline=0.0)
             assert tree.grow_to(label, 10**4)
@@ -244,13 +242,14 @@ def test_what_the_player_hides_stays_hidden(monkeypatch):
     monkeypatch.setattr(PartialResolver, "_solve_decision", restart)
 
     def exploitable(share):
+        monkeypatch.setattr(opponent_knowledge, "OPPONENT_SHARE", share)
         total = 0.0
         for player, infosets in enumerate(tree.infosets):
             bot = PartialResolvingBot(
                 tree.game,
                 player,
                 ResolvingConfig(iterations=150),
-                partial=PartialConfig(3000, opponent_share=share, warmup_matches=0),
+                partial=PartialConfig(3000, warmup_matches=0),
             )
             behaviour = np.zeros(infosets.decisions.num_sequences)
             for infoset, first in enumerate(infosets.decisions.first_sequence):
