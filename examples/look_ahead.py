@@ -18,7 +18,7 @@ with tempfile.TemporaryDirectory() as folder:
     blueprint = Path(folder) / "blueprint.npz"
     spiel_cr.solve(tree, "cfr+", 100).save(blueprint)
     leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
-    leaves += [f"policy(path={blueprint})", "uniform"]
+    leaves += [f"continuations(path={blueprint},k=1)", "uniform"]
     leaves += [f"network(path={path})" for path in sys.argv[1:2]]
     whole = spiel_cr.resolve(tree, "pcfr+", ITERATIONS)
     print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")

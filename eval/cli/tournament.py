@@ -32,11 +32,10 @@ import argparse
 import functools
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from spiel_cr.common import atomic
-from spiel_cr.common.json_log import Record, read_lines
+from spiel_cr.common.json_log import read_lines
 from spiel_cr.judging.many_matches import Slot
 from spiel_cr.players import bot_strings
 
@@ -46,13 +45,11 @@ from ..tournaments.sessions import (
     SessionConfig,
     check_chips,
     play_sessions,
-    read_hands,
     read_session,
 )
 from ..tournaments.styles import (
-    Hand,
     lines_of_styles,
-    read_matches,
+    read_hands,
     styles_of,
     table_of_styles,
 )
@@ -113,10 +110,10 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.session is not None:
         session = read_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
-        report |= _styles(arguments, "sessions", read_hands)
+        report |= _styles(arguments, "sessions")
     else:
         report = _matches(arguments, bots, settings)
-        report |= _styles(arguments, "matches", read_matches)
+        report |= _styles(arguments, "matches")
     if not arguments.unwritten:
         print(f"written to {arguments.out}")
     return report
@@ -168,23 +165,18 @@ def _sessions(
     return result._asdict()
 
 
-def _styles(
-    arguments: argparse.Namespace,
-    name: str,
-    read: Callable[[Mapping[Any, Record]], Iterable[Hand]],
-) -> dict[str, object]:
+def _styles(arguments: argparse.Namespace, name: str) -> dict[str, object]:
     """Styles of what lies in the folder, printed, written and reported.
 
     Args:
       arguments: of the command.
       name: of the file of JSON lines, without ".jsonl".
-      read: gives the hands of its lines.
     """
     if not arguments.styles:
         return {}
     folder = pathlib.Path(arguments.out)
     records = read_lines(folder / f"{name}.jsonl", Slot._fields)
-    styles = styles_of(arguments.game, read(records))
+    styles = styles_of(arguments.game, read_hands(records))
     print("\nactions by street, and styles of play")
     print("\n".join(lines_of_styles(styles)))
     with writing(arguments):

@@ -9,8 +9,8 @@ import dataclasses
 import io
 import itertools
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeAlias, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 import pyspiel
@@ -40,9 +40,9 @@ Instance: TypeAlias = CompiledGame | pyspiel.Game
 # Bots by (number, seat).
 Made: TypeAlias = Mapping[tuple[int, int], pyspiel.Bot]
 _Result = TypeVar("_Result")
-
-
 Records: TypeAlias = Mapping[Slot, Record]
+# For each table what the first of two bots has against the second, and the reverse.
+Both: TypeAlias = Mapping[str, tuple[Any, Any]]
 
 
 class Outcome(NamedTuple, Generic[_Result]):
@@ -207,23 +207,31 @@ SLOT_TESTS: dict[str, Test] = {
 }
 
 
-def pairs_csv(
-    bots: Sequence[str],
-    columns: Sequence[str],
-    values: Callable[[int, int], Iterable[object]],
-) -> str:
-    """CSV, one line per pair.
+def tables_of(
+    size: int, diagonal: Mapping[str, Any], pair: Callable[[int, int], Both]
+) -> dict[str, list[list[Any]]]:
+    """Tables of bots against bots, by name.
 
     Args:
-      bots: strings.
-      columns: names of the values.
-      values: of a row's bot against a column's, by their numbers.
+      size: how many bots.
+      diagonal: of each table, what a bot has against itself.
+      pair: of two bots by number, the first one smaller, for each table what the first
+        has against the second, and what the second has against the first.
     """
+    tables = {n: [[v] * size for _ in range(size)] for n, v in diagonal.items()}
+    for i, j in itertools.combinations(range(size), 2):
+        for name, (own, other) in pair(i, j).items():
+            tables[name][i][j], tables[name][j][i] = own, other
+    return tables
+
+
+def pairs_csv(bots: Sequence[str], tables: Mapping[str, list[list[Any]]]) -> str:
+    """CSV, one line per pair: of each table what the first bot has."""
     text = io.StringIO()
     table = csv.writer(text, lineterminator="\n")
-    table.writerow(["row", "column", *columns])
+    table.writerow(["row", "column", *tables])
     for i, j in itertools.combinations(range(len(bots)), 2):
-        table.writerow([bots[i], bots[j], *values(i, j)])
+        table.writerow([bots[i], bots[j], *(own[i][j] for own in tables.values())])
     return text.getvalue()
 
 
@@ -239,11 +247,6 @@ def check_slot(bots: Sequence[str], record: Record) -> None:
 def slots_of(records: Records, row: int, column: int) -> list[Slot]:
     """The slots of a pair."""
     return [slot for slot in records if (slot.row, slot.column) == (row, column)]
-
-
-def square(size: int) -> list[list[float | None]]:
-    """A table of bots against bots, with nothing in it yet."""
-    return [[None] * size for _ in range(size)]
 
 
 def slot_of(record: Record) -> Slot:

@@ -17,8 +17,7 @@ soon as it is over. A tournament that was stopped plays on from there.
 
 import dataclasses
 import functools
-import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -45,6 +44,7 @@ from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 from .round_robin import (
     DEFAULTS,
     SLOT_TESTS,
+    Both,
     Instance,
     Kind,
     Made,
@@ -55,7 +55,7 @@ from .round_robin import (
     pairs_csv,
     run_round_robin,
     slots_of,
-    square,
+    tables_of,
 )
 
 _Number = float | None
@@ -189,25 +189,6 @@ def play_sessions(
     return run_round_robin(game, bots, sessions, out, kind, config)
 
 
-def read_hands(
-    records: Mapping[Any, Record],
-) -> Iterator[tuple[Any, tuple[str, str], list[int]]]:
-    """Every hand of every session.
-
-    Args:
-      records: lines of `sessions.jsonl`.
-
-    Yields:
-      What says which deal it belongs to, the bots in seats 0 and 1, and OpenSpiel's
-      actions from the beginning of the hand.
-    """
-    for record in records.values():
-        deal = record["deal"], record["row"], record["column"]
-        first, second = record["players"]
-        for hand, actions in enumerate(record["hands"]):
-            yield deal, (second, first) if hand % 2 else (first, second), actions
-
-
 _LINE: dict[str, Test] = {
     **SLOT_TESTS,
     "hands": is_list(is_list(is_whole)),
@@ -279,25 +260,22 @@ def _play(
     }
 
 
-class _Deals(NamedTuple):
-    """What a row did against a column, deal by deal; arrays [deals].
-
-    Attributes:
-      points: sessions won, draws counted half, of the two of the deal.
-      chips: that were paid.
-      hands: played.
-      wins, draws: sessions.
-    """
-
-    points: np.ndarray
-    chips: np.ndarray
-    hands: np.ndarray
-    wins: int
-    draws: int
+_DIAGONAL = {
+    **dict.fromkeys(("won", "won_half_width", "chips", "chips_half_width")),
+    **dict.fromkeys(("sessions", "wins", "draws", "hands"), 0),
+}
 
 
-def _deals(records: Records, row: int, column: int) -> _Deals:
+def _outcome(bots: Sequence[str], records: Records) -> Outcome[Sessions]:
+    tables = tables_of(len(bots), _DIAGONAL, functools.partial(_pair, records))
+    found = Sessions(tuple(bots), **tables)
+    return Outcome(found, found._asdict(), pairs_csv(bots, tables))
+
+
+def _pair(records: Records, row: int, column: int) -> Both:
+    """What two bots did against each other."""
     slots = slots_of(records, row, column)
+    # Of each deal: sessions won, of its two, draws counted half; chips paid; hands.
     points, chips, hands = np.zeros((3, len(slots) // 2))
     wins = draws = 0
     for slot in slots:
@@ -308,40 +286,15 @@ def _deals(records: Records, row: int, column: int) -> _Deals:
         points[slot.deal] += (1 + np.sign(ahead)) / 2
         chips[slot.deal] += (-1 if own else 1) * sum(record["paid"])
         hands[slot.deal] += len(record["hands"])
-    return _Deals(points, chips, hands, wins, draws)
-
-
-def _outcome(bots: Sequence[str], records: Records) -> Outcome[Sessions]:
-    found = _tabulate(bots, records)
-    return Outcome(found, found._asdict(), _table(found))
-
-
-def _tabulate(bots: Sequence[str], records: Records) -> Sessions:
-    k = len(bots)
-    won, won_half, chips, chips_half = (square(k) for _ in range(4))
-    sessions, wins, draws, hands = ([[0] * k for _ in range(k)] for _ in range(4))
-    for i, j in itertools.combinations(range(k), 2):
-        deals = _deals(records, i, j)
-        share, half = mean_and_half_width(deals.points / 2, (0.0, 1.0))
-        won[i][j], won[j][i] = share, 1 - share
-        won_half[i][j] = won_half[j][i] = half
-        per_hand, half = ratio_and_half_width(deals.chips, deals.hands)
-        chips[i][j], chips[j][i] = per_hand, 0.0 - per_hand
-        chips_half[i][j] = chips_half[j][i] = half
-        sessions[i][j] = sessions[j][i] = 2 * len(deals.points)
-        draws[i][j] = draws[j][i] = deals.draws
-        wins[i][j] = deals.wins
-        wins[j][i] = sessions[i][j] - deals.wins - deals.draws
-        hands[i][j] = hands[j][i] = int(deals.hands.sum())
-    return Sessions(
-        tuple(bots), won, won_half, chips, chips_half, sessions, wins, draws, hands
-    )
-
-
-def _table(found: Sessions) -> str:
-    columns = [name for name in Sessions._fields if name != "bots"]
-    return pairs_csv(
-        found.bots,
-        columns,
-        lambda i, j: (getattr(found, name)[i][j] for name in columns),
-    )
+    share, share_half = mean_and_half_width(points / 2, (0.0, 1.0))
+    per_hand, chips_half = ratio_and_half_width(chips, hands)
+    return {
+        "won": (share, 1 - share),
+        "won_half_width": (share_half, share_half),
+        "chips": (per_hand, 0.0 - per_hand),
+        "chips_half_width": (chips_half, chips_half),
+        "sessions": (len(slots), len(slots)),
+        "wins": (wins, len(slots) - wins - draws),
+        "draws": (draws, draws),
+        "hands": (int(hands.sum()), int(hands.sum())),
+    }

@@ -70,16 +70,18 @@ class Style(NamedTuple):
         return [count / total if total else 0.0 for count in self.streets[street]]
 
 
-def read_matches(records: Mapping[Any, Record]) -> Iterator[Hand]:
-    """Every match of a tournament; each is a hand.
+def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
+    """Every hand of a tournament; a match is one, a session has several.
 
     Args:
-      records: lines of `matches.jsonl`.
+      records: lines of `matches.jsonl` or of `sessions.jsonl`.
     """
     for record in records.values():
         deal = record["deal"], record["row"], record["column"]
         first, second = record["players"]
-        yield deal, (first, second), record["actions"]
+        hands = record["hands"] if "hands" in record else [record["actions"]]
+        for hand, actions in enumerate(hands):
+            yield deal, (second, first) if hand % 2 else (first, second), actions
 
 
 class _Counts:
@@ -94,7 +96,7 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
 
     Args:
       game: OpenSpiel game string, game, or compiled game; of poker.
-      hands: that were played; see `read_matches` and `sessions.read_hands`.
+      hands: that were played; see `read_hands`.
 
     Raises:
       NotPokerError: the game is not poker.

@@ -10,7 +10,6 @@ stopped plays on from there.
 """
 
 import functools
-import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -45,6 +44,7 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from .round_robin import (
     DEFAULTS,
     SLOT_TESTS,
+    Both,
     Instance,
     Kind,
     Made,
@@ -55,7 +55,7 @@ from .round_robin import (
     pairs_csv,
     run_round_robin,
     slots_of,
-    square,
+    tables_of,
 )
 
 _BY_SEAT = ("returns", "seconds", "late_moves", "programs_compiled")
@@ -238,40 +238,41 @@ def _counts(bot: pyspiel.Bot) -> tuple[int, int] | None:
     return None
 
 
-def _row_returns(records: Records, row: int, column: int) -> np.ndarray:
-    """float [deals, 2], the row's returns as player 0 and as player 1."""
-    slots = slots_of(records, row, column)
-    returns = np.empty((len(slots) // 2, 2))
-    for slot in slots:
-        seat = int(slot.swapped)
-        returns[slot.deal, seat] = records[slot]["returns"][seat]
-    return returns
+_AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
+_DIAGONAL = {"matches": 0, **dict.fromkeys(("mean", "half_width", *_AS_PLAYER))}
 
 
 def _outcome(
     bots: Sequence[str], records: Records, bounds: tuple[float, float] | None
 ) -> Outcome[Tournament]:
-    found = _tabulate(bots, records, bounds)
-    efforts = [effort._asdict() for effort in found.efforts]
-    return Outcome(
-        found, {**found._asdict(), "efforts": efforts}, _table(found, records)
-    )
-
-
-def _tabulate(
-    bots: Sequence[str], records: Records, bounds: tuple[float, float] | None
-) -> Tournament:
-    k = len(bots)
-    mean, half_width = square(k), square(k)
-    matches = [[0] * k for _ in range(k)]
-    for i, j in itertools.combinations(range(k), 2):
-        returns = _row_returns(records, i, j)
-        won, half = mean_and_half_width(returns.mean(axis=1), bounds)
-        mean[i][j], mean[j][i] = won, 0.0 - won
-        half_width[i][j] = half_width[j][i] = half
-        matches[i][j] = matches[j][i] = returns.size
+    pair = functools.partial(_pair, records, bounds)
+    tables = tables_of(len(bots), _DIAGONAL, pair)
     efforts = [_effort(bot, number, records) for number, bot in enumerate(bots)]
-    return Tournament(tuple(bots), mean, half_width, matches, efforts)
+    own = {name: table for name, table in tables.items() if name not in _AS_PLAYER}
+    found = Tournament(tuple(bots), **own, efforts=efforts)
+    summary = found._asdict() | {"efforts": [effort._asdict() for effort in efforts]}
+    return Outcome(found, summary, pairs_csv(bots, tables))
+
+
+def _pair(
+    records: Records, bounds: tuple[float, float] | None, row: int, column: int
+) -> Both:
+    """What two bots won from each other."""
+    slots = slots_of(records, row, column)
+    # Of each deal, as player 0 and as player 1.
+    returns = np.empty((len(slots) // 2, 2))
+    for slot in slots:
+        seat = int(slot.swapped)
+        returns[slot.deal, seat] = records[slot]["returns"][seat]
+    mean, half = mean_and_half_width(returns.mean(axis=1), bounds)
+    first, second = returns.mean(axis=0).tolist()
+    return {
+        "matches": (len(slots), len(slots)),
+        "mean": (mean, 0.0 - mean),
+        "half_width": (half, half),
+        _AS_PLAYER[0]: (first, -second),
+        _AS_PLAYER[1]: (second, -first),
+    }
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:
@@ -294,15 +295,3 @@ def _effort(bot: str, number: int, records: Records) -> Effort:
         asked=asked,
         unmet=unmet,
     )
-
-
-def _table(tournament: Tournament, records: Records) -> str:
-    results = (tournament.matches, tournament.mean, tournament.half_width)
-    by_seat = [f"mean_as_player_{seat}" for seat in (0, 1)]
-
-    def values(i: int, j: int) -> list[object]:
-        means = _row_returns(records, i, j).mean(axis=0).tolist()
-        return [*(r[i][j] for r in results), *means]
-
-    columns = ["matches", "mean", "half_width", *by_seat]
-    return pairs_csv(tournament.bots, columns, values)

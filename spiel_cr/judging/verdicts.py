@@ -72,7 +72,7 @@ def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) ->
       ValueError: no policy, one of another game, or the arguments are exchanged.
     """
     _check_order(game, policy, "nash_conv(game, policy)")
-    if isinstance(policy, Result):
+    if isinstance(policy, Result) and policy.form is not None:
         return policy.nash_conv()
     target = load_target(policy, game, memory_limit=memory_limit)
     behaviour = target.strategy()

@@ -22,6 +22,25 @@ SUM_TOLERANCE = 1e-5
 _NUMBERS = "biuf"
 
 
+def check_acting(state: pyspiel.State, acts: int, player_id: int | None) -> int:
+    """The player who acts.
+
+    Args:
+      state: that a policy is asked for.
+      acts: who acts there; neither 0 nor 1 where nobody decides.
+      player_id: whose decision the asker takes it for; None: whoever acts.
+
+    Raises:
+      ValueError: another player acts, or none.
+    """
+    if acts not in (0, 1) or player_id not in (None, acts):
+        raise ValueError(
+            f"player_id={player_id!r}: after the actions {state.history()} player "
+            f"{acts} acts; ask for the player who acts, at decisions"
+        )
+    return acts
+
+
 def uniform_behaviour(decisions: Decisions) -> np.ndarray:
     """float64 [S], equal probabilities at every infoset."""
     probabilities = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)

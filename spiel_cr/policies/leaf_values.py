@@ -18,21 +18,14 @@ from typing import TypeAlias
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.conversions import (
-    behaviour_from_policy,
-    check_behaviour,
-    history_values,
-)
-from spiel_cr.policies.result import load_tabular_policy
+from spiel_cr.policies.conversions import history_values
 
-Strategies: TypeAlias = tuple[np.ndarray, np.ndarray] | openspiel_policy.Policy | str
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
 
 # Rollouts of arrays that are played at a time, about.
@@ -106,20 +99,14 @@ def leaf_utilities(
     return values.reshape(count, value.k)
 
 
-class PolicyValue(HistoryValues):
-    """Exact values when both players follow given strategies from there on.
+class UniformValue(HistoryValues):
+    """Exact values when both players play all actions alike from there on.
 
     Only for compiled games, which alone hold all that can follow.
     """
 
-    def __init__(self, strategies: Strategies | None = None) -> None:
-        """Takes strategies.
-
-        Args:
-          strategies: each player's action probabilities, float64 [S], an OpenSpiel
-            policy, or the path of a file that `Result.save` wrote; None: uniform.
-        """
-        self._strategies = strategies
+    def __init__(self) -> None:
+        """Knows no game yet."""
         self._known: tuple[CompiledGame, np.ndarray] | None = None
 
     def __call__(
@@ -127,31 +114,21 @@ class PolicyValue(HistoryValues):
     ) -> np.ndarray:
         if not isinstance(game, CompiledGame):
             raise ValueError(
-                "exact values of a policy need a compiled game; use RolloutValue, "
+                "exact values of uniform play need a compiled game; use RolloutValue, "
                 "leaf=rollouts(n=N)"
             )
         if self._known is None or self._known[0] is not game:
-            strategies = self._strategies
-            if isinstance(strategies, str):
-                strategies = load_tabular_policy(strategies, game)
-            if isinstance(strategies, openspiel_policy.Policy):
-                strategies = behaviour_from_policy(game, strategies)
-            if strategies is not None:
-                strategies = [
-                    check_behaviour(game, player, strategies[player])
-                    for player in range(2)
-                ]
-            self._known = game, history_values(game, strategies)
+            self._known = game, history_values(game, None)
         return self._known[1][histories]
 
 
 class RolloutValue(HistoryValues):
     """The mean of random rollouts: all legal actions alike, chance as it is.
 
-    In a compiled game a history's rollouts are drawn once: asking again gives the same
-    value. Rollouts of states are drawn anew each time, from one stream of numbers that
-    begins with the seed, or where it was told to begin; those of one history
-    go different ways (`rollout_means`), but for games in C++ without rules on arrays.
+    They are drawn anew each time, from one stream of numbers that begins with the seed,
+    or where it was told to begin; those of one history go different ways
+    (`rollout_means`), but for games in C++ without rules on arrays. Compiled games have
+    none: `UniformValue` is what their mean would come to.
     """
 
     def __init__(self, n: int = 10, seed: int = 0) -> None:
@@ -177,7 +154,10 @@ class RolloutValue(HistoryValues):
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         if isinstance(game, CompiledGame):
-            return self._compiled(game, histories)
+            raise ValueError(
+                "rollouts are of games that are not compiled; use UniformValue, "
+                "leaf=uniform, which is exact"
+            )
         if isinstance(game, pyspiel.Game):
             if self._states is None or self._states.game is not game:
                 self._states = _StateRollouts(
@@ -194,30 +174,6 @@ class RolloutValue(HistoryValues):
                 None,
             )
         return values
-
-    def _compiled(self, game: CompiledGame, histories: np.ndarray) -> np.ndarray:
-        arrays = game.histories
-        children = np.bincount(arrays.parent[1:], minlength=len(arrays))
-        first = np.searchsorted(arrays.parent, np.arange(len(arrays)))
-        total = np.zeros(len(histories))
-        for number in range(self._n):
-            random = np.random.default_rng([self._seed, number])
-            reached = histories.copy()
-            live = np.flatnonzero(children[reached])
-            while len(live):
-                # Every history has its own draw, whoever else is asked for.
-                draw = random.random(len(arrays))[histories[live]]
-                at, count = reached[live], children[reached[live]]
-                outcome = np.minimum((draw * count).astype(np.int64), count - 1)
-                for k in np.flatnonzero(arrays.player[at] == CHANCE):
-                    chances = arrays.chance[first[at[k]] : first[at[k]] + count[k]]
-                    ends = np.cumsum(chances)
-                    drawn = np.searchsorted(ends, draw[k] * ends[-1], "right")
-                    outcome[k] = min(drawn, len(ends) - 1)
-                reached[live] = first[at] + outcome
-                live = live[children[reached[live]] > 0]
-            total += arrays.utility[reached]
-        return total / self._n
 
 
 def rollout_means(

@@ -9,7 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_whole
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
 
 # What probabilities may be.
 DTYPES = ("float32", "float64")
@@ -69,12 +69,7 @@ class SignalPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: another player acts, or none; or the state is of another game.
         """
-        acts = state.current_player()
-        if acts not in (0, 1) or player_id not in (None, acts):
-            raise ValueError(
-                f"player_id={player_id!r}: after the actions {state.history()} player "
-                f"{acts} acts; ask for the player who acts, at decisions"
-            )
+        acts = check_acting(state, state.current_player(), player_id)
         node = self.finder.of_state(state)
         actions, legal = self.finder.actions(node), state.legal_actions()
         if self.signals.betting.player[node] != acts or actions != sorted(legal):

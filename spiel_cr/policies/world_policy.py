@@ -14,7 +14,11 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.conversions import (
+    SUM_TOLERANCE,
+    check_acting,
+    uniform_behaviour,
+)
 from spiel_cr.policies.result import Behaviours, read_behaviours, write_behaviours
 
 # What files say that they hold, and what checkpoints say of the form.
@@ -64,11 +68,7 @@ class WorldPolicy(openspiel_policy.Policy):
           ValueError: another player acts, or none; or the state is of another game.
         """
         player, infoset = self.worlds.infoset_of(state.history())
-        if player_id not in (None, player):
-            raise ValueError(
-                f"player_id={player_id!r}: after the actions {state.history()} player "
-                f"{player} acts; ask for the player who acts, at decisions"
-            )
+        check_acting(state, player, player_id)
         actions = self.worlds.actions(player, infoset)
         first = int(self.worlds.first_sequences[player][infoset])
         played = self.behaviour[player][first : first + len(actions)]
@@ -135,6 +135,9 @@ def behaviour_from_policy(
             normalised(side.decisions, own)
             for side, own in zip(worlds.sides, policy.behaviour, strict=True)
         )
+        return first, second
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        first, second = (uniform_behaviour(side.decisions) for side in worlds.sides)
         return first, second
     total = sum(len(side.decisions) for side in worlds.sides)
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:

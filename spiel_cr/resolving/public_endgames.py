@@ -13,6 +13,7 @@ equally deep in its own decisions (a *layer*) are one game in sequence form, all
 side by side: Rhode Island Hold'em has eight of them.
 """
 
+import functools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -24,7 +25,11 @@ from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
+from spiel_cr.resolving.public_layers import (
+    PublicDecomposition,
+    decompose_public,
+    reach_of,
+)
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 
@@ -127,7 +132,7 @@ def _forms(
         if gadget == "unsafe":
             subgame = cut_public(d, layer, mine, gadget=False)
             ranges = [
-                [_reach(d, given[p], p, node) for node in d.roots[mine].tolist()]
+                [_range(d, given[p], p, node) for node in d.roots[mine].tolist()]
                 for p in range(2)
             ]
             yield subgame, subgame.form_by_beliefs(ranges)
@@ -150,18 +155,10 @@ def _values(
     return best_responses.infoset_values(form, 1 - i, reach)[:count]
 
 
-def _reach(
+def _range(
     d: PublicDecomposition, given: np.ndarray, player: int, node: int
 ) -> np.ndarray:
     """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
-    game, betting = d.game, d.game.betting
-    decisions = public_nodes.public_decisions(game, player)
-    round_ = int(betting.round[node])
-    reach = np.ones(game.num_signals(player)[round_])
-    while betting.parent[node] >= 0:
-        above = int(betting.parent[node])
-        if betting.player[above] == player:
-            then = game.ancestors(player, round_, int(betting.round[above]))
-            reach *= decisions.block(given, above)[then, d.index[node]]
-        node = above
+    decisions = public_nodes.public_decisions(d.game, player)
+    reach = reach_of(d, player, node, functools.partial(decisions.block, given))
     return reach if reach.any() else np.ones_like(reach)

@@ -13,6 +13,7 @@ never meet share nothing.
 
 import dataclasses
 import functools
+from collections.abc import Callable
 
 import numpy as np
 from scipy import sparse
@@ -125,6 +126,33 @@ def decompose_public(game: SignalGame, player: int) -> PublicDecomposition:
         augmented_layer=np.repeat(layer[roots], other),
         boards=boards(game),
     )
+
+
+def reach_of(
+    d: PublicDecomposition,
+    player: int,
+    node: int,
+    strategy_at: Callable[[int], np.ndarray],
+) -> np.ndarray:
+    """float64 [H], a player's reach of a public node, by its signal there.
+
+    Args:
+      d: of either player.
+      player: whose reach.
+      node: the public node.
+      strategy_at: of a public node of the player float64 [H, A], its action
+        probabilities.
+    """
+    game, betting = d.game, d.game.betting
+    round_ = int(betting.round[node])
+    reach = np.ones(game.num_signals(player)[round_])
+    while betting.parent[node] >= 0:
+        above = int(betting.parent[node])
+        if betting.player[above] == player:
+            then = game.ancestors(player, round_, int(betting.round[above]))
+            reach *= strategy_at(above)[then, d.index[node]]
+        node = above
+    return reach
 
 
 def boards(game: SignalGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:

@@ -20,7 +20,11 @@ from spiel_cr.games.signals.kernels import lay_out
 from spiel_cr.games.signals.public_nodes import Finder
 from spiel_cr.resolving.public_deals import Deal, Deals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
+from spiel_cr.resolving.public_layers import (
+    betting_kinds,
+    decompose_public,
+    reach_of,
+)
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
@@ -195,7 +199,9 @@ class PublicSubgames:
         own_reach = opponent_values = np.ones(0)
         if place != _WHOLE:
             roots = np.searchsorted(d.roots, [place.node])
-            own_reach = self._reach(memory, place.node)[deal.signals[self.player][0]]
+            known = functools.partial(self._known_strategy, memory)
+            reach = reach_of(d, self.player, place.node, known)
+            own_reach = reach[deal.signals[self.player][0]]
             values = self._known_values(memory, place.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
         subgame = cut_public(d, place.layer, roots, deal)
@@ -204,21 +210,6 @@ class PublicSubgames:
         return Solve(
             solver, functools.partial(self._remember, memory, place, subgame, solver)
         )
-
-    def _reach(self, memory: PublicMemory, node: int) -> np.ndarray:
-        """float64 [H], the player's average reach of one of its public nodes."""
-        betting, d = self.game.betting, self.decomposition
-        round_ = int(betting.round[node])
-        reach = np.ones(self.game.num_signals(self.player)[round_])
-        below, above = node, int(betting.parent[node])
-        while above >= 0:
-            if betting.player[above] == self.player:
-                then = self.game.ancestors(
-                    self.player, round_, int(betting.round[above])
-                )
-                reach *= self._known_strategy(memory, above)[then, d.index[below]]
-            below, above = above, int(betting.parent[above])
-        return reach
 
     def _known_strategy(self, memory: PublicMemory, node: int) -> np.ndarray:
         """float64 [H, A], what is resolved at a public node, else uniform."""

@@ -20,7 +20,7 @@ HOLDEM = (
 )
 # A deep one on which all commands are tried, and one that is only a thousand times too
 # large.
-DEEP, LARGE = "chess", "phantom_ttt"
+DEEP, LARGE = "chess", "goofspiel(imp_info=true,num_cards=9)"
 GAMES = (
     DEEP,
     LARGE,
@@ -34,8 +34,8 @@ GAMES = (
     ),
     *("dots_and_boxes(num_rows=4,num_cols=4)", "quoridor", "othello", "connect_four"),
     *("liars_dice(numdice=3,dice_sides=6)", "goofspiel(imp_info=true,num_cards=13)"),
-    *("goofspiel(imp_info=true,num_cards=9)", "python_ii_goofspiel(num_cards=9)"),
-    *("dark_hex", "dark_hex(board_size=5)", "oshi_zumo(coins=50,size=3)", HOLDEM),
+    *("python_ii_goofspiel(num_cards=9)", "oshi_zumo(coins=50,size=3)"),
+    *("dark_hex(board_size=5)", HOLDEM),
 )
 COMMANDS = {
     "info": "",

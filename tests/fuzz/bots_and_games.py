@@ -147,7 +147,7 @@ _WHOLE = [
 _VARIANTS = [
     _loaded("resolving(iterations=2,gadget=maxmargin)", 2500, repeats=True),
     _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,depth=1,leaf=rollouts(n=2))", 2500, repeats=True),
+    _loaded("resolving(iterations=2,depth=1,leaf=uniform)", 2500, repeats=True),
     _loaded(f"resolving(iterations=2,depth=1,leaf={_EXACT})", 1500, repeats=True),
     _loaded(
         f"resolving(iterations=2,depth=1,gadget=maxmargin,leaf={_EXACT})",

@@ -192,7 +192,7 @@ _BOTS = [
 ]
 _LEAVES = [
     *("uniform", "exact", "exact(iterations=2)"),
-    *("rollouts(n=2,seed=1)", "policy(path=kuhn.npz)"),
+    *("exact(iterations=1,algorithm=cfr)", "continuations(path=kuhn.npz,k=1)"),
 ]
 _OPPONENTS = [
     "uniform",
@@ -260,10 +260,9 @@ def _not_leaves() -> list[Bad]:
     bad = [Bad(t) for t in ("", " ", "Exact", "best", "policy", *_NO_WORD)]
     bad += [Bad(t) for text in _LEAVES[3:5] for t in _broken(text)]
     bad += [
-        Bad("policy(path=missing.npz)", ("path",), ("missing.npz",)),
-        Bad("policy(path=text.npz)", ("path",), ("text.npz",)),
+        Bad("continuations(path=missing.npz)", ("path",), ("missing.npz",)),
+        Bad("continuations(path=text.npz)", ("path",), ("text.npz",)),
         Bad("exact(iterations=0)", ("iterations",), ("0",)),
-        Bad("rollouts(n=0)", ("n",), ("0",)),
     ]
     return bad + _bad_parameters("exact", {}, {"iterations": int})
 

@@ -53,6 +53,25 @@ COMMANDS = {
     "uncompiled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
     "--save=DIR/s.npz --algorithm=os-mccfr(batch=256) --iterations=300 "
     "--compile=never --memory-limit=3GB",
+    "first-order": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
+    "--save=DIR/s.npz --algorithm=pdhg --iterations=40000",
+    "signals": "solve --game=python_leduc_poker --form=signals --checkpoint=DIR/c.npz "
+    "--checkpoint-every=0.01 --save=DIR/s.npz --iterations=2000",
+    "public": "solve --game=python_leduc_poker --checkpoint=DIR/c.npz --save=DIR/s.npz "
+    "--checkpoint-every=0.01 --algorithm=public-vr+ --iterations=300",
+    "deep": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
+    "--save=DIR/s.npz --algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5) "
+    "--iterations=40",
+    "self-play": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
+    "--save=DIR/s.npz --algorithm=mmd(hidden=8,layers=1) --iterations=20",
+    "train-values": "train-values GAME --depth=1 --out=DIR/v.npz "
+    "--checkpoint=DIR/c.npz --config=general(hidden=8,blocks=1,random_ranges=24,"
+    "met_ranges=16,rounds=1,label_iterations=30,met_iterations=20,looks=5,steps=60,batch=4)",
+    "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
+    "abstract": "abstract --game=python_leduc_poker --budget=2-4 --iterations=20 "
+    "--save=DIR/b.npz",
+    "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
+    "--steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
     "compare": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=0 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr;openspiel-cfr+",
@@ -76,11 +95,14 @@ KINDS = (
 _PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
     "out report html programs_compiled policy build_seconds trajectories_per_second "
-    "table_limit".split()
+    "table_limit judge_seconds".split()
 )
 _PATIENCE = 300.0
+# Lines for programs, written once; all others are journals.
+_PLAIN = ("subgame.jsonl", "v.jsonl")
 # Those with a checkpoint.
-_SOLVES = ("solve", "patient", "sampled", "uncompiled")
+_SOLVES = ("solve", "patient", "sampled", "uncompiled", "first-order", "signals")
+_SOLVES += ("public", "deep", "self-play")
 
 
 class Ended(NamedTuple):
@@ -90,9 +112,10 @@ class Ended(NamedTuple):
     out: str
     err: str
 
-    @property
-    def results(self) -> Any:
-        return lasting(json.loads(self.out.splitlines()[-1]), _PASSING)
+    def results(self, folder: pathlib.Path) -> Any:
+        """What lasts of the last line, wherever the folder of the trial is."""
+        line = self.out.splitlines()[-1].replace(str(folder), "DIR")
+        return lasting(json.loads(line), _PASSING)
 
 
 class Process:
@@ -223,7 +246,7 @@ class Harness:
         started = time.monotonic()
         ended = Process(self.words(command, folder)).end()
         assert ended.code == 0, ended.err
-        return Baseline(folder, ended.results, time.monotonic() - started)
+        return Baseline(folder, ended.results(folder), time.monotonic() - started)
 
     def trial(
         self, number: int, commands: Sequence[str] = tuple(COMMANDS)
@@ -277,7 +300,7 @@ class Harness:
         lines = journals(folder)
         again = Process(words).end()
         assert again.code == 0, again.err
-        assert again.results == true.results
+        assert again.results(folder) == true.results
         check_files(folder, finished=True)
         for name, found in journals(folder).items():
             old = lines.get(name, [])
@@ -325,7 +348,9 @@ def checkpoint_iterations(folder: pathlib.Path) -> int:
     path = folder / "c.npz"
     if not path.exists():
         return -1
-    return int(storage.load(path)[1]["iterations"])
+    metadata = storage.load_metadata(path)
+    # A training of values has blocks of data.
+    return int(metadata.get("iterations", metadata.get("blocks")))
 
 
 def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:
@@ -335,7 +360,7 @@ def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:
             line for line in path.read_bytes().splitlines(True) if line[-1] == 10
         ]
         for path in folder.rglob("*.jsonl")
-        if path.name != "subgame.jsonl"
+        if path.name not in _PLAIN
     }
 
 
@@ -349,15 +374,17 @@ def check_files(folder: pathlib.Path, *, finished: bool = False) -> None:
             assert not finished, path
         elif path.suffix == ".npz":
             storage.load(path)
-        elif path.name in ("settings.json", "summary.json"):
+        elif path.name == "settings.json":
             json_log.unsealed(path.read_bytes())
+        elif path.suffix == ".json":
+            json.loads(path.read_bytes())
         elif path.suffix == ".html":
             assert path.read_text().rstrip().endswith("</html>")
         elif path.suffix == ".png":
             assert b"IEND" in path.read_bytes()[-12:]
         elif path.suffix == ".svg":
             assert path.read_text().rstrip().endswith("</svg>")
-        elif path.suffix in (".csv", ".md") or path.name == "subgame.jsonl":
+        elif path.suffix in (".csv", ".md") or path.name in _PLAIN:
             assert path.read_bytes().endswith(b"\n")
 
 

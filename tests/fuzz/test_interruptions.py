@@ -9,6 +9,8 @@ import sys
 
 import pytest
 
+from tests.fuzz.interruptions import COMMANDS, KINDS
+
 ROOT = pathlib.Path(__file__).parents[2]
 
 
@@ -30,14 +32,14 @@ def trials(first, last, *commands, cache):
 
 
 def test_a_few(tmp_path):
-    """A kill and a SIGTERM."""
-    lines = trials(0, 2, "tournament", cache=tmp_path)
-    assert lines[-1] == "2 trials, 0 failures"
+    """A kill and a SIGTERM, of commands that write journals, states, and both."""
+    lines = trials(0, 6, "tournament", "solve", "exploit", cache=tmp_path)
+    assert lines[-1] == "6 trials, 0 failures"
 
 
-# Of 30 trials of each kind, how many at least come before the end of the command: most
-# signals do; a full disk is met by what writes after that, and a second run by what
-# locks its place.
+# Of some 50 trials of each kind, how many at least come before the end of the command:
+# most signals do; a full disk is met by what writes after that, and a second run by
+# what locks its place.
 _LEAST = {
     **dict.fromkeys(("kill", "term", "group", "interrupt", "hangup", "twice"), 9),
     **{"full": 4, "two": 3, "start": 9},
@@ -47,8 +49,9 @@ _LEAST = {
 @pytest.mark.slow
 def test_many(tmp_path):
     """Each kind twice on each command."""
-    lines = trials(0, 270, cache=tmp_path)
-    assert lines[-1] == "270 trials, 0 failures"
+    count = 2 * len(KINDS) * len(COMMANDS)
+    lines = trials(0, count, cache=tmp_path)
+    assert lines[-1] == f"{count} trials, 0 failures"
     met = collections.Counter()
     for line in lines:
         if found := re.fullmatch(r"(\w+): (\d+) ended with (.*)", line):

@@ -176,3 +176,10 @@ def test_public_names_are_there():
     for name in spiel_cr.__all__:
         assert getattr(spiel_cr, name) is not None
     assert sorted(set(spiel_cr.__all__)) == sorted(spiel_cr.__all__)
+
+
+def test_results_of_games_that_were_not_laid_out_are_judged():
+    layout = spiel_cr.Layout("stepped")
+    result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, layout=layout)
+    found = spiel_cr.nash_conv("kuhn_poker", result)
+    assert found == spiel_cr.nash_conv("kuhn_poker", result.average_policy())

@@ -72,18 +72,14 @@ ROWS = {
     ],
     "leaf": [
         ("best", r"leaf='best' must be one of exact.*uniform"),
-        ("policy", "leaf='policy' must be one of exact.*rollouts"),
+        ("policy", "leaf='policy' must be one of exact.*uniform"),
         ("exact(n=3)", "unknown parameter 'n'; exact takes iterations"),
         ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
         ("exact(algorithm=lp)", "algorithm='lp'"),
         ("exact(iterations=1.5)", "iterations=1.5 must be a whole number"),
         ("exact(iterations=2", "leaf='exact\\(iterations=2' cannot be read"),
-        ("policy(file=x)", "unknown parameter 'file'; policy takes path"),
         ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
-        ("rollouts(m=3)", "unknown parameter 'm'; rollouts takes n, seed"),
-        ("rollouts(n=2.5)", "n=2.5 must be a whole number"),
-        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
-        ("rollouts(n=2", "leaf='rollouts\\(n=2' cannot be read"),
+        ("rollouts(n=3)", "must be one of exact.*uniform, or a LeafValue"),
     ],
     "bot": [
         ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
@@ -177,7 +173,7 @@ ROWS = {
     ],
     "leaf of a resolver": [
         ("best", "leaf='best' must be one of exact"),
-        ("rollouts(n=0)", "n=0 must be a whole number from 1"),
+        ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
     ],
 }
 

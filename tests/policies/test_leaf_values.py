@@ -8,10 +8,10 @@ import pytest
 
 import spiel_cr
 from spiel_cr.games.opening.vectorised import of_game
-from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import PolicyValue, RolloutValue, leaf_utilities
+from spiel_cr.policies.leaf_values import RolloutValue, UniformValue, leaf_utilities
+from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.partial.partial_tree import compile_partial
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -20,7 +20,7 @@ from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_ga
 from tests.support.strategies import random_behaviours
 from tests.support.tabled import Tabled
 
-FORMS = ("compiled", "vectorised", "states", "C++ states")
+FORMS = ("vectorised", "states", "C++ states")
 # A form, seeds, and every which history is asked for.
 FEW_ARRAYS, FEW_STATES = ("vectorised", 400, 5), ("states", 60, 20)
 
@@ -41,18 +41,19 @@ def test_exact_values_of_a_policy(name, uniform):
     policy = brute.uniform()
     if not uniform:
         policy = reference.from_behaviours(tree, behaviours)
-    value = PolicyValue(None if uniform else behaviours)
+    value = UniformValue() if uniform else Continuations(behaviours, 1)
     at = np.arange(len(tree.histories))[::17]
     expected = [reference.value_at(brute, policy, numbers[h]) for h in at]
     # Sums of hundreds of doubles of size 10.
-    np.testing.assert_allclose(value(tree, at), expected, atol=1e-11)
+    found = np.asarray(value(tree, at)).reshape(-1)
+    np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
 def test_exact_values_need_a_compiled_game():
     game = games.compiled("kuhn").game
     states = np.array([game.new_initial_state()], object)
     with pytest.raises(ValueError, match="need a compiled game; use RolloutValue"):
-        PolicyValue()(game, states)
+        UniformValue()(game, states)
 
 
 def biased(path):
@@ -66,11 +67,6 @@ def biased(path):
 
 def in_form(form, game, paths):
     """A game in one of its forms, and the histories that action paths lead to."""
-    if form == "compiled":
-        tree = compiler.compile_game(game)
-        histories = range(len(tree.histories))
-        number = {tuple(tree.histories.actions_to(h)): h for h in histories}
-        return tree, np.array([number[path] for path in paths])
     if form == "vectorised":
         brute = reference.Tree(game)
         number = {node.path: i for i, node in enumerate(brute.nodes)}
@@ -83,7 +79,7 @@ def in_form(form, game, paths):
     return game, states
 
 
-@pytest.mark.parametrize("form", FORMS[:3])
+@pytest.mark.parametrize("form", FORMS[:2])
 def test_rollouts_follow_chance_as_it_is(form):
     """1500 rollouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
     held = in_form(form, MadeGame(biased, "biased"), [(), (0,), (1,)])
@@ -120,16 +116,6 @@ def test_rollouts_depend_on_the_seed_only(form):
     found = RolloutValue(3, seed=1)(*held)
     np.testing.assert_array_equal(found, RolloutValue(3, seed=1)(*held))
     assert (found != RolloutValue(3, seed=2)(*held)).any()
-
-
-def test_rollouts_of_a_compiled_game_do_not_depend_on_who_else_is_asked():
-    tree = games.compiled("leduc7")
-    at = np.flatnonzero(tree.histories.player == 0)[::7]
-    value = RolloutValue(3, seed=1)
-    together = value(tree, at)
-    np.testing.assert_array_equal(together, value(tree, at))
-    alone = [value(tree, at[k : k + 1])[0] for k in range(len(at))]
-    np.testing.assert_array_equal(together, alone)
 
 
 def uniform_moments(tree):
@@ -217,19 +203,27 @@ def test_a_function_of_states_on_a_partial_tree():
 def test_leaf_values_from_strings():
     tree, at = games.compiled("kuhn"), np.arange(5)
     np.testing.assert_array_equal(
-        parse_leaf("uniform")(tree, at), PolicyValue()(tree, at)
+        parse_leaf("uniform")(tree, at), UniformValue()(tree, at)
     )
+    held = in_form("states", random_game(3), [()])
     for text, n, seed in (("rollouts", 10, 0), ("rollouts(n=3,seed=2)", 3, 2)):
-        expected = RolloutValue(n, seed=seed)(tree, at)
-        np.testing.assert_array_equal(parse_leaf(text)(tree, at), expected)
+        expected = RolloutValue(n, seed=seed)(*held)
+        found = parse_leaf(text, compiled=False)(*held)
+        np.testing.assert_array_equal(found, expected)
     mine = RolloutValue()
     assert parse_leaf(mine) is mine
 
 
-@pytest.mark.parametrize("text", ["uniform", "policy(path=x.npz)"])
-def test_exact_values_are_refused_where_the_game_is_not_compiled(text):
+def test_compiled_games_have_no_rollouts():
+    with pytest.raises(ValueError, match="must be one of exact.*uniform, or a LeafV"):
+        parse_leaf("rollouts(n=3)")
+    with pytest.raises(ValueError, match="leaf=uniform, which is exact"):
+        RolloutValue(3)(games.compiled("kuhn"), np.arange(1))
+
+
+def test_exact_values_are_refused_where_the_game_is_not_compiled():
     with pytest.raises(ValueError, match="must be one of .*rollouts.*, or a LeafValue"):
-        parse_leaf(text, compiled=False)
+        parse_leaf("uniform", compiled=False)
 
 
 @pytest.mark.parametrize(

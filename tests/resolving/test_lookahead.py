@@ -12,7 +12,7 @@ import pytest
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue
+from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import Resolver
@@ -227,7 +227,7 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
     augmented = np.ones(len(d.augmented_layer))
     for number in range(1, d.num_layers + 1):
-        far = look_ahead(d, number, 100, PolicyValue())
+        far = look_ahead(d, number, 100, UniformValue())
         limited = gadget.build_forest(d, number, ones, augmented, far).form.payoffs
         free = gadget.build_forest(d, number, ones, augmented).form.payoffs
         for a, b in zip(limited, free, strict=True):
@@ -237,7 +237,7 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
 def test_bad_depths_and_values_are_refused():
     d = cut("kuhn", 0)
     with pytest.raises(ValueError, match="depth=0"):
-        look_ahead(d, 1, 0, PolicyValue())
+        look_ahead(d, 1, 0, UniformValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
         with pytest.raises(ValueError, match="leaf value gave an array of shape"):
             look_ahead(d, 1, 1, LeafValue(bad, "histories"))

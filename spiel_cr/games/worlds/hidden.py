@@ -25,7 +25,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
-from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
@@ -33,6 +33,8 @@ from spiel_cr.games.opening.vectorised import VectorisedGame
 MOST_ATTEMPTS = 62
 # Bytes that a world takes with each attempt, and for itself.
 _ENTRY, _WORLD = 5, 64
+# Passes of an estimate, and how far above the limit it refuses.
+_PASSES, _CLEARLY = 300, 2.0
 
 
 class HiddenBoard(VectorisedGame, Protocol):
@@ -96,6 +98,18 @@ def walk_worlds(
       InvalidGameError: the rules are not those of a hidden-board game.
     """
     room = memory.parse_limit(memory_limit)
+
+    def check(count: float, clearly: float = 1.0) -> None:
+        size = count * (_WORLD + _ENTRY * game.num_distinct_actions())
+        if size > clearly * room or count >= clearly * 2**31:
+            raise memory.too_large(
+                game,
+                f"has more than {min(count, 1e15):,.0f} worlds, which take "
+                f"{memory.describe_bytes(size)}",
+                *(memory_limit, room),
+            )
+
+    check(_estimate(game, rules), _CLEARLY)
     states = rules.new_initial_states()
     parents, actions = np.full(1, -1), np.full(1, -1)
     levels: list[Worlds] = []
@@ -121,14 +135,7 @@ def walk_worlds(
         child[action, number] = after + np.arange(len(number))
         level = Worlds(player, utility, parents, actions, child, answer)
         levels.append(level)
-        size = (after + len(number)) * (_WORLD + _ENTRY * len(child))
-        if after + len(number) >= 2**31 or size > room:
-            raise GameTooLargeError(
-                f"{game} has more than {after + len(number):,} worlds, which take more "
-                f"than {memory.describe_bytes(size)}, and "
-                f"{memory.describe_limit(memory_limit, room)}; raise the limit, choose "
-                f"a smaller board, or an algorithm that samples"
-            )
+        check(after + len(number))
         parents, actions = begin + number, action
         states, begin = states[number], after
         if len(states):
@@ -141,6 +148,23 @@ def walk_worlds(
         np.concatenate([level.child for level in levels], axis=1),
         np.concatenate([level.answer for level in levels], axis=1),
     )
+
+
+def _estimate(game: pyspiel.Game, rules: HiddenBoard) -> float:
+    """About how many worlds there are, by random passes (Knuth 1975), unbiased."""
+    random = np.random.default_rng(0)
+    states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)
+    weight, total = np.full(_PASSES, 1 / _PASSES), 1.0
+    while True:
+        goes_on = np.isin(rules.current_player(states), (0, 1))
+        states, weight = states[goes_on], weight[goes_on]
+        succeeds, _ = _attempts(game, rules, states)
+        if not succeeds.any():
+            return total
+        weight = weight * succeeds.sum(axis=1)
+        total += float(weight.sum())
+        drawn = succeeds * (1 - random.random(succeeds.shape))
+        states = rules.child(states, drawn.argmax(axis=1))
 
 
 def _attempts(

@@ -15,7 +15,7 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.worlds.hidden import Worlds
@@ -120,7 +120,14 @@ class _Level:
         self.sequence = np.cumsum(flat, dtype=np.int32) + np.int32(first - 1)
         self.actions = (np.flatnonzero(flat) % width).astype(np.int16)
         self.legal = np.ascontiguousarray(legal.T)
-        self.marks = np.zeros(legal.size * worlds.num_answers, bool)
+        marks = legal.size * worlds.num_answers
+        if marks >= 2**31:
+            raise GameTooLargeError(
+                f"{len(tried):,} infosets with {width} attempts and "
+                f"{worlds.num_answers} answers each are more than can be numbered; "
+                f"choose a smaller board"
+            )
+        self.marks = np.zeros(marks, bool)
 
 
 def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> Side:

@@ -25,7 +25,7 @@ cut nor on how the result is judged.
 """
 
 from collections.abc import Callable
-from typing import Literal, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
@@ -41,11 +41,12 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
-from spiel_cr.policies.leaf_values import AnyGame, HistoryValues, Strategies
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.result import load_tabular_policy
 from spiel_cr.resolving.leaves.rollout_values import Rollouts, bias_of
 
 Behaviour = tuple[np.ndarray, np.ndarray]
+Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
 ContinuationKind = Literal["responses", "biased"]
 
 # Share of uniform play in what is responded to: responses would be arbitrary without it

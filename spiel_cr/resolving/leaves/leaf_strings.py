@@ -4,7 +4,8 @@ Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on wh
 players may hold at a public state, and are asked in every iteration: `exact`,
 `network`. *Multi-valued* ones are several numbers per history, among which the opponent
 chooses by its information: `continuations`. *Fixed* ones are one number per history:
-`rollouts`, `uniform`, `policy`; no lookahead that ends in them is sound.
+`uniform` and, where games are not compiled, `rollouts`; no lookahead that ends in them
+is sound.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue, RolloutValue
+from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.exact import ExactValues
@@ -35,13 +36,15 @@ class Kind(NamedTuple):
       parameters: with their types; a path is one of a file, and must be given.
       make: from these.
       knows_ranges: whether it depends on the players' ranges.
-      partial: whether it goes with trees that are not compiled whole.
+      compiled, partial: whether it goes with games that are compiled whole, and with
+        trees of those that are not.
     """
 
     text: str
     parameters: dict[str, Any]
     make: Callable[..., Leaf]
     knows_ranges: bool = False
+    compiled: bool = True
     partial: bool = False
 
 
@@ -62,12 +65,16 @@ KINDS = {
         partial=True,
     ),
     "rollouts": Kind(
-        "rollouts(n=10,seed=0)", {"n": int, "seed": int}, RolloutValue, partial=True
+        "rollouts(n=10,seed=0)",
+        {"n": int, "seed": int},
+        RolloutValue,
+        compiled=False,
+        partial=True,
     ),
-    "uniform": Kind("uniform", {}, PolicyValue),
-    "policy": Kind("policy(path=FILE)", {"path": str}, lambda path: PolicyValue(path)),
+    "uniform": Kind("uniform", {}, UniformValue),
 }
-LEAVES = tuple(kind.text for kind in KINDS.values())
+# Of games that are compiled whole.
+LEAVES = tuple(kind.text for kind in KINDS.values() if kind.compiled)
 
 
 def parse_leaf(
@@ -89,7 +96,11 @@ def parse_leaf(
       OSError, DamagedFileError: a file is not there, or not what it must be.
     """
     leaf = DEFAULT if leaf is None else leaf
-    fits = [kind.text for kind in KINDS.values() if compiled or kind.partial]
+    fits = [
+        kind.text
+        for kind in KINDS.values()
+        if (kind.compiled if compiled else kind.partial)
+    ]
     if isinstance(leaf, str):
         found = parse(leaf, "leaf")
         kind = KINDS.get(found.name)

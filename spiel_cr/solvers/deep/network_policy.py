@@ -24,6 +24,7 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
+from spiel_cr.policies.conversions import check_acting
 from spiel_cr.solvers.deep.averages import (
     Average,
     BankAverage,
@@ -115,7 +116,7 @@ class DeepPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: another player acts, or none.
         """
-        player = _who_acts(state, player_id)
+        player = check_acting(state, state.current_player(), player_id)
         key = player, state.information_state_string(player)
         strategy = self._finished.get(key)
         if strategy is None:
@@ -138,7 +139,7 @@ class DeepPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: another player acts, or none.
         """
-        player = _who_acts(state, player_id)
+        player = check_acting(state, state.current_player(), player_id)
         return _by_action(state, self._of_iterates([state], player)[0][iterate])
 
     def array_probabilities(
@@ -305,16 +306,6 @@ def _remember(
     kept[key] = value
     while len(kept) > 1 and len(kept) * (value.nbytes + 200) > _REMEMBERED:
         kept.popitem(last=False)
-
-
-def _who_acts(state: pyspiel.State, player_id: int | None) -> int:
-    acts: int = state.current_player()
-    if acts not in (0, 1) or player_id not in (None, acts):
-        raise ValueError(
-            f"player_id={player_id!r}: after the actions {state.history()} player "
-            f"{acts} acts; ask for the player who acts, at decisions"
-        )
-    return acts
 
 
 def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:

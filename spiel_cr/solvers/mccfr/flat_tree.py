@@ -7,16 +7,13 @@ actions, where all finished games are. Tables over actions have the T entries of
 `sample_tree`.
 """
 
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.solvers.mccfr.sample_tree import SampleTree
-
-# Acting "players" besides 0 and 1, as in `sample_tree`.
-CHANCE, NOBODY = 2, 3
+from spiel_cr.solvers.mccfr.sample_tree import NOBODY, SampleTree, host
 
 
 class FlatTree(NamedTuple):
@@ -77,16 +74,16 @@ def build(tree: CompiledGame, samples: SampleTree, exponent: int) -> FlatTree:
         for level, here in zip(samples.levels, depths, strict=True)
     ]
     arrays = FlatTree(
-        first_child=_host(np.concatenate(children).astype(np.int32)),
-        point=_host(point),
-        utility=_host(_joined(samples, "utility")),
-        first=_host(np.append(first, 0).astype(np.int32)),
-        code=_host(code),
-        parent=_host(parent),
-        tolerance=_host(tolerance),
-        balanced=_host(np.asarray(samples.balanced)[:entries]),
+        first_child=host(np.concatenate(children).astype(np.int32)),
+        point=host(point),
+        utility=host(_joined(samples, "utility")),
+        first=host(np.append(first, 0).astype(np.int32)),
+        code=host(code),
+        parent=host(parent),
+        tolerance=host(tolerance),
+        balanced=host(np.asarray(samples.balanced)[:entries]),
         target=None,
-        decides=_host(
+        decides=host(
             np.array(
                 [
                     [(np.asarray(level.player) == p).any() for level in samples.levels]
@@ -99,7 +96,7 @@ def build(tree: CompiledGame, samples: SampleTree, exponent: int) -> FlatTree:
         parts = [
             np.asarray(level.target)[: len(level.row) - 1] for level in samples.levels
         ]
-        arrays = arrays._replace(target=_host(np.concatenate(parts)))
+        arrays = arrays._replace(target=host(np.concatenate(parts)))
     return arrays
 
 
@@ -139,8 +136,3 @@ def _joined(samples: SampleTree, column: str) -> np.ndarray:
     return np.concatenate(
         [np.asarray(getattr(level, column))[:-1] for level in samples.levels]
     )
-
-
-def _host(array: np.ndarray) -> jax.Array:
-    """Types a numpy array as what it becomes when a solver puts it on a device."""
-    return cast(jax.Array, array)

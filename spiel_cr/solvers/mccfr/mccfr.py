@@ -259,52 +259,44 @@ def _by_position(state: PlayerState) -> jax.Array:
     return jnp.concatenate([jnp.ones(1, state.reach.dtype), *blocks])
 
 
-def _program() -> Any:
-    """A jitted loop with a cache of its own; programs go when it goes."""
+def _program(visiting: bool) -> Any:
+    """A jitted loop with a cache of its own; programs go when it goes.
+
+    Args:
+      visiting: it is one of `visited`, which writes into the state that it is given,
+        and whose `plan` is the number of depths.
+    """
 
     def run(
-        problem: Problem,
-        state: MCCFRState,
+        problem: Any,
+        state: Any,
         iterations: jax.Array,
         *,
-        plan: sample_tree.Plan,
+        plan: Any,
         config: MCCFRConfig,
-    ) -> MCCFRState:
+    ) -> Any:
+        if visiting:
+            iterate = functools.partial(visited.iterate, depths=plan, config=config)
+            return as_one_kernel(iterate, problem, state, iterations)
         advance = functools.partial(step, problem, plan=plan, config=config)
         return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
-    return jax.jit(run, static_argnames=("plan", "config"))
+    return jax.jit(
+        run,
+        static_argnames=("plan", "config"),
+        donate_argnums=1 if visiting else None,
+    )
 
 
-_run = _program()
-
-
-def _visiting_program() -> Any:
-    """The same for `visited`, which writes into the state that it is given."""
-
-    def run(
-        problem: visited.Problem,
-        state: visited.VisitedState,
-        iterations: jax.Array,
-        *,
-        plan: int,
-        config: MCCFRConfig,
-    ) -> visited.VisitedState:
-        iterate = functools.partial(visited.iterate, depths=plan, config=config)
-        found: visited.VisitedState = as_one_kernel(iterate, problem, state, iterations)
-        return found
-
-    return jax.jit(run, static_argnames=("plan", "config"), donate_argnums=1)
-
-
-_visiting_run = _visiting_program()
+# By whether they are of `visited`.
+_runs = {visiting: _program(visiting) for visiting in (False, True)}
 # For each solver that had a program alone, how many that were.
 _alone: list[int] = []
 
 
 def programs() -> int:
     """How many programs this process has compiled for sampled solvers."""
-    return sum(run._cache_size() for run in (_run, _visiting_run)) + sum(_alone)
+    return sum(run._cache_size() for run in _runs.values()) + sum(_alone)
 
 
 def make_solver(
@@ -346,9 +338,7 @@ def make_solver(
         float(np.abs(level.utility).max(initial=0)) for level in samples.levels
     )
     samples = sample_tree.rescale(samples, exponent)
-    run, static = (_visiting_run, len(plan)) if visiting else (_run, plan)
-    if alone:
-        run = _visiting_program() if visiting else _program()
+    run = _program(visiting) if alone else _runs[visiting]
     reader: Reader | None = None
     if visiting:
         arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
@@ -367,7 +357,7 @@ def make_solver(
         problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
         state = init(problem, plan, config, seed=seed)
     program = Program(
-        functools.partial(run, plan=static),
+        functools.partial(run, plan=len(plan) if visiting else plan),
         config,
         dtype,
         exponent=exponent,

@@ -18,7 +18,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 
 # Acting "players" besides 0 and 1.
-_CHANCE, _NOBODY = 2, 3
+_CHANCE, NOBODY = 2, 3
 
 
 class SampleLevel(NamedTuple):
@@ -99,10 +99,10 @@ def build(
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
         [histories.player == CHANCE, histories.player == TERMINAL],
-        [_CHANCE, _NOBODY],
+        [_CHANCE, NOBODY],
         histories.player,
     )
-    player = np.where(counts == 0, _NOBODY, player).astype(np.int32)
+    player = np.where(counts == 0, NOBODY, player).astype(np.int32)
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     row, chance = _rows(tree, player, counts, sizes)
     first_child = np.searchsorted(histories.parent, np.arange(len(histories)))
@@ -115,8 +115,8 @@ def build(
                 first_child=_row(np.where(counts[here] > 0, children, after), after),
                 row=_row(row[here], 0),
                 num_actions=_row(counts[here], 0),
-                player=_row(player[here], _NOBODY),
-                utility=_host(np.append(histories.utility[here], 0.0)),
+                player=_row(player[here], NOBODY),
+                utility=host(np.append(histories.utility[here], 0.0)),
                 target=None,
             )
         )
@@ -128,15 +128,15 @@ def build(
     for p, layout in enumerate(layouts):
         entry = np.full(layout.size, entries, np.int32)
         entry[layout.sequences] = np.arange(sizes[p], dtype=np.int32) + p * sizes[0]
-        maps.append(_host(entry))
+        maps.append(host(entry))
     parts = [balance(infosets.decisions) for infosets in tree.infosets]
     balanced = np.concatenate([*parts, np.zeros(counts.max() + len(chance))])
     arrays = SampleTree(
         levels=tuple(levels),
-        chance=_host(chance),
-        balanced=_host(balanced),
-        row_of=_host(np.maximum.accumulate(changes)[:entries]),
-        positions=(_host(layouts[0].sequences), _host(layouts[1].sequences)),
+        chance=host(chance),
+        balanced=host(balanced),
+        row_of=host(np.maximum.accumulate(changes)[:entries]),
+        positions=(host(layouts[0].sequences), host(layouts[1].sequences)),
         entries=(maps[0], maps[1]),
     )
     if target is not None:
@@ -264,14 +264,14 @@ def _plan(
 
 def _row(values: np.ndarray, last: int) -> jax.Array:
     """int32 with one more row behind."""
-    return _host(np.append(values, last).astype(np.int32))
+    return host(np.append(values, last).astype(np.int32))
 
 
 def _flags(values: np.ndarray, padding: int) -> jax.Array:
     """bool with False behind."""
-    return _host(np.append(values, np.zeros(padding, bool)))
+    return host(np.append(values, np.zeros(padding, bool)))
 
 
-def _host(array: np.ndarray) -> jax.Array:
+def host(array: np.ndarray) -> jax.Array:
     """Types a numpy array as what it becomes when a solver puts it on a device."""
     return cast(jax.Array, array)

@@ -23,6 +23,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
@@ -93,7 +94,7 @@ def init(
     entries, points = len(tree.tolerance), len(first)
     counts = code >> 2
     uniform = np.ones(entries)
-    rows = np.repeat(first, counts) + _places(counts)
+    rows = ranges(first, counts)
     uniform[rows] = np.repeat(1 / np.maximum(counts, 1), counts)
     uniform[entries - len(chance) :] = chance
     size = {"none": 0, "average": entries}.get(config.baseline, len(tree.point))
@@ -118,12 +119,6 @@ def init(
         iteration=np.zeros((), np.int32),  # type: ignore[arg-type]
         key=np.asarray(jax.random.key_data(jax.random.key(seed))),  # type: ignore[arg-type]
     )
-
-
-def _places(counts: np.ndarray) -> np.ndarray:
-    """0, 1, ... for each point's actions, joined."""
-    ends = np.cumsum(counts)
-    return np.arange(counts.sum()) - np.repeat(ends - counts, counts)
 
 
 def iterate(
@@ -500,7 +495,7 @@ class Reader:
             strategy, taken = np.asarray(state.strategy, float), _whole(state.taken)
             for points in self.levels:
                 counts = self.counts[points]
-                rows = np.repeat(self.first[points], counts) + _places(counts)
+                rows = ranges(self.first[points], counts)
                 missing = sums[self.parent[points]] - taken[points]
                 sums[rows] += np.repeat(missing, counts) * strategy[rows]
         mine = sums[self.roots[player] : self.ends[player]]

@@ -17,7 +17,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.leaf_values import HistoryValues, PolicyValue
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.gadget import build_forest
@@ -179,7 +179,8 @@ def test_one_continuation_is_one_number_per_history(kind):
             resolve(tree, ResolvingConfig("cfr+", 50, depth=1, leaf=leaf)).average
         )
 
-    fixed = resolved(PolicyValue(given))
+    values = conversions.history_values(tree, given)
+    fixed = resolved(lambda tree, histories: values[histories])
     single = resolved(Continuations(given, 1, kind=kind))
     np.testing.assert_allclose(single, fixed, atol=TOLERANCE)
     assert np.abs(resolved(Continuations(given, 4, kind=kind)) - fixed).max() > 1e-3

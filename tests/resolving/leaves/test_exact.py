@@ -12,11 +12,10 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
-from spiel_cr.policies.leaf_values import PolicyValue
 from spiel_cr.resolving import gadget
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.leaves import ExactValues
+from spiel_cr.resolving.leaves import Continuations, ExactValues
 from spiel_cr.resolving.leaves.exact import game_below
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import look_ahead, public_states_of
@@ -228,7 +227,7 @@ def test_a_solver_asks_at_the_iterates(player, layer, depth):
     )
     given = np.random.default_rng(8).normal(size=len(d.augmented_layer))
     found = []
-    for value in (PolicyValue(behaviours), Following(tree, behaviours)):
+    for value in (Continuations(behaviours, 1), Following(tree, behaviours)):
         ahead = look_ahead(d, layer, depth, value)
         forest = gadget.build_forest(d, layer, reach, given, ahead)
         solver = cfr.make_solver(
@@ -295,7 +294,7 @@ def test_an_equilibriums_values_per_history_are_not_sound():
         result = resolve(tree, ResolvingConfig("cfr+", 2000, depth=1, leaf=leaf))
         return result.average[0][1:4], result.nash_conv()
 
-    scalar, exploited = first_move(PolicyValue(behaviours))
+    scalar, exploited = first_move(Continuations(behaviours, 1))
     assert np.abs(scalar - RPS_PLUS).max() > 0.1
     assert exploited > 0.1
     exact, little = first_move(ExactValues(200))

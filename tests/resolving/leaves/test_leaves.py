@@ -5,7 +5,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.contestants import registry
-from spiel_cr.policies.leaf_values import PolicyValue, RolloutValue
+from spiel_cr.policies.leaf_values import UniformValue
 from spiel_cr.resolving.leaves import ExactValues
 from spiel_cr.resolving.leaves.leaf_strings import LEAVES, knows_ranges, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -13,8 +13,7 @@ from tests.support import games
 
 KINDS = {
     "exact": (ExactValues, True),
-    "rollouts": (RolloutValue, False),
-    "uniform": (PolicyValue, False),
+    "uniform": (UniformValue, False),
 }
 
 
@@ -62,14 +61,14 @@ def test_a_bot_reads_brackets_in_brackets():
     tree = games.compiled("kuhn")
     text = "resolving(iterations=3,depth=1,depth_unit=moves,leaf=uniform(),solver=cfr)"
     bot = spiel_cr.load_bot(text, tree, 0)
-    text = text.replace("leaf=uniform()", "leaf=rollouts(n=2,seed=(1))")
-    with pytest.raises(ValueError, match="seed"):
+    text = text.replace("leaf=uniform()", "leaf=exact(iterations=(1))")
+    with pytest.raises(ValueError, match="iterations"):
         spiel_cr.load_bot(text, tree, 0)
     assert bot.resolver.config.leaf == "uniform()"
 
 
 def test_contestants_name_the_files_of_leaves():
-    name = "resolving(iterations=3,depth=1,leaf=policy(path=x.npz))"
+    name = "resolving(iterations=3,depth=1,leaf=continuations(path=x.npz,k=1))"
     assert registry.find(name).files == ("x.npz",)
     name = "resolve(solver=cfr,depth=1,leaf=exact(iterations=2))"
     assert registry.find(name).files == ()

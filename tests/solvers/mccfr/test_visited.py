@@ -96,9 +96,7 @@ def test_nothing_large_is_copied(variant):
     """XLA keeps the tables in place: else each iteration would cost the whole game."""
     solver = solver_of("kuhn", variant, True)
     depths = len(games.compiled("kuhn").histories.by_depth)
-    run = functools.partial(
-        mccfr._visiting_run.lower, plan=depths, config=solver.config
-    )
+    run = functools.partial(mccfr._runs[True].lower, plan=depths, config=solver.config)
     with jax.enable_x64(True):
         text = run(solver.problem, solver.state, np.int32(1)).compile().as_text()
     entries = len(solver.state.regrets)

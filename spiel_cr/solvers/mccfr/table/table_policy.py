@@ -10,7 +10,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
-from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 # Information states whose rows are remembered: making a key from rules on arrays plays
@@ -68,12 +68,7 @@ class TablePolicy(openspiel_policy.Policy):
           ValueError: another player acts, or none; or the state has other actions than
             its row, so it is of another game.
         """
-        acts = state.current_player()
-        if acts not in (0, 1) or player_id not in (None, acts):
-            raise ValueError(
-                f"player_id={player_id!r}: after the actions {state.history()} player "
-                f"{acts} acts; ask for the player who acts, at decisions"
-            )
+        acts = check_acting(state, state.current_player(), player_id)
         legal = sorted(state.legal_actions())
         if len(legal) == 1:
             return {legal[0]: 1.0}
