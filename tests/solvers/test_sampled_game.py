@@ -20,7 +20,7 @@ from spiel_cr.common.errors import (
 )
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
-from spiel_cr.solvers import policy_files
+from spiel_cr.solvers import policy_files, table_run
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
@@ -348,11 +348,14 @@ def test_half_an_iteration_is_never_written(
     assert_same(sample(checkpoint_path=path), sample())
 
 
-def test_what_workers_hold_does_not_change_what_is_followed(caplog):
+def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
     """External sampling follows as much as the limit says, not as is free."""
-    game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=256)"
-    options = {"memory_limit": "1GB", "vectorised": False}
-    results = [sample(game, algorithm, 2, workers=n, **options) for n in (1, 2)]
-    assert results[0].table.limit > results[1].table.limit
+    game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
+    results = []
+    for room in (60_000_000, 90_000_000):
+        sizes = 500_000_000, room
+        monkeypatch.setattr(table_run, "_table_room", lambda *_, sizes=sizes: sizes)
+        results.append(sample(game, algorithm, 2, vectorised=False))
+    assert results[0].table.limit < results[1].table.limit
     assert caplog.text.count("below that one action") == 2
     assert_same(*results)
