@@ -14,6 +14,8 @@ RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
 TRAIN = f"train-values {KUHN} --depth 1 --minutes 1e-9 --out OUT.npz"
+# Who cannot count its turns.
+HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 
@@ -30,6 +32,7 @@ ROWS = [
     (f"info {KUHN} --memory-limit lots", "lots"),
     (f"info {KUHN} --colour", "--colour"),
     (f"{TRAIN} --checkpoint OUT.npz", "--checkpoint and --out both name"),
+    (f"play --game {HIDDEN} --bots resolving(iterations=1);uniform", "turns"),
     (f"{TRAIN} --checkpoint OUT.jsonl", "the curves of --out and --checkpoint both"),
     ("solve", "--game"),
     ("solve --game 2048", "2048"),
@@ -135,6 +138,7 @@ EARLY = [
     (f"{JUDGED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint-every=0", "checkpoint_every=0"),
+    (f"{SAMPLED} --checkpoint DAMAGED", "error: checkpoint /"),
     (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
     (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),

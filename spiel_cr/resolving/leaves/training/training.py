@@ -419,7 +419,8 @@ class _Training:
         """
         if path is None or not os.path.exists(path):
             return
-        arrays, metadata = storage.load(path)
+        with storage.called("checkpoint"):
+            arrays, metadata = storage.load(path)
         for name, mine in self._identity().items():
             if metadata.get(name) != mine:
                 raise ValueError(

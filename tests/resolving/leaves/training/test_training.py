@@ -194,6 +194,9 @@ def test_training_learns_resumes_and_repeats(config, tmp_path, monkeypatch):
         train_values(
             "kuhn_poker", 1, tmp_path / "x.npz", config=other, checkpoint=state
         )
+    state.write_bytes(b"some text")
+    with pytest.raises(ValueError, match="^checkpoint /.*delete it to start anew"):
+        train_values("kuhn_poker", 1, tmp_path / "x.npz", checkpoint=state)
 
 
 def interrupting(called, count, *, before):
