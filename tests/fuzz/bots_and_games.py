@@ -227,7 +227,7 @@ LARGE = (
 )
 _ON_LARGE = [
     _UNIFORM,
-    _loaded(_PARTIAL.format(1500), 300),
+    _loaded(_PARTIAL.format(3000), 300),
     *_STATES,
 ]
 

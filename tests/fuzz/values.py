@@ -318,35 +318,45 @@ def _not_methods() -> list[Bad]:
     ]
 
 
-_NOT_ACTIONS = [
-    *_lines(",  0  0,1  0,1,0  0,9  0,1,0,1,0  Deal:0,Fold  0;1;0;1  -1"),
-    *_lines("99999999999999999999  0,1,0,1.5  nan  0,,1"),
-    *("", *_NO_WORD),
-]
-_FILES = ("policy.npz", "new/policy.npz")
+def _words(good: str, bad: str, *more: str | Bad) -> Values:
+    """Values in words."""
+    return Values(_lines(good), [*_lines(bad), *more, "", *_NO_WORD])
+
+
+def _whole(good: str, bad: str) -> Values:
+    """Whole numbers within a range."""
+    return Values(good.split(), [*bad.split(), *_NOT_WHOLE])
+
+
+def _number(good: str, bad: str) -> Values:
+    return Values(good.split(), [*bad.split(), "-1", "inf", *_NOT_NUMBER])
+
+
 # By the parser's type of value.
 _BY_TYPE = {
-    cli.whole_value: Values(("1", "2", "3"), ["0", "-1", *_NOT_WHOLE]),
-    cli.number_value: Values(("0.01",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
+    cli.whole_value: _whole("1 2 3", "0 -1"),
+    cli.number_value: _number("0.01", "0 1e999"),
     cli.size_value: Values(("1GB", "2 GiB", "900000000", "1.5gb"), _NOT_SIZE),
 }
-_FROM_0 = Values(("0", "2"), ["-1", *_NOT_WHOLE])
-_NUMBER_FROM_0 = Values(("0", "0.5"), ["-1", "inf", *_NOT_NUMBER])
+_LIMITS = Values(
+    ("1GB", "2GiB"),
+    [
+        *(*_NOT_SIZE, Bad("0", shown=("0 bytes", "='0'"))),
+        Bad("0.1GB", shown=("100000000",)),
+    ],
+)
 _ANY = ""  # in the place of a command
 _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--game"): Values(_GAMES, [*_NOT_GAME, *POKER_MISTAKES]),
     (_ANY, "--algorithm"): Values(_ALGORITHMS, _not_algorithms),
     (_ANY, "--cache"): Values(("cache", "folder"), _NOT_FOLDER),
-    (_ANY, "--save"): Values(_FILES, _NOT_FILE),
+    (_ANY, "--save"): Values(("policy.npz", "new/policy.npz"), _NOT_FILE),
     (_ANY, "--import"): Values(
-        ("json", "game_defs"),
-        ["", "no_such_module", "missing.py", "text.npz", "json.py"],
+        ("json", "game_defs"), ["", *_lines("no_such_module  missing.py  text.npz")]
     ),
-    (_ANY, "--seed"): Values(
-        ("0", "7", "4294967295"), ["-1", "4294967296", *_NOT_WHOLE]
-    ),
-    (_ANY, "--minutes"): Values(("1e-9",), ["0", "-1", "inf", "1e999", *_NOT_NUMBER]),
-    (_ANY, "--noise"): _NUMBER_FROM_0,
+    (_ANY, "--seed"): _whole("0 7 4294967295", "-1 4294967296"),
+    (_ANY, "--minutes"): _number("1e-9", "0 1e999"),
+    (_ANY, "--noise"): _number("0 0.5", ""),
     (_ANY, "--plot"): Values(
         ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
     ),
@@ -357,9 +367,13 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--bots"): Values(
         ("uniform;uniform", "uniform; resolving(iterations=2)"), _not_pairs
     ),
-    (_ANY, "--matches"): Values(("2", "4"), ["0", "-1", *_NOT_WHOLE]),
+    (_ANY, "--matches"): _whole("2 4", "0 -1"),
     (_ANY, "--out"): Values(("out", "new/out", "folder"), _NOT_FOLDER),
-    (_ANY, "--actions"): Values(("0,1,0,1", "Deal:0,Deal:1,Pass,Bet"), _NOT_ACTIONS),
+    (_ANY, "--actions"): _words(
+        "0,1,0,1  Deal:0,Deal:1,Pass,Bet",
+        ",  0  0,1  0,1,0  0,9  0,1,0,1,0  Deal:0,Fold  0;1;0;1  -1  "
+        "99999999999999999999  0,1,0,1.5  nan  0,,1",
+    ),
     (_ANY, "--policy"): Values(
         (
             *_lines("uniform  always_fold  cfr+(iterations=2)  lp  kuhn.npz"),
@@ -367,115 +381,84 @@ _VALUES: dict[tuple[str, str], Values] = {
         ),
         _not_opponents,
     ),
-    (_ANY, "--instruments"): Values(
-        ("table", "exact;lbr", "exact; table"),
-        ["", ";", "guess", "exact;", *_NO_WORD],
+    (_ANY, "--instruments"): _words(
+        "table  exact;lbr  exact; table", ";  guess  exact;"
     ),
     # Of choices, those that are quick.
-    (_ANY, "--form"): Values(("auto", "compiled"), ["tree", "", *_NO_WORD]),
-    (_ANY, "--method"): Values(("exact", "ismcts", "lbr"), ["guess", "", *_NO_WORD]),
-    (_ANY, "--leaf"): Values(("call", "uniform"), ["fold", "", *_NO_WORD]),
-    (_ANY, "--simulations"): Values(("1", "16"), ["0", "-1", *_NOT_WHOLE]),
-    (_ANY, "--learn"): _FROM_0,
-    (_ANY, "--luck-rollouts"): _FROM_0,
-    (_ANY, "--max-histories"): Values(("20", "1000"), ["0", "-1", *_NOT_WHOLE]),
-    (_ANY, "--particles"): Values(("2", "20"), ["0", "-1", *_NOT_WHOLE]),
+    (_ANY, "--form"): _words("auto  compiled", "tree"),
+    (_ANY, "--method"): _words("exact  ismcts  lbr", "guess"),
+    (_ANY, "--leaf"): _words("call  uniform", "fold"),
+    (_ANY, "--simulations"): _whole("1 16", "0 -1"),
+    (_ANY, "--learn"): _whole("0 2", "-1"),
+    (_ANY, "--luck-rollouts"): _whole("0 2", "-1"),
+    (_ANY, "--max-histories"): _whole("20 1000", "0 -1"),
+    (_ANY, "--particles"): _whole("2 20", "0 -1"),
     (_ANY, "--algorithms"): Values(
         _lines("uniform;cfr+;lp  uniform  cfr+  lp  openspiel-cfr  dcfr(alpha=1)"),
         _not_contestants,
     ),
-    (_ANY, "--workers"): Values(("1",), ["0", "-1", "1025", *_NOT_WHOLE]),
+    (_ANY, "--workers"): _whole("1", "0 -1 1025"),
     # Of public nodes, which the policies here have not.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
-    (_ANY, "--patience"): Values(("600",), ["0", "-1", "inf", *_NOT_NUMBER]),
+    (_ANY, "--patience"): _number("600", "0"),
     (_ANY, "--find"): Values(("0", "", "\u00e4"), _NOT_TEXT),
     (_ANY, "--html"): Values(("page.html", "new/page.html"), _NOT_FILE),
-    (_ANY, "name"): Values(("kuhn",), ["", "poker", *_NO_WORD]),
-    (_ANY, "--session"): Values(
-        ("stack=3,rounds=2",),
-        [
-            *_lines("stack=3  3,2  stack=3,rounds=x  stack=3,rounds=2,x=1"),
-            *("", "stack=3,rounds=2)", *_NO_WORD),
-            Bad("stack=0,rounds=2", ("stack",), ("stack=0",)),
-        ],
+    (_ANY, "name"): _words("kuhn", "poker"),
+    (_ANY, "--session"): _words(
+        "stack=3,rounds=2",
+        "stack=3  3,2  stack=3,rounds=x  stack=3,rounds=2,x=1  stack=3,rounds=2)",
+        Bad("stack=0,rounds=2", ("stack",), ("stack=0",)),
     ),
-    (_ANY, "--port"): Values(("8765",), ["0", "-1", "80", "65536", *_NOT_WHOLE]),
-    (_ANY, "--budget"): Values(
-        ("2-4",),
-        [
-            *_lines("2  2-4-8  0-4  4-2  -2-4  2-  2-4x  2,4  1.5-4"),
-            *("", "\uff12-4", *_NO_WORD),
-        ],
+    (_ANY, "--port"): _whole("8765", "0 -1 80 65536"),
+    (_ANY, "--budget"): _words(
+        "2-4", "2  2-4-8  0-4  4-2  -2-4  2-  2-4x  2,4  1.5-4", "\uff12-4"
     ),
-    (_ANY, "--size"): Values(("0.001",), ["0", "-1", "inf", "1001", *_NOT_NUMBER]),
+    (_ANY, "--size"): _number("0.001", "0 1001"),
     ("solve", "--algorithm"): Values(
         (*_ALGORITHMS, *SAMPLED, *_FIRST_ORDER, "lp"), _not_solved_by
     ),
-    ("compare", "--workers"): Values(("0", "1"), ["-1", *_NOT_WHOLE]),
-    **{
-        (command, "--memory-limit"): Values(
-            ("1GB", "2GiB"),
-            [
-                *_NOT_SIZE,
-                Bad("0", shown=("0 bytes", "='0'")),
-                Bad("0.1GB", shown=("100000000",)),
-            ],
-        )
-        for command in ("info", "solve", "resolve")
-    },
+    ("compare", "--workers"): _whole("0 1", "-1"),
+    **{(name, "--memory-limit"): _LIMITS for name in ("info", "solve", "resolve")},
     ("abstract", "--game"): Values(
         ("python_leduc_poker", _TWO_ROUNDS), [*_NOT_GAME, *POKER_MISTAKES]
     ),
     ("abstract", "--method"): Values(
-        (
-            *("win-probability", "win-probability(restarts=1)"),
-            "potential-aware(distance=earth-movers,bins=3)",
-        ),
+        _lines("win-probability  win-probability(restarts=1)  ")
+        + ["potential-aware(distance=earth-movers,bins=3)"],
         _not_methods,
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
-    ("train-values", "--config"): Values(
-        ("general", "leduc(hidden=8,pairs=2)"),
-        [
-            *_lines("poker  leduc(  leduc(units=8)  leduc(hidden=x)"),
-            *("", Bad("leduc(steps=0)", ("steps",), ("steps=0",))),
-        ],
+    ("train-values", "--config"): _words(
+        "general  leduc(hidden=8,pairs=2)",
+        "poker  leduc(  leduc(units=8)  leduc(hidden=x)",
+        Bad("leduc(steps=0)", ("steps",), ("steps=0",)),
     ),
-    ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
-    ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
-    ("jam-fold", "--stacks"): Values(
-        ("900/900", "600/1200", " 300 / 900 "),
-        [
-            *_lines("/  900/  9x/9  -1/2  1.5/2  1e3/2"),
-            *("", *_NO_WORD, Bad("900", shown=("[900]",))),
-            Bad("0/900", shown=("stacks=0",)),
-            Bad("1/2/3/4", shown=("[1, 2, 3, 4]",)),
-        ],
+    ("exploit", "--matches"): _whole("4 9", "0 3 -1"),
+    ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
+    ("jam-fold", "--stacks"): _words(
+        "900/900  600/1200",
+        "/  900/  9x/9  -1/2  1.5/2  1e3/2",
+        *(Bad("900", shown=("[900]",)), Bad("0/900", shown=("stacks=0",))),
+        Bad("1/2/3/4", shown=("[1, 2, 3, 4]",)),
     ),
-    ("jam-fold", "--prizes"): Values(
-        ("2/1", "1", "50.5/0"),
-        [
-            *_lines("/  2/  2;1  x  -1/2  nan  inf"),
-            *("", *_NO_WORD, Bad("1/2", shown=("[1.0, 2.0]",))),
-            Bad("3/2/1", shown=("[3.0, 2.0, 1.0]",)),
-            Bad("0", shown=("[0.0]",)),
-        ],
+    ("jam-fold", "--prizes"): _words(
+        "2/1  1  50.5/0",
+        "/  2/  2;1  x  -1/2  nan  inf",
+        *(Bad("1/2", shown=("[1.0, 2.0]",)), Bad("0", shown=("[0.0]",))),
+        Bad("3/2/1", shown=("[3.0, 2.0, 1.0]",)),
     ),
-    ("jam-fold", "--blinds"): Values(
-        ("300/600", "300/300"),
-        [
-            *_lines("/  300/  x/y  1.5/3  -3/6"),
-            *("", *_NO_WORD, Bad("300", shown=("[300]",))),
-            Bad("600/300", shown=("[600, 300]",)),
-            Bad("0/300", shown=("blinds=0",)),
-        ],
+    ("jam-fold", "--blinds"): _words(
+        "300/600  300/300",
+        "/  300/  x/y  1.5/3  -3/6",
+        *(Bad("300", shown=("[300]",)), Bad("0/300", shown=("blinds=0",))),
+        Bad("600/300", shown=("[600, 300]",)),
     ),
-    ("jam-fold", "--boards"): Values(("1",), ["0", "-1", "100000001", *_NOT_WHOLE]),
-    ("jam-fold", "--algorithm"): Values(("pi-fp", "vi-fp"), ["fp", "cfr", *_NOTHING]),
+    ("jam-fold", "--boards"): _whole("1", "0 -1 100000001"),
+    ("jam-fold", "--algorithm"): _words("pi-fp  vi-fp", "fp  cfr"),
 }
 
 
