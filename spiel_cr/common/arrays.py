@@ -1,6 +1,7 @@
 """Integer arrays: ranges of many lengths, equal rows, pairs and labels in order."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -146,22 +147,36 @@ class Groups:
         return self._order[begin:end]
 
 
+class Components(NamedTuple):
+    """The parts that a matrix falls apart into: rows and columns that meet.
+
+    Attributes:
+      rows: integers, the part of each row, from 0.
+      columns: the same of columns.
+      heights: int64 [parts], how many rows each has.
+      widths: the same of columns.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    heights: np.ndarray
+    widths: np.ndarray
+
+
 def joint_components(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
-) -> tuple[int, np.ndarray, np.ndarray]:
-    """The parts that a matrix falls apart into: rows and columns that meet.
+) -> Components:
+    """The parts of a matrix.
 
     Args:
       rows: integers [nnz], of the entries.
       columns: integers [nnz], likewise.
       shape: of the matrix.
-
-    Returns:
-      How many parts there are, and the part of each row and of each column.
     """
     height, size = shape[0], sum(shape)
     links = scipy.sparse.coo_array(
         (np.ones(len(rows), bool), (rows, height + columns)), shape=(size, size)
     )
     count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    return int(count), part[:height], part[height:]
+    both = part[:height], part[height:]
+    return Components(*both, *(np.bincount(side, minlength=count) for side in both))

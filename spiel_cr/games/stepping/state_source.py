@@ -61,35 +61,21 @@ class StateSource:
         self.max_actions: int = self.game.num_distinct_actions()
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """The first decisions of some histories.
-
-        Args:
-          count: of them.
-          random: draws chance; consumed where the game has chance.
-        """
+        """See `Simulator`; `random` is advanced as by `draws`."""
         return _in_objects(*first(self.game, draws(self.game, count, random)))
 
     def step(
         self,
-        positions: Positions,
-        parent: np.ndarray,
+        states: Sequence[Decision],
         action: np.ndarray,
         random: np.random.Generator,
     ) -> Positions:
-        """Plays actions, and then chance until somebody acts or the game is over.
-
-        Args:
-          positions: some.
-          parent: int64 [m], of them, at decisions.
-          action: int64 [m], indices among the legal actions.
-          random: draws chance; consumed where the game has chance.
-        """
-        before: Sequence[Decision] = positions.states[parent]
-        drawn = draws(self.game, len(parent), random)
-        return _in_objects(*after(before, action, drawn))
+        """See `Simulator`; `random` is advanced as by `draws`."""
+        drawn = draws(self.game, len(action), random)
+        return _in_objects(*after(states, action, drawn))
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """uint64 [2], what the player who acts knows; see `keys`."""
+        """See `Simulator`."""
         return key_of(state)
 
     @property
@@ -328,8 +314,8 @@ def _visited(
         player=player,
         chance=np.array(odds),
         utility=utility,
-        information=(information[0], information[1]),
-        observations=(seen[0], seen[1]),
+        information=information,
+        observations=seen,
         dropped=np.zeros(0, np.int64),
     )
     return rows, visit

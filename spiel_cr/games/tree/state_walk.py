@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.tree.tree import MAX_HISTORIES, too_many
+from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 # What is recorded of each state, packed as they are met.
 _RECORD = np.dtype(
@@ -58,7 +59,7 @@ def walk(
         state, parent, action, chance, depth = stack.pop()
         node += 1
         if node == max_histories:
-            raise too_many(game, max_histories)
+            raise too_many_histories(game, max_histories)
         if watch is not None and not node % _WATCHED:
             watch(node)
         player = state.current_player()
