@@ -180,8 +180,6 @@ def test_where_one_number_fails_continuations_do_not():
     def resolved(leaf):
         return resolve(tree, ResolvingConfig("cfr+", 1000, depth=1, leaf=leaf))
 
-    values = conversions.history_values(tree, equilibrium)
-    assert resolved(lambda tree, histories: values[histories]).nash_conv() > 0.1
     # cfr+ is off by some thousandths after so many iterations: so the plan stays, and
     # from a plan that is no equilibrium they find one.
     plan = (np.concatenate([[1.0], np.full(3, 1 / 3), np.ones(3)]), equilibrium[1])
