@@ -538,7 +538,6 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "tournament": {"--matches": "2"},
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
-    "study": {"--size": "0.001"},
     "jam-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
@@ -646,7 +645,6 @@ def _required(command: str) -> tuple[str, ...]:
         "tournament": ("--game", "--bots", "--out"),
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
-        "study": ("name",),
         "jam-fold": ("--stacks", "--prizes", "--blinds"),
         "train-values": ("--game", "--depth", "--out"),
         "abstract": ("--game", "--budget"),
@@ -686,9 +684,6 @@ def _agree(
     if command == "train-values":
         # Kuhn poker has one round.
         chosen.pop("--depth-unit", None)
-    if command == "study":
-        # Studies that take seconds keep nothing.
-        chosen.pop("--out", None)
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
@@ -1026,7 +1021,7 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
 
 
 # What refuses before it compiles programs.
-_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament", "study")
+_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament")
 
 
 def judge(seed: int, *, cheap: bool = False) -> dict[str, Any]:
