@@ -48,7 +48,6 @@ from . import (
     show,
     signals,
     solve,
-    study,
     subgame,
     tournament,
 )
@@ -67,7 +66,6 @@ _COMMANDS = (
     play,
     compare,
     show,
-    study,
     abstract,
     jam_fold,
 )

@@ -44,10 +44,8 @@ EVAL = {
     "reporting": "common contestants",
     "comparison": "common contestants reporting",
     "inspection": "reporting",
-    "studies": "common",
     "table": "reporting",
-    "cli": "common tournaments contestants reporting comparison inspection studies "
-    "table",
+    "cli": "common tournaments contestants reporting comparison inspection table",
 }
 
 
