@@ -48,6 +48,7 @@ from . import (
     show,
     signals,
     solve,
+    study,
     subgame,
     tournament,
 )
@@ -66,6 +67,7 @@ _COMMANDS = (
     play,
     compare,
     show,
+    study,
     abstract,
     jam_fold,
 )

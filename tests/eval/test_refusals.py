@@ -94,6 +94,7 @@ ROWS = [
     (f"{EVALUATE} uniform --evaluator playing --matches 0", "matches=0"),
     (f"{STEP} 0,9", "action 2, '9',"),
     (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
+    ("study kuhn --size 0", "size=0"),
     (
         "info --game liars_dice(numdice=0)",
         "liars_dice(numdice=0)': OpenSpiel fails in it;",

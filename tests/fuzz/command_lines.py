@@ -533,6 +533,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "tournament": {"--matches": "2"},
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
+    "study": {"--size": "0.001"},
     "jam-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
@@ -639,6 +640,7 @@ def _required(command: str) -> tuple[str, ...]:
         "tournament": ("--game", "--bots", "--out"),
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
+        "study": ("name",),
         "jam-fold": ("--stacks", "--prizes", "--blinds"),
         "abstract": ("--game", "--budget"),
     }.get(command, ("--game",))
@@ -674,6 +676,9 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
+    if command == "study":
+        # Studies that take seconds keep nothing.
+        chosen.pop("--out", None)
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
@@ -1011,7 +1016,7 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
 
 
 # What refuses before it compiles programs.
-_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament")
+_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament", "study")
 
 
 def judge(seed: int, *, cheap: bool = False) -> dict[str, Any]:

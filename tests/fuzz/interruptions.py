@@ -79,6 +79,7 @@ COMMANDS = {
     "show": "show GAME --policy=DIR/policy.npz --html=DIR/page.html",
     "best-response": "best-response GAME --policy=uniform --simulations=100",
     "info": "info GAME --cache=DIR/k",
+    "study": "study kuhn --size=0.01",
 }
 # What happens to it: kill -9; SIGTERM, to its workers, too; Ctrl-C and a terminal that
 # is closed, as all processes of the terminal hear of them; Ctrl-C twice; a full disk; a
