@@ -30,7 +30,7 @@ def test_the_estimate_is_near_measured_peaks():
 def test_kernels_of_hands_count_as_they_are_laid_out():
     """A limit turn, 48 rivers of 1 081 hands: what the benchmark's process took."""
     turn = signal_game(
-        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=40 40,"
         "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
         "numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
         "maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
