@@ -151,16 +151,24 @@ class Components(NamedTuple):
     """The parts that a matrix falls apart into: rows and columns that meet.
 
     Attributes:
+      number: how many there are.
       rows: integers, the part of each row, from 0.
       columns: the same of columns.
-      heights: int64 [parts], how many rows each has.
-      widths: the same of columns.
     """
 
+    number: int
     rows: np.ndarray
     columns: np.ndarray
-    heights: np.ndarray
-    widths: np.ndarray
+
+    @property
+    def heights(self) -> np.ndarray:
+        """int64 [parts], how many rows each has."""
+        return np.bincount(self.rows, minlength=self.number)
+
+    @property
+    def widths(self) -> np.ndarray:
+        """int64 [parts], how many columns each has."""
+        return np.bincount(self.columns, minlength=self.number)
 
 
 def joint_components(
@@ -178,5 +186,4 @@ def joint_components(
         (np.ones(len(rows), bool), (rows, height + columns)), shape=(size, size)
     )
     count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    both = part[:height], part[height:]
-    return Components(*both, *(np.bincount(side, minlength=count) for side in both))
+    return Components(int(count), part[:height], part[height:])

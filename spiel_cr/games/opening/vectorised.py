@@ -194,10 +194,9 @@ class CheckedRules(NamedTuple):
         given = self._array("chance_probabilities", given, legal.shape, "fiu")
         odds = np.where(legal, given, 0.0)
         near = abs(odds.sum(axis=1) - 1) <= CHANCE_TOLERANCE
-        fine = near & (odds >= 0).all(axis=1)  # false for NaN, too
-        if fine.all():
+        if near.all() and (odds >= 0).all():
             return odds
-        odd = int(np.argmin(fine))
+        odd = int(np.argmin(near & (odds >= 0).all(axis=1)))  # false for NaN, too
         if not legal[odd].any():
             raise self.stuck(odd, CHANCE)
         if not (odds[odd] >= 0).all():

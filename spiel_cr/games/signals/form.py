@@ -181,7 +181,7 @@ class _Coupling:
             above = ancestors(self.plan.parents, kernel.round, own_round)
         if other_round != kernel.round:
             behind = typed(ancestors(other.parents, kernel.round, other_round))
-        zeros = np.zeros((len(sequences), hands))
+        own_shape = len(sequences), hands
         product = Product(
             kernel=kernel_forms.lay_out(scaled, self.player),
             reach=slices_of(other.position[other_sequence], width),
@@ -190,7 +190,7 @@ class _Coupling:
             other=behind,
             own=None if above is None else typed(above),
             zeros=typed(np.zeros(len(sequences) * width)) if shared else None,
-            own_zeros=None if above is None else typed(zeros),
+            own_zeros=None if above is None else typed(np.zeros(own_shape)),
         )
         self._add(product, sequences, np.full(len(sequences), hands, np.int64))
         sums = absolute_row_sums(kernel, self.player)

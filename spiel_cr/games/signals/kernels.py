@@ -67,7 +67,7 @@ def _listed_cost(kernel: HandKernel, player: int) -> int:
     board = np.concatenate([own.board, other.board])
     ends = np.concatenate([own.signal, other.signal.astype(np.int64) + signals[0]])
     parts = joint_components(board, ends, (boards, sum(signals)))
-    part, count = parts.columns, len(parts.widths)
+    part, count = parts.columns, parts.number
     heights = np.bincount(part[: signals[0]], minlength=count)
     widths = np.bincount(part[signals[0] :], minlength=count)
     both = (heights > 0) & (widths > 0)

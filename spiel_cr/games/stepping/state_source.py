@@ -44,6 +44,12 @@ class Decision(NamedTuple):
     legal: list[int]
 
 
+def key_of(state: pyspiel.State) -> np.ndarray:
+    """uint64 [2], the key of the information state of the player who acts."""
+    player = state.current_player()
+    return keys.of_bytes([_information(state, player)], player)[0]
+
+
 class StateSource:
     """Steps OpenSpiel's states in this process.
 
@@ -74,9 +80,7 @@ class StateSource:
         drawn = draws(self.game, len(action), random)
         return _in_objects(*after(states, action, drawn))
 
-    def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """See `Simulator`."""
-        return key_of(state)
+    key_of = staticmethod(key_of)
 
     @property
     def rules(self) -> pyspiel.Game:
@@ -136,12 +140,6 @@ class StateSource:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def key_of(state: pyspiel.State) -> np.ndarray:
-    """uint64 [2], the key of the information state of the player who acts."""
-    player = state.current_player()
-    return keys.of_bytes([_information(state, player)], player)[0]
 
 
 def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.ndarray:

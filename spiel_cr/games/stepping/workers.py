@@ -126,9 +126,7 @@ class Workers:
         level = states.level.number
         return self._step(level, states.worker, states.place, action, drawn)
 
-    def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """As `StateSource.key_of`; in this process."""
-        return state_source.key_of(state)
+    key_of = staticmethod(state_source.key_of)
 
     def close(self) -> None:
         """Ends the processes."""

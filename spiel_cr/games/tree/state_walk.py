@@ -51,7 +51,9 @@ def walk(
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     records, node = bytearray(), -1
-    known, observed = _Labels(), _Labels()
+    # Each player's strings and their numbers, where it acts and where it does not.
+    known: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    observed: tuple[dict[str, int], dict[str, int]] = ({}, {})
     dropped: list[int] = []
     # Depth-first: whole levels of states would need too much memory.
     stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
@@ -66,10 +68,10 @@ def walk(
         label = other_label = -1
         utility = 0.0
         if player == 0 or player == 1:
-            label = known.label(state, player)
+            label = _label(known, state, player)
             if observations:
                 try:
-                    other_label = observed.label(state, 1 - player)
+                    other_label = _label(observed, state, 1 - player)
                 except pyspiel.SpielError:  # the game does not provide that
                     observations = False
             legal = state.legal_actions()
@@ -99,7 +101,15 @@ def walk(
             raise game_checks.wrong_action(state, action) from error
     histories = _breadth_first(records, dropped, observations)
     game_checks.check_moves(game, histories)
-    return histories, known.strings()
+    return histories, (list(known[0]), list(known[1]))
+
+
+def _label(
+    labels: tuple[dict[str, int], dict[str, int]], state: pyspiel.State, player: int
+) -> int:
+    """The number of a player's string at a state, in the order of visits."""
+    of = labels[player]
+    return of.setdefault(state.information_state_string(player), len(of))
 
 
 def _breadth_first(
@@ -129,19 +139,3 @@ def _breadth_first(
         level_start=np.searchsorted(depths, np.arange(int(depths[-1]) + 2)),
         dropped=np.sort(rank[dropped]),
     )
-
-
-class _Labels:
-    """Numbers for each player's information-state strings, in the order of visits."""
-
-    def __init__(self) -> None:
-        self._of: tuple[dict[str, int], dict[str, int]] = ({}, {})
-
-    def label(self, state: pyspiel.State, player: int) -> int:
-        """The number of a player's string at a state."""
-        of = self._of[player]
-        return of.setdefault(state.information_state_string(player), len(of))
-
-    def strings(self) -> tuple[list[str], list[str]]:
-        """Each player's strings, by number."""
-        return list(self._of[0]), list(self._of[1])

@@ -152,7 +152,7 @@ def _round(
     entries = matrix.tocoo()
     parts = joint_components(entries.row, entries.col, matrix.shape)
     meets = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
-    before = np.zeros(len(parts.heights), np.int64)
+    before = np.zeros(parts.number, np.int64)
     before[parts.rows] = above[0]
     meets = meets[np.argsort(before[meets], kind="stable")]
     number = np.full(len(before), -1, np.int64)
