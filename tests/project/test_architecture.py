@@ -44,7 +44,7 @@ EVAL = {
     "reporting": "common contestants",
     "comparison": "common contestants reporting",
     "inspection": "reporting",
-    "table": "reporting",
+    "table": "common reporting",
     "cli": "common tournaments contestants reporting comparison inspection table",
 }
 
