@@ -13,7 +13,7 @@ from benchmarks.document import Column, Panels
 from benchmarks.games import string_of
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
-from spiel_cr.eval.cli.solving.abstract import whole_nash_conv
+from spiel_cr.eval.cli.abstract import whole_nash_conv
 from spiel_cr.games.signals.signal_loading import signal_game
 
 GAMESHRINK = "gameshrink"

@@ -293,8 +293,9 @@ def test_help(capsys, command):
 
 
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse wraps otherwise")
-def test_help_pages_are_those_of_the_parsers():
+def test_help_pages_are_those_of_the_parsers(monkeypatch):
     """Else: `make help-pages`."""
+    monkeypatch.setenv("COLUMNS", str(help_pages.HELP_COLUMNS))
     pages = main.make_help_pages()
     assert json.loads(help_pages.HELP_PAGES.read_text("utf-8")) == pages
     assert {"", "solve", "resolve"} <= set(pages)

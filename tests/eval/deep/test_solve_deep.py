@@ -6,7 +6,7 @@ import pytest
 
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
-from spiel_cr.eval.contestants import deep_entries, registry
+from spiel_cr.eval.contestants import registry, spiel_cr_entries
 
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
 
@@ -89,6 +89,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(deep_entries.network_run, "networks", refuse)
+    monkeypatch.setattr(spiel_cr_entries.network_run, "networks", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)
