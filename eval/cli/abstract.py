@@ -91,9 +91,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _solved(
-    signals: SignalGame,
-    partition: gameshrink.Partition,
-    arguments: argparse.Namespace,
+    signals: SignalGame, partition: gameshrink.Partition, arguments: argparse.Namespace
 ) -> dict[str, float]:
     """Solves the game of buckets; both NashConvs, in the game's units."""
     announce("solving the game of buckets")

@@ -59,10 +59,7 @@ def _train(arguments: argparse.Namespace) -> dict[str, object]:
         )
     curve = os.fspath(pathlib.Path(arguments.network).with_suffix(".jsonl"))
     atomic.check_distinct(
-        {
-            "the curves of --out": curve,
-            "--checkpoint": arguments.checkpoint,
-        }
+        {"the curves of --out": curve, "--checkpoint": arguments.checkpoint}
     )
     config = read_settings(arguments.config, PRESETS, "--config", kind="preset")
     if arguments.seed is not None:
