@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import spiel_cr
-from benchmarks.document import MEMORY, Column, count
+from benchmarks.document import MEMORY, PEAK_GB, Column, count
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, in_a_process, plan
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
@@ -97,14 +97,17 @@ def measure_solve(game: str, algorithm: str, dtype: str, seconds: float) -> Row:
     )
     peak = peak_bytes()
     result.nash_conv()  # compiles a program
+    return {**_judged(result), "peak_bytes": peak, "start_bytes": start}
+
+
+def _judged(result: spiel_cr.Result) -> Row:
+    """What a solve took, and its NashConv."""
     began = time.perf_counter()
     nash_conv = result.nash_conv()
     return {
         **{name: getattr(result, name) for name in _MEASURED},
         "nash_conv": nash_conv,
         "nash_conv_seconds": time.perf_counter() - began,
-        "peak_bytes": peak,
-        "start_bytes": start,
     }
 
 
@@ -125,15 +128,11 @@ def measure_worlds(game: str, algorithm: str, dtype: str, until: float) -> Row:
     goal = spiel_cr.Goal(until=until, eval_every=5)
     result = spiel_cr.solve(worlds, algorithm, goal, dtype=dtype)
     peak = peak_bytes()
-    began = time.perf_counter()
-    nash_conv = result.nash_conv()
     low, high = result.value_bounds()
     return {
-        **{name: getattr(result, name) for name in _MEASURED},
+        **_judged(result),
         "pairs": pairs,
         "build_seconds": building,
-        "nash_conv": nash_conv,
-        "nash_conv_seconds": time.perf_counter() - began,
         "low": low,
         "high": high,
         "peak_bytes": peak,
@@ -181,7 +180,7 @@ _WORLDS: dict[str, Column] = {
     "NashConv": "{nash_conv:.2e}",
     "computed in, s": "{nash_conv_seconds:.2f}",
     "value": "[{low:.5f}, {high:.5f}]",
-    "peak, GB": lambda row: f"{row['peak_bytes'] / 1e9:.2f}",
+    **PEAK_GB,
     "load": "{load:.1f}",
 }
 BENCHMARK = Benchmark(
