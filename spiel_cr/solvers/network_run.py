@@ -13,7 +13,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import HeldByPolicy, HeldByTree
 from spiel_cr.solvers.algorithms import SELF_PLAY, Task
 from spiel_cr.solvers.deep import needs
-from spiel_cr.solvers.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
@@ -115,7 +114,6 @@ class NetworkRun(Run):
                 "current": (solver.current_behaviour(0), solver.current_behaviour(1)),
             }
         game, average = solver.source.game, solver.average()
-        assert isinstance(average, BankAverage | NetworkAverage)
         save = functools.partial(save_deep_policy, game=game, average=average)
         held = HeldByPolicy(DeepPolicy(game, average), save)
         return fields | {"held": held, "nodes": solver.nodes}
