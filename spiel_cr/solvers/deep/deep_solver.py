@@ -10,7 +10,6 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.fits import Plan, Targets
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
@@ -19,10 +18,11 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
-from spiel_cr.solvers.deep.traversal import Sampling, Task, in_chunks
+from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.deep.traversal import Task, in_chunks
 
 # What random numbers are for: with the seed and the iteration it makes a generator.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
@@ -49,19 +49,17 @@ class DeepSolver(Training):
 
     def __init__(
         self,
-        game: CompiledGame | Simulator,
+        game: CompiledGame | Stepped,
         config: DeepConfig | str,
         *,
         seed: int = 0,
-        knowledge: Knowledge | None = None,
     ) -> None:
         """Makes networks and empty memories.
 
         Args:
-          game: compiled; or a source of histories of any game, which the caller closes.
+          game: compiled; or one that is stepped, whose source the caller closes.
           config: the algorithm, or a string such as "sd-cfr(hidden=64)".
           seed: of everything random.
-          knowledge: of the source's positions; only where `game` is a source.
 
         Raises:
           ValueError: a bad setting or seed; settings that need a compiled game; or the
@@ -69,7 +67,7 @@ class DeepSolver(Training):
           ImportError: optax is missing, and networks are asked for.
         """
         self.config = config = read_settings(config, PRESETS)
-        super().__init__(game, config, seed, knowledge)
+        super().__init__(game, config, seed)
         knowledge = self.knowledge
         self.nodes = 0
         self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
@@ -132,17 +130,8 @@ class DeepSolver(Training):
         """The visits of an iteration; strategies and moves are taken in."""
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
-        sampling = Sampling(
-            external=config.sampling == "external",
-            epsilon=config.epsilon,
-            corrected=config.values != "critic",
-            importance=config.importance,
-            stratified=config.draws == "stratified",
-        )
         self.episodes += config.traversals
-        task = Task(
-            self.source, knowledge, self.strategy, sampling, player, self._critic
-        )
+        task = Task(self.source, knowledge, self.strategy, config, player, self._critic)
         for found in in_chunks(task, config.traversals, random):
             self.nodes += found.positions
             if self._strategies:

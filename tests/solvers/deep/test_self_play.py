@@ -426,9 +426,9 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
     """By rules on arrays and by states alike: both see the same."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
-        source, knowledge = stepped(open_game(game), use_rules=use_rules)
-        solver = SelfPlay(source, "ppo(episodes=64,hidden=8)", knowledge=knowledge)
-        rows = play(source, solver, 50, np.random.default_rng(1)).answer
+        way = stepped(open_game(game), use_rules=use_rules)
+        solver, knowledge = SelfPlay(way, "ppo(episodes=64,hidden=8)"), way.knowledge
+        rows = play(way.source, solver, 50, np.random.default_rng(1)).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
         solver.run(1)
         assert 64 < solver.decisions < 1000
@@ -470,9 +470,6 @@ def test_presets_are_read():
     assert config.epochs == SELF_PLAY_PRESETS["ppo"].epochs
 
 
-def test_tables_and_sources_without_knowledge_are_refused():
-    source = RulesSource(load_game("phantom_ttt"))
+def test_tables_of_games_that_are_stepped_are_refused():
     with pytest.raises(ValueError, match="network=table"):
-        SelfPlay(source, SMALL)
-    with pytest.raises(ValueError, match="knowledge=None"):
-        SelfPlay(source, "ppo")
+        SelfPlay(stepped(open_game("phantom_ttt")), SMALL)

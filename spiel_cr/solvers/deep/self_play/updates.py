@@ -12,11 +12,11 @@ from spiel_cr.common import networks
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -30,6 +30,7 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     advantages,
     play,
 )
+from spiel_cr.solvers.deep.tensors import Stepped
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
 # up to the double, so that there are few programs.
@@ -57,19 +58,17 @@ class SelfPlay(Training):
 
     def __init__(
         self,
-        game: CompiledGame | Simulator,
+        game: CompiledGame | Stepped,
         algorithm: str | SelfPlayConfig = "mmd",
         *,
         seed: int = 0,
-        knowledge: Knowledge | None = None,
     ) -> None:
         """Makes the networks.
 
         Args:
-          game: compiled; or a source of histories of any game, which the caller closes.
+          game: compiled; or one that is stepped, whose source the caller closes.
           algorithm: a preset with settings, or a configuration.
           seed: of everything; the same seed gives the same bits on one machine.
-          knowledge: of the source's positions; only where `game` is a source.
 
         Raises:
           ValueError: a bad setting or seed; a table for a game that is not compiled; or
@@ -77,7 +76,7 @@ class SelfPlay(Training):
           ImportError: optax is missing.
         """
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
-        super().__init__(game, config, seed, knowledge)
+        super().__init__(game, config, seed)
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
