@@ -25,6 +25,14 @@ from spiel_cr.solvers.mccfr.table.table_files import (
 )
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
+# Of files of games that are not compiled: what refuses bad ones, by their kinds.
+_CHECKS = {
+    TABLE: check_table_file,
+    signal_files.KIND: signal_files.check_file,
+    deep_policy.KIND: deep_policy.check_file,
+    world_policy.KIND: world_policy.check_file,
+}
+
 
 def needs_compiled(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a compiled game.
@@ -33,8 +41,7 @@ def needs_compiled(path: atomic.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    known = (TABLE, signal_files.KIND, deep_policy.KIND, world_policy.KIND)
-    return result.read_metadata(path).get("kind") not in known
+    return result.read_metadata(path).get("kind") not in _CHECKS
 
 
 def is_of_signals(path: atomic.Path) -> bool:
@@ -55,17 +62,8 @@ def check_policy_file(path: atomic.Path) -> None:
     Raises:
       OSError, DamagedFileError, ValueError: as `load_policy`.
     """
-    kind = result.read_metadata(path).get("kind")
-    if kind == signal_files.KIND:
-        signal_files.check_file(path)
-    elif kind == deep_policy.KIND:
-        deep_policy.check_file(path)
-    elif kind == world_policy.KIND:
-        world_policy.check_file(path)
-    elif kind == TABLE:
-        check_table_file(path)
-    else:
-        result.check_tabular_file(path)
+    kind = str(result.read_metadata(path).get("kind"))
+    _CHECKS.get(kind, result.check_tabular_file)(path)
 
 
 def load_policy(

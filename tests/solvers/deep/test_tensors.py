@@ -9,8 +9,8 @@ from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.deep_config import DeepConfig
+from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge
 from spiel_cr.solvers.deep.outputs import softmax
 from spiel_cr.solvers.deep.tensors import Stepped, stepped
