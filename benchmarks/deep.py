@@ -106,14 +106,13 @@ def measure_self_play(
     for point in range(1, _POINTS + 1):
         solver.run_to(decisions * point // _POINTS)
         curve.append([solver.decisions, solver.nash_conv()])
-    play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
+    play, learn = (solver.seconds_of[what] for what in ("play", "learn"))
     return {
         "curve": curve,
         "nash_conv": curve[-1][1],
         "play_seconds": play,
         "learn_seconds": learn,
         "decisions_per_second": solver.decisions / play,
-        "gflops": solver.flops / learn / 1e9,
         "peak_bytes": peak_bytes(),
     }
 
@@ -185,7 +184,6 @@ _SELF_PLAY: dict[str, Column] = {
     "play, s": "{play_seconds:.0f}",
     "learning, s": "{learn_seconds:.0f}",
     "decisions/s of play": "{decisions_per_second:,.0f}",
-    "GFLOP/s of learning": "{gflops:.0f}",
     **PEAK,
 }
 BENCHMARK = frame.Benchmark(
