@@ -8,6 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.worlds.abrupt import AbruptGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import (
     SUM_TOLERANCE,
@@ -138,7 +139,7 @@ def _asked(
         owner = np.repeat(np.arange(len(counts)), counts)
         end = sequence + len(owner)
         attempts = worlds.sides[player].actions[sequence - 1 : end - 1]
-        behaviour[sequence:end] = _ask(worlds, policy, player, actions)[owner, attempts]
+        behaviour[sequence:end] = ask(worlds, policy, player, actions)[owner, attempts]
         sequence = end
         bar.update(len(counts))
         _check_knowledge(worlds, policy, player, actions)
@@ -177,7 +178,7 @@ def _check_knowledge(
     padded = np.full((len(longer), 1 + max(map(len, longer))), -1, np.int16)
     for row, history in zip(padded, longer, strict=True):
         row[: len(history)] = history
-    first, second = (_ask(worlds, policy, player, asked) for asked in (some, padded))
+    first, second = (ask(worlds, policy, player, asked) for asked in (some, padded))
     if not np.allclose(first, second, rtol=0, atol=SUM_TOLERANCE):
         odd = int(np.abs(first - second).max(axis=1).argmax())
         raise MoreKnowledgeError(
@@ -189,18 +190,21 @@ def _check_knowledge(
         )
 
 
-def _ask(
-    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, actions: np.ndarray
+def ask(
+    worlds: WorldGame | AbruptGame,
+    policy: openspiel_policy.Policy,
+    player: int,
+    actions: np.ndarray,
 ) -> np.ndarray:
     """float64 [n, A], a policy's answers after histories int16 [n, L]."""
-    ask = getattr(policy, "array_probabilities", None)
-    if ask is not None:
+    at_once = getattr(policy, "array_probabilities", None)
+    if at_once is not None:
         rules = worlds.rules
         states = np.repeat(rules.new_initial_states(), len(actions), axis=0)
         for step in actions.T:
             going = np.flatnonzero(step >= 0)
             states[going] = rules.child(states[going], step[going].astype(np.int64))
-        answers: np.ndarray = ask(rules, states, player)
+        answers: np.ndarray = at_once(rules, states, player)
         return answers
     found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
     for row, history in zip(found, actions.tolist(), strict=True):
