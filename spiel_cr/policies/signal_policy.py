@@ -127,6 +127,6 @@ class SignalPolicy(StatePolicy):
             node = int(decisions.node[j])
             raise ValueError(
                 f"{whose} has the probabilities {row} after the players' actions "
-                f"{self.finder.path(node)} with signal {signal}; they must be at least "
-                f"0 and sum to 1"
+                f"{self.signals.betting.path(node)} with signal {signal}; they must be "
+                f"at least 0 and sum to 1"
             )
