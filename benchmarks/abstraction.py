@@ -1,7 +1,4 @@
-"""Lossy abstraction: exact NashConv of the whole game.
-
-See docs/abstraction.md.
-"""
+"""Lossy abstraction: exact NashConv of the whole game."""
 
 import argparse
 import time
@@ -105,7 +102,6 @@ _BUCKETS: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "abstraction",
     "Measure lossy abstraction: exact NashConv of the whole game.",
-    "abstraction.md",
     OPTIONS,
     {
         "buckets": Part(

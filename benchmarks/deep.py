@@ -1,4 +1,4 @@
-"""Deep CFR and its successors, and self-play, on compiled games. See docs/deep.md.
+"""Deep CFR and its successors, and self-play, on compiled games.
 
 Each run is a process of its own with one thread. Its seconds are those of the
 processor, so that other work on the machine does not count; judging does not, either.
@@ -195,7 +195,6 @@ _SELF_PLAY: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "deep",
     "Trains deep CFR, its successors and self-play, and judges them.",
-    "deep.md",
     OPTIONS,
     {
         "nodes": Part(

@@ -1,4 +1,4 @@
-"""First-order methods by steps, products and seconds. See docs/first-order.md."""
+"""First-order methods by steps, products and seconds."""
 
 import math
 import time
@@ -172,7 +172,6 @@ _LARGE = {
 BENCHMARK = Benchmark(
     "first_order",
     "Measure first-order methods beside CFR and linear programs.",
-    "first-order.md",
     OPTIONS,
     {
         "curves": Part(

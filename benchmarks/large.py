@@ -1,4 +1,4 @@
-"""Games of millions of histories: compiling, solving, memory. See docs/large.md."""
+"""Games of millions of histories: compiling, solving, memory."""
 
 import argparse
 import statistics
@@ -135,7 +135,6 @@ _SOLVED: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "large",
     "Measure compiling, solving and memory on games of millions of histories.",
-    "large.md",
     OPTIONS,
     {
         "compile": Part(

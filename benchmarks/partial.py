@@ -1,4 +1,4 @@
-"""Players of partial trees: how exploitable they are, and matches. See docs/partial.md.
+"""Players of partial trees: how exploitable they are, and matches.
 
 A player is asked at every infoset of a game that can still be compiled whole, and
 OpenSpiel judges the strategy that it answers with. Games that are too large for that
@@ -292,7 +292,6 @@ _CONDUCT: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "partial",
     "NashConv of players of partial trees, and matches in games that are too large.",
-    "partial.md",
     OPTIONS,
     {
         "exploitability": Part(

@@ -1,7 +1,4 @@
-"""NashConv of resolved strategies, and of players that resolve by sampling.
-
-See docs/resolving.md.
-"""
+"""NashConv of resolved strategies, and of players that resolve by sampling."""
 
 from collections.abc import Sequence
 
@@ -49,7 +46,6 @@ def _strategies(lines: Sequence[Row]) -> dict[str, Column]:
 BENCHMARK = Benchmark(
     "resolving",
     "NashConv of continually resolved strategies, and of players that sample.",
-    "resolving.md",
     OPTIONS,
     {
         "strategies": Part(

@@ -51,7 +51,6 @@ from . import (
     study,
     subgame,
     tournament,
-    train_values,
 )
 from .command import Parser, check_arguments, note_unwritten
 from .solving import abstract, jam_fold
@@ -69,7 +68,6 @@ _COMMANDS = (
     compare,
     show,
     study,
-    train_values,
     abstract,
     jam_fold,
 )

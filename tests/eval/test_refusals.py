@@ -13,7 +13,6 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
-TRAIN = f"train-values {KUHN} --depth 1 --minutes 1e-9 --out OUT.npz"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 
@@ -29,8 +28,6 @@ ROWS = [
     ("info --game leduc_poker --memory-limit 10MB", "memory"),
     (f"info {KUHN} --memory-limit lots", "lots"),
     (f"info {KUHN} --colour", "--colour"),
-    (f"{TRAIN} --checkpoint OUT.npz", "--checkpoint and --out both name"),
-    (f"{TRAIN} --checkpoint OUT.jsonl", "the curves of --out and --checkpoint both"),
     ("solve", "--game"),
     ("solve --game 2048", "2048"),
     ("solve --game kuhn_pocker", "kuhn_pocker"),

@@ -111,7 +111,7 @@ def test_damage_is_seen(solved, tmp_path):
 
 
 def test_what_is_no_policy_is_refused(solved):
-    worlds = solved.held.worlds
+    worlds = solved.held.laid
     first, second = solved.average
     for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):
         with pytest.raises(ValueError, match="behaviour of player 0"):

@@ -406,18 +406,28 @@ def _check_poker(values: Mapping[str, Any]) -> None:
         if not least <= values[name] <= most:
             what = f"a whole number from {least} to {most}"
             raise ValueError(f"{name}={values[name]} must be {what}")
-    if values["potSize"] % 2:
-        raise ValueError(f"potSize={values['potSize']} must be even")
+    pot = values["potSize"]
+    if pot % 2:
+        raise ValueError(f"potSize={pot} must be even")
     lists = {name: _poker_numbers(values, name) for name in _LISTS}
     if not any(lists["blind"]):
         raise ValueError(f"blind={values['blind']} must have a positive number")
+    if pot not in (0, 2 * max(lists["blind"])):
+        # OpenSpiel takes stacks and the loss of who folds from potSize, but what is
+        # played for from blind: a check would win the blinds, and a fold lose the pot.
+        raise ValueError(
+            f"potSize={pot} must be twice the largest blind, as what is played for "
+            f"comes from blind; with blind={values['blind']} it is "
+            f"{2 * max(lists['blind'])}; for a pot of {pot} write "
+            f"blind={pot // 2} {pot // 2}"
+        )
     if values["betting"] != "limit":
         # OpenSpiel never ends where nobody has chips to bet.
-        paid = max(*lists["blind"], values["potSize"] // 2)
+        paid = max(lists["blind"])
         if min(lists["stack"]) <= paid:
             raise ValueError(
                 f"stack={values['stack']} must be more than what is paid before the "
-                f"first bet, {paid}: the larger blind, and half of potSize"
+                f"first bet, {paid}: the larger blind"
             )
     hole = values["numHoleCards"]
     board = sum(lists["numBoardCards"])

@@ -13,8 +13,10 @@ terms, K kernels.
 """
 
 import dataclasses
+import functools
+import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
@@ -196,6 +198,17 @@ class SignalGame:
         """R, how many rounds there are."""
         return len(self.parents[0])
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash that tells signal games apart: betting, signals, kernels and payoffs.
+
+        The reader is not in it: two games of equal hash have the same strategies.
+        """
+        digest = hashlib.sha256()
+        for part in (self.betting, self.parents, self.kernels, self.terms):
+            _feed(digest, part)
+        return digest.hexdigest()
+
     def num_signals(self, player: int) -> list[int]:
         """How many signals a player has, by round."""
         return [len(parent) for parent in self.parents[player]]
@@ -283,6 +296,23 @@ class SignalGame:
         other = rounds[terms.kernel] != betting.round[terms.leaf]
         yield "a kernel is of another round than its leaf", other.any()
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
+
+
+def _feed(digest: Any, part: Any) -> None:
+    """Feeds arrays, numbers, tuples and dataclasses of them to a hash."""
+    if isinstance(part, np.ndarray):
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+    elif dataclasses.is_dataclass(part):
+        digest.update(type(part).__name__.encode())
+        for field in dataclasses.fields(part):
+            _feed(digest, getattr(part, field.name))
+    elif isinstance(part, tuple):
+        digest.update(f"{type(part).__name__}{len(part)}".encode())
+        for item in part:
+            _feed(digest, item)
+    else:
+        digest.update(f"{part!r};".encode())
 
 
 def compares(kernel: Kernel) -> bool:

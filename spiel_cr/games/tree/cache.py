@@ -209,7 +209,7 @@ def load(
         if metadata != json.loads(json.dumps(identity)):
             raise DamagedFileError("it is for another game")
         return _from_arrays(arrays, game, rules)
-    except (OSError, DamagedFileError) as error:
+    except Exception as error:  # forged arrays fail anywhere
         logging.warning("%s is not used and will be replaced: %s", path, error)
         return None
 
@@ -265,7 +265,7 @@ def _from_arrays(
     """The compiled game; checksums say that the arrays are those that were written.
 
     Raises:
-      DamagedFileError: some are missing.
+      DamagedFileError: some are missing, or infosets follow themselves.
     """
     own = ["parent", "num_actions", "actions", "history"]
     own += ["text", "ends"] if rules is None else []
@@ -282,6 +282,9 @@ def _from_arrays(
     for p in range(2):
         first = arrays[f"history{p}"]
         decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
+        after = decisions.first_sequence
+        if not ((decisions.parent >= 0) & (decisions.parent < after)).all():
+            raise DamagedFileError("an infoset comes before what it follows")
         infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
         if rules is None:
             keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))

@@ -15,6 +15,7 @@ from spiel_cr.common import json_log
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
+from spiel_cr.judging import one_match
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import uniform_bot
 
@@ -248,7 +249,7 @@ def test_damaged_line_is_named(tmp_path):
     wrong["returns"] = [0.0, *wrong["returns"]]
     made[3] = json.dumps(json_log.sealed(wrong)) + "\n"
     log.write_text("".join(made))
-    with pytest.raises(ValueError, match="line 4, is not a match.*two values are due"):
+    with pytest.raises(ValueError, match="line 4, is not a match.*has a wrong returns"):
         play(tmp_path)
 
 
@@ -366,7 +367,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tournament, "play_match", interrupt)
+    monkeypatch.setattr(one_match, "play_match", interrupt)
     with pytest.raises(SystemExit) as stopped:
         run("--game", KUHN, "--bots", "uniform;uniform", "--out", tmp_path)
     assert stopped.value.code == 130

@@ -249,6 +249,19 @@ def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     assert set(storage.load(path)[0]) == set(arrays)
 
 
+@pytest.mark.parametrize(
+    ("name", "forged"),
+    [("parent0", [-1] * 6), ("parent1", [12] * 6), ("utility", [1.0])],
+)
+def test_forged_files_are_replaced(tmp_path, name, forged):
+    """Whose checksums are right: infosets that follow themselves have no levels."""
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    arrays, metadata = storage.load(path)
+    storage.save(path, {**arrays, name: np.array(forged)}, metadata)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+
+
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
     """It stays, and the game is compiled without a cache."""

@@ -1,6 +1,21 @@
 """A signal game from rules on arrays that declare their signals.
 
-docs/signals.md has a complete example, and says what is checked of a declaration.
+docs/signals.md has a complete example. What is checked of a declaration, and how:
+
+- legal actions, who acts, odds of deals and signals do not depend on the other side,
+  that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
+  public tree; on all deals where nodes × deals are at most a million;
+- leaves that share a kernel pay in proportion, `payoff_key`: found on 64 to 1024
+  random deals, or on all where leaves × deals are at most a million, and held to
+  others;
+- the odds of all deals sum to 1, and signals forget nothing: on every deal;
+- a signal says nothing that the player does not know: on all deals of a round with up
+  to a million of them; else on those of randomly chosen signals, a million deals or
+  so;
+- what shares a signal is alike (against each signal of the other player it is paid
+  alike, and each next signal follows equally likely): on the same deals, by sums with
+  random weights, which differ almost surely if anything does. Then the form loses
+  nothing.
 """
 
 from collections.abc import Sequence
