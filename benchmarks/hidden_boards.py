@@ -1,8 +1,8 @@
-"""Every kind of solver on hidden boards, judged exactly on the way. See docs/worlds.md.
+"""Every kind of solver on hidden boards, judged exactly on the way.
 
 Each run is a process of its own. Its seconds are those of the processor, so that other
 work on the machine does not count; building the game and judging do not, either. Nodes
-are decisions and ends that trajectories visit.
+are decisions and ends that trajectories visit. See docs/measurements/hidden_boards.md.
 """
 
 import argparse
@@ -146,7 +146,6 @@ _COLUMNS: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "hidden_boards",
     "Measure exact NashConv of every kind of solver on hidden boards.",
-    "worlds.md",
     OPTIONS,
     {
         "solve": Part(

@@ -144,7 +144,13 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         **given(arguments, "seed", "memory_limit"),
         progress=True,
     )
-    _keep(target, arguments.checkpoint)
+    if arguments.checkpoint is not None:
+        if target.streamed is None:
+            raise ValueError(
+                f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
+                f"hidden boards, which take minutes; leave it out"
+            )
+        target.streamed.checkpoint = Checkpoint(arguments.checkpoint)
     form = _form(target, arguments.states)
     if form == "states" and target.too_large is not None:
         print(f"searching on states: {target.too_large}", file=sys.stderr)
@@ -171,19 +177,6 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             f"{opponent.asked:,} {of}"
         )
     return report
-
-
-def _keep(target: Target, path: str | None) -> None:
-    """Where a streamed judgement is kept; raises ValueError where there is none."""
-    if path is None:
-        return
-    if target.streamed is None:
-        raise ValueError(
-            f"--checkpoint {path}: only exact responses on abrupt hidden boards "
-            f"(phantom_ttt with gameversion=abrupt, dark_hex with adh) take so long "
-            f"that they are kept; leave it out"
-        )
-    target.streamed.checkpoint = Checkpoint(path)
 
 
 def _form(target: Target, states: bool) -> str:

@@ -8,7 +8,6 @@ but two numbers for each sequence.
 import functools
 import hashlib
 import time
-import types
 from typing import Any
 
 import numpy as np
@@ -53,7 +52,9 @@ class Streamed:
           DamagedFileError: the checkpoint was changed since it was written.
         """
         begun = time.perf_counter()
-        leaves = Leaves(self.game, self._reach())
+        with tqdm(desc="infosets", disable=not self.progress) as bar:
+            reach = [self._reach(player, bar) for player in range(2)]
+        leaves = Leaves(self.game, reach)
         run, keeper = _Run(leaves), None
         if self.checkpoint is not None:
             identity = {"kind": "streamed judging", **run.identity()}
@@ -62,30 +63,15 @@ class Streamed:
             keeper.resume()
         pieces = self.game.cells**2
         drive(run, Goal(pieces), keeper, most=pieces, progress=self.progress)
-        seconds = time.perf_counter() - begun
+        half, no_matches = (time.perf_counter() - begun) / 2, np.zeros(0)
         first, second = (
-            Seat(
-                player,
-                best,
-                True,
-                best,
-                leaves.value(player),
-                returns=np.zeros(0),
-                simulations=0,
-                seconds=seconds / 2,
-                largest=1.0,
-            )
-            for player, best in enumerate(map(leaves.best_value, (0, 1)))
+            Seat(p, best, True, best, leaves.value(p), no_matches, 0, half, largest=1.0)
+            for p, best in enumerate(map(leaves.best_value, (0, 1)))
         )
         return first, second
 
-    def _reach(self) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-        """The policy's reach of sequences, as `Leaves` has it."""
-        with tqdm(desc="infosets", disable=not self.progress) as bar:
-            first, second = (self._reach_of(player, bar) for player in range(2))
-        return first, second
-
-    def _reach_of(self, player: int, bar: tqdm) -> dict[str, np.ndarray]:
+    def _reach(self, player: int, bar: tqdm) -> dict[str, np.ndarray]:
+        """A player's reach of sequences, as `Leaves` has it."""
         reach: dict[str, np.ndarray] = {}
         uniform = type(self.policy) is openspiel_policy.UniformRandomPolicy
         for infosets in self.game.infosets(player):
@@ -118,40 +104,21 @@ class Streamed:
         return answers / total
 
 
-class _Pieces:
-    """What is walked piece by piece; see `run.Run.solver`."""
-
-    config = types.SimpleNamespace(name="exact")
-
-    def __init__(self, leaves: Leaves) -> None:
-        self.leaves, self.iterations, self.seconds = leaves, 0, 0.0
-
-    def run(self, count: int) -> None:
-        """Walks some more."""
-        begun = time.perf_counter()
-        for _ in range(count):
-            self.leaves.walk(*divmod(self.iterations, self.leaves.game.cells))
-            self.iterations += 1
-        self.seconds += time.perf_counter() - begun
-
-
 class _Run(Run):
-    """The pieces as a run that may be interrupted."""
+    """A walk that may be interrupted; an iteration is a piece."""
 
     def __init__(self, leaves: Leaves) -> None:
-        super().__init__(_Pieces(leaves))
-        self._leaves = leaves
+        """Takes it as it is; it is no algorithm, and has no configuration."""
+        self.solver, self.name = leaves, "exact"
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        first, second = (
-            np.concatenate([*values.values()]) for values in self._leaves.values
-        )
+        first, second = (np.concatenate([*v.values()]) for v in self.solver.values)
         return {"first": first, "second": second, "pieces": np.array(self.iterations)}
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`."""
-        for name, values in zip(("first", "second"), self._leaves.values, strict=True):
+        for name, values in zip(("first", "second"), self.solver.values, strict=True):
             kept, begin = arrays.get(name, np.zeros(0)), 0
             if kept.shape != (sum(map(len, values.values())),):
                 raise ValueError("its arrays have other sizes")
@@ -164,13 +131,11 @@ class _Run(Run):
     def identity(self) -> dict[str, Any]:
         """See `run.Run`."""
         digest = hashlib.sha256()
-        for reach in self._leaves.reach:
+        for reach in self.solver.reach:
             for own in reach.values():
                 digest.update(own.data)
-        return {
-            "game": str(self._leaves.game.game),
-            "fingerprint": digest.hexdigest(),
-        }
+        game = str(self.solver.game.game)
+        return {"game": game, "fingerprint": digest.hexdigest()}
 
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`; there is no result of a solver."""

@@ -16,7 +16,6 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
@@ -40,6 +39,7 @@ from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
     behaviour_from_policy,
+    normalised,
 )
 from spiel_cr.solvers.laying_out import WORLDS, prefer
 
@@ -284,12 +284,5 @@ def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Ta
     except GameTooLargeError as error:
         return target._replace(too_large=error)
     form = form_of(policy.signals)
-    first, second = map(_normalised, form.decisions, policy.behaviour)
+    first, second = map(normalised, form.decisions, policy.behaviour)
     return target._replace(form=form, behaviour=(first, second))
-
-
-def _normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
-    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
-    total = np.bincount(owner, played, minlength=len(decisions))
-    return np.append(1.0, played / total[owner])

@@ -183,7 +183,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt(weights=one)", "pdhg")
+_FIRST_ORDER = ("egt", "pdhg")
 _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),

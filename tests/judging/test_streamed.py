@@ -103,22 +103,22 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     name, path = HEX.format(2, 3), tmp_path / "judging.npz"
     policy = Drawn(pyspiel.load_game(name), 1)
     wanted = [seat.value for seat in streamed(name, policy).seats]
-    walk, walked = Leaves.walk, []
+    run, walked = Leaves.run, []
 
-    def counted(leaves: Leaves, *piece: int) -> None:
-        walk(leaves, *piece)
-        walked.append(piece)
+    def counted(leaves: Leaves, count: int) -> None:
+        run(leaves, count)
+        walked.append(leaves.iterations)
         if len(walked) == 20:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(Leaves, "walk", counted)
+    monkeypatch.setattr(Leaves, "run", counted)
     first, second = streamed(name, policy), streamed(name, policy)
     first.checkpoint = second.checkpoint = spiel_cr.Checkpoint(path)
     with pytest.raises(KeyboardInterrupt):
         _ = first.seats
     assert len(walked) == 20
     assert [seat.value for seat in second.seats] == wanted
-    assert len(walked) == len(set(walked)) == 36
+    assert walked == list(range(1, 37))
     other = streamed(name, Drawn(pyspiel.load_game(name), 2))
     other.checkpoint = spiel_cr.Checkpoint(path)
     with pytest.raises(ValueError, match="checkpoint with fingerprint"):

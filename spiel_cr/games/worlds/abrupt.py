@@ -23,6 +23,7 @@ more.
 
 import dataclasses
 import functools
+import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -124,18 +125,16 @@ class AbruptGame:
         none = np.zeros(1, np.int64)
         above = [("", none, none)]
         for m in range(self.cells):
-            below, bits = [], 1 << self.attempts[m].free.astype(np.int64)
+            below: list[tuple[str, np.ndarray, np.ndarray]] = []
+            bits = 1 << self.attempts[m].free.astype(np.int64)
             for outcomes, own, met in above:
                 found = self._possible(player, outcomes, own, met)
                 if not found.possible.any():
                     continue
                 yield found
-                for outcome in "SF":
-                    hit = bits if outcome == "S" else 0 * bits
-                    after = own[:, None] | hit, met[:, None] | bits ^ hit
-                    below.append(
-                        (outcomes + outcome, after[0].ravel(), after[1].ravel())
-                    )
+                for outcome, hit in (("S", bits), ("F", 0 * bits)):
+                    mine, theirs = own[:, None] | hit, met[:, None] | bits ^ hit
+                    below.append((outcomes + outcome, mine.ravel(), theirs.ravel()))
             above = below
 
     def _possible(
@@ -200,6 +199,8 @@ class Leaves:
       game: of which.
       reach: for each player, by outcomes, float64 [N_(m+1)], of its sequences.
       values: the same for what the player gets there, weighed by the other's reach.
+      iterations: pieces walked so far, of C².
+      seconds: spent walking.
     """
 
     def __init__(
@@ -211,13 +212,18 @@ class Leaves:
             {outcomes: np.zeros(len(own)) for outcomes, own in both.items()}
             for both in reach
         ]
+        self.iterations, self.seconds = 0, 0.0
 
-    def walk(self, first: int, second: int) -> None:
-        """Adds what is won after both players' first attempts."""
-        none, one = np.zeros((1, 1), np.int32), np.ones(1)
-        known = Known("", ((),), none, one)
+    def run(self, count: int) -> None:
+        """Walks so many more pieces, one for each pair of first attempts."""
+        begun = time.perf_counter()
+        known = Known("", ((),), np.zeros((1, 1), np.int32), np.ones(1))
         board = np.zeros((2, 1), np.int64), (), np.zeros((0, 1), np.int8)
-        self._attempt(Form(*board, (known, known)), (first, second))
+        for piece in range(self.iterations, self.iterations + count):
+            only = divmod(piece, self.game.cells)
+            self._attempt(Form(*board, (known, known)), only)
+        self.iterations += count
+        self.seconds += time.perf_counter() - begun
 
     def _attempt(self, form: Form, only: tuple[int, ...] = ()) -> None:
         """All attempts of the player who acts, and all that follows.

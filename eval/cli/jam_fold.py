@@ -27,8 +27,8 @@ from spiel_cr.jam_fold import charts, equities, one_sided, solve
 from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 
-from ...reporting import push_charts
-from ..command import (
+from ..reporting import push_charts
+from .command import (
     Commands,
     add_command,
     given,
