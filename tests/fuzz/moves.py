@@ -12,6 +12,7 @@ are restarted in the middle of matches and asked to go on from there.
 """
 
 import argparse
+import dataclasses
 import itertools
 import math
 import sys
@@ -29,9 +30,9 @@ from tqdm import tqdm
 from benchmarks.frame import Option, facts
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.common.json_log import JsonLog
+from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics
-from spiel_cr.resolving.partial.match import PartialStatistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_CLOCK, BY_ITERATIONS, Kind, Table, table
@@ -227,11 +228,8 @@ def play_chunk(
         matches += 1
     counts = Counter[str]()
     for bot in bots:
-        found = getattr(bot, "counts", None)
-        if isinstance(found, PartialStatistics):
-            counts += Counter(
-                {name: getattr(found, name) for name in ("fallback", "uniform")}
-            )
+        if isinstance(bot, PartialResolvingBot):
+            counts += Counter(dataclasses.asdict(bot.counts))
     return {
         "matches": matches,
         "moves": moves,
@@ -241,8 +239,8 @@ def play_chunk(
         "mean_ms": spent / max(1, moves),
         "mean_thought_ms": pondered / max(1, thought),
         "programs": programs,
-        "fallback": counts["fallback"],
-        "uniform": counts["uniform"],
+        "plan": counts["plan"],
+        "blueprint": counts["blueprint"],
         "made_s": made,
         "refused": refused,
         "faults": faults,
