@@ -336,7 +336,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-_SUMS = "moves", "thought", "late", "programs", "fallback", "uniform", "matches"
+_SUMS = "moves", "thought", "late", "programs", "plan", "blueprint", "matches"
 
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
@@ -345,8 +345,8 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     for group in ("bot", "game"):
         lines.append(
             f"{group:58} {'moves':>9} {'thought':>9} {'late':>5} {'longest':>9} "
-            f"{'mean':>8} {'thinking':>8} {'programs':>8} {'fallback':>8} "
-            f"{'uniform':>8} {'faults':>6}"
+            f"{'mean':>8} {'thinking':>8} {'programs':>8} {'plan':>8} "
+            f"{'blueprint':>9} {'faults':>6}"
         )
         for name in dict.fromkeys(row[group] for row in rows):
             lines.append(_line(name, [row for row in rows if row[group] == name]))
@@ -367,7 +367,7 @@ def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
     return (
         f"{name[:58]:58} {total['moves']:9,} {total['thought']:9,} {total['late']:5} "
         f"{worst:9.1f} {mean:8.2f} {thinking:8.2f} {total['programs']:8} "
-        f"{total['fallback']:8} {total['uniform']:8} {faults:6}"
+        f"{total['plan']:8} {total['blueprint']:9} {faults:6}"
     )
 
 
