@@ -56,7 +56,7 @@ class Line(NamedTuple):
 # Where more was found last, three times as often as others.
 _OFTEN = (
     *("solve", "resolve", "exploit", "tournament", "study"),
-    *("train-values", "abstract", "jam-fold"),
+    *("abstract", "jam-fold"),
 )
 # Of how many lines whose game is free it is `universal_poker`.
 _POKER = 0.25
@@ -77,7 +77,6 @@ _ALWAYS: dict[str, dict[str, str]] = {
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
     "abstract": {"--budget": "2-4", "--iterations": "2"},
-    "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
@@ -108,12 +107,11 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
         for flag in ("--policy", "--actions", "--bot", "--bots")
     },
 }
-# What a line that makes sense has not: nobody is there to play in a page; Kuhn poker
-# has one round; options of policies of signal games; processes take seconds to start;
-# names of algorithms are no opponents.
+# What a line that makes sense has not: nobody is there to play in a page; options of
+# policies of signal games; processes take seconds to start; names of algorithms are no
+# opponents.
 _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
-    "train-values": ("--depth-unit",),
     "show": ("--node", "--board", "--plot"),
     "compare": ("--ray", "--patience"),
     "solve": ("--imperfect-recall",),
@@ -145,7 +143,7 @@ def make_line(seed: int, command: str | None = None) -> Line:
         turned_on.discard(flag)
     _agree(draw, command, chosen, turned_on)
     kind = draw.random()
-    poker = "--game" in own and command != "train-values" and draw.random() < _POKER
+    poker = "--game" in own and draw.random() < _POKER
     if poker and command != "abstract" and "--game" not in _fixed(command, chosen):
         chosen["--game"] = draw.choice(POKER_GAMES)
     if 0.75 < kind < 0.85:

@@ -32,8 +32,6 @@ from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import cache
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.resolving.leaves.network_values import load_network
-from spiel_cr.resolving.leaves.training.training import train_values
 from tests.games.tree.test_vectorised import same
 from tests.support.kuhn_signals import kuhn
 
@@ -481,18 +479,12 @@ def _caches(folder: pathlib.Path) -> Iterator[Kind]:
         yield Kind(f"cache of {string}", path.read_bytes(), read, recovers=True)
 
 
-def _others(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
-    """Abstractions and value networks."""
+def _others(folder: pathlib.Path) -> Iterator[Kind]:
+    """Abstractions."""
     game, path = kuhn(), folder / "abstraction"
     files.save_abstraction(path, game, buckets.abstract(game, "2"))
     load = functools.partial(files.load_abstraction, game=game)
     yield Kind(path.name, path.read_bytes(), load)
-    if quick:
-        return
-    path = folder / "network.npz"
-    size = "hidden=8,blocks=1,random_ranges=4,met_ranges=2,rounds=1,looks=1,steps=2"
-    train_values("kuhn_poker", 1, path, config=f"general({size},batch=2)")
-    yield Kind(path.name, path.read_bytes(), load_network)
 
 
 @contextlib.contextmanager
@@ -501,7 +493,7 @@ def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
     quick = "quick" in only
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        kinds = [*_solved(folder, quick), *_caches(folder), *_others(folder, quick)]
+        kinds = [*_solved(folder, quick), *_caches(folder), *_others(folder)]
 
         def trial(number: int) -> dict[str, Any]:
             kind = kinds[number % len(kinds)]

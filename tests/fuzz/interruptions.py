@@ -39,8 +39,6 @@ KUHN = "--game=kuhn_poker"
 _LEDUC = "--game=python_leduc_poker"
 # A file that is written now and then, and one at the end.
 _SOLVE = "--checkpoint=DIR/c.npz --checkpoint-every=0.01 --save=DIR/s.npz"
-_SMALL_FIT = "hidden=8,blocks=1,random_ranges=24,met_ranges=16,rounds=1"
-_SMALL_FIT += ",label_iterations=30,met_iterations=20,looks=5,steps=60,batch=4"
 # All that write, in all families; DIR is the folder of the trial.
 COMMANDS = {
     "tournament": "tournament GAME --out=DIR/t --matches=100 --bots=uniform;uniform",
@@ -65,8 +63,6 @@ COMMANDS = {
     "deep": "solve GAME SOLVE --iterations=40 "
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
     "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=20",
-    "train-values": "train-values GAME --depth=1 --out=DIR/v.npz "
-    f"--checkpoint=DIR/c.npz --config=general({_SMALL_FIT})",
     "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20 --save=DIR/b.npz",
     "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
@@ -115,7 +111,7 @@ _PASSING = set(
 )
 _PATIENCE = 300.0
 # Lines for programs, written once; all others are journals.
-_PLAIN = ("subgame.jsonl", "v.jsonl")
+_PLAIN = ("subgame.jsonl",)
 # Those with a checkpoint.
 _SOLVES = [name for name, line in COMMANDS.items() if line.startswith("solve")]
 
@@ -413,8 +409,7 @@ def checkpoint_iterations(folder: pathlib.Path) -> int:
     if not path.exists():
         return -1
     metadata = storage.load_metadata(path)
-    # A training of values has blocks of data.
-    return int(metadata.get("iterations", metadata.get("blocks")))
+    return int(metadata["iterations"])
 
 
 def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:

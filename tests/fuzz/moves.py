@@ -11,6 +11,7 @@ are restarted in the middle of matches and asked to go on from there.
 """
 
 import contextlib
+import dataclasses
 import math
 import time
 import zlib
@@ -23,9 +24,9 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics
-from spiel_cr.resolving.partial.match import PartialStatistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, Table, table
@@ -216,10 +217,8 @@ def play_chunk(
                 break
         matches += 1
     for bot in bots:
-        found = getattr(bot, "counts", None)
-        if isinstance(found, PartialStatistics):
-            counts["fallback"] += found.fallback
-            counts["uniform"] += found.uniform
+        if isinstance(bot, PartialResolvingBot):
+            counts.update(dataclasses.asdict(bot.counts))
     ended = f"{kind.name}{': refused' * bool(refused)}"
     return {"outcome": ended, "game": table.string, "faults": faults, **counts}
 

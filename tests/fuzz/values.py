@@ -172,7 +172,7 @@ _ALGORITHMS = [
     *_lines("cfr  cfr+  cfr()  dcfr(alpha=1.5,beta=0,gamma=2)  pcfr+  pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt(weights=one)", "pdhg")
+_FIRST_ORDER = ("egt", "pdhg")
 SAMPLED = ("os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)")
 _BOTS = [
     *_lines("uniform  uniform()  resolving(iterations=2)  solved(iterations=2)"),
@@ -431,12 +431,6 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
-    ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
-    ("train-values", "--config"): _words(
-        "general  leduc(hidden=8,pairs=2)",
-        "poker  leduc(  leduc(units=8)  leduc(hidden=x)",
-        Bad("leduc(steps=0)", ("steps",), ("steps=0",)),
-    ),
     ("exploit", "--matches"): _whole("4 9", "0 3 -1"),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
     ("jam-fold", "--stacks"): _words(

@@ -22,7 +22,7 @@ from spiel_cr.judging.root_responses.players import (
     UniformPlayer,
 )
 from spiel_cr.policies.rollouts import by_legal_actions
-from spiel_cr.solvers.deep.averages import NetworkAverage
+from spiel_cr.solvers.deep.averages import SOFTMAX
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
@@ -93,7 +93,7 @@ def on_states(
             return Setting(policy.source, TablePlayer(policy.strategy))
     if isinstance(policy, DeepPolicy) and knowledge is not None:
         average = policy.average
-        if isinstance(average, NetworkAverage) and average.features == _TENSORS:
+        if average.rule == SOFTMAX and average.features == _TENSORS:
             return Setting(source, _networks(policy, knowledge))
     if arrays and knowledge is not None and by_legal_actions(policy):
         return Setting(source, LegalPlayer(game, policy, knowledge))

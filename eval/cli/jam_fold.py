@@ -1,0 +1,207 @@
+"""The command `jam-fold`: a tournament of two or three players, jam or fold.
+
+Stacks are by position: button/small blind/big blind, or small blind/big blind. All
+stacks that the chips allow are solved, and the charts of the given ones printed: J is
+always, a dot never, a digit tenths of the time. A gain is what a player could win by
+deviating for the rest of the tournament, judged by solving its decision process.
+
+The first run samples a table of all-in hands and keeps it in --cache.
+"""
+
+import argparse
+import contextlib
+import json
+import pathlib
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import tqdm
+
+from game_defs.bundled.holdem import strengths
+from spiel_cr.common import atomic
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.checks import check_whole
+from spiel_cr.jam_fold import charts, equities, one_sided, solve
+from spiel_cr.jam_fold.engine import Engine
+from spiel_cr.jam_fold.outer import ALGORITHMS, Round
+
+from ..reporting import push_charts
+from .command import (
+    Commands,
+    add_command,
+    given,
+    option,
+    path_value,
+    text_value,
+    writing,
+)
+
+_BOARDS = 204_800
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "solve a two- or three-player tournament of jam-or-fold hold'em"
+    parser = add_command(commands, "jam-fold", _solve, text, __doc__, resumes=True)
+    text = "chips by position, such as 4500/4500/4500"
+    option(parser, "--stacks", text, required=True, type=text_value, metavar="A/B[/C]")
+    text = "of the places from the first, such as 50/30/20"
+    option(parser, "--prizes", text, required=True, type=text_value, metavar="A/B[/C]")
+    text = "small and big, such as 300/600"
+    option(parser, "--blinds", text, required=True, type=text_value, metavar="A/B")
+    text = "outer loop and inner: value or policy iteration, fictitious play"
+    option(parser, "--algorithm", text, "pi-fp", choices=ALGORITHMS)
+    text = "of the loop outside (default 7, or 20 with two players)"
+    option(parser, "--rounds", text, metavar="N", type=int)
+    text = "of fictitious play per round (default 40, or 300 with two players)"
+    option(parser, "--steps", text, metavar="N", type=int)
+    text = (
+        "heads-up: what jam or fold wins at least if the opponent may bet as it likes; "
+        f"a second run, whose defaults are {one_sided.ROUNDS} --rounds of "
+        f"{one_sided.STEPS} --steps"
+    )
+    option(parser, "--unrestricted-opponent", text, action="store_true")
+    text = "sampled for the table of all-in hands"
+    option(parser, "--boards", text, _BOARDS, metavar="N")
+    option(parser, "--seed", "of the table of all-in hands")
+    text = "threads that do the hands"
+    option(parser, "--workers", text, 1, metavar="N")
+    text = "keep the table in this folder (default: spiel_cr in the user's caches)"
+    option(parser, "--cache", text)
+    text = "folder for summary.json, solution.npz, and the state to go on from"
+    option(parser, "--out", text)
+    text = "write the charts as a page"
+    option(parser, "--html", text, metavar="PATH", type=path_value)
+
+
+def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+    stacks = [int(x) for x in _numbers("--stacks", arguments.stacks, r"\d{1,9}")]
+    blinds = [int(x) for x in _numbers("--blinds", arguments.blinds, r"\d{1,9}")]
+    decimal = r"\d{1,12}(\.\d{1,12})?"
+    prizes = [float(x) for x in _numbers("--prizes", arguments.prizes, decimal)]
+    unit, setting = solve.units_of(stacks, prizes, blinds)
+    settings = solve.SolveSettings(**given(arguments, "algorithm", "rounds", "steps"))
+    check_whole(arguments.workers, "workers", 1, 1024)
+    if arguments.unrestricted_opponent:
+        one_sided.check_room(setting)
+    announce("looking for the table of all-in hands")
+    folder = arguments.cache or equities.default_folder()
+    draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
+    table = equities.through(folder, _strength, draws, progress=True)
+    out = pathlib.Path(arguments.out) if arguments.out else None
+    announce("solving the tournament")
+    engine = Engine(equities.hand_tables(table), arguments.workers)
+    with _bar(settings) as tell:
+        found = solve.solve_tournament(
+            stacks,
+            prizes,
+            blinds,
+            engine,
+            settings=settings,
+            checkpoint=out / "state.npz" if out else None,
+            on_round=tell,
+        )
+        report: dict[str, Any] = {
+            **solve.summary(found),
+            "algorithm": settings.algorithm,
+            "boards": table.boards,
+            "standard_errors": list(table.error),
+        }
+        if arguments.unrestricted_opponent:
+            announce("what jam or fold wins against any opponent")
+            loops = given(arguments, "rounds", "steps")
+            least = one_sided.guarantee(setting, engine.tables, on_round=tell, **loops)
+            report["unrestricted_opponent"] = _least(least, unit)
+    _print(report)
+    title = f"Jam or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
+    if out:
+        with writing(arguments):
+            solve.save(out / "solution.npz", found)
+            atomic.write_text(out / "summary.json", json.dumps(report, indent=1))
+            print(f"\nall states   {out / 'solution.npz'}")
+    if arguments.html:
+        with writing(arguments):
+            atomic.write_text(arguments.html, push_charts.push_page(title, report))
+            print(f"charts       {arguments.html}")
+    return report
+
+
+def _least(found: one_sided.Guarantee, unit: int) -> dict[str, Any]:
+    """For JSON: chances to win by our chips, on the small blind and on the big one."""
+    return {
+        "stacks": (found.stacks * unit).tolist(),
+        "lower": found.lower.tolist(),
+        "upper": found.upper.tolist(),
+        "gap_points": (100 * found.gap).tolist(),
+        "largest_gap_points": float(100 * found.gap.max()),
+    }
+
+
+def _numbers(flag: str, text: str, pattern: str) -> list[str]:
+    """The numbers of an option, as texts."""
+    parts = [part.strip() for part in text.split("/")]
+    if not all(re.fullmatch(pattern, part, re.ASCII) for part in parts):
+        raise ValueError(
+            f"{flag}={text!r} must be numbers with slashes between them; write "
+            f"them as in '50/30/20'"
+        )
+    return parts
+
+
+def _strength(sets: np.ndarray) -> np.ndarray:
+    return strengths.strengths(strengths.split(sets))
+
+
+@contextlib.contextmanager
+def _bar(settings: solve.SolveSettings) -> Iterator[Callable[[int, Round], None]]:
+    """Progress on stderr, round by round."""
+    with tqdm.tqdm(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
+
+        def tell(players: int, last: Round) -> None:
+            bar.update()
+            bar.set_postfix(players=players, change=f"{last.change:.1e}")
+
+        yield tell
+
+
+def _print(report: dict[str, Any]) -> None:
+    """The report for people."""
+    names = ("button", "small blind", "big blind")
+    stacks = report["stacks"]
+    print(
+        f"{report['states']} states, {report['algorithm']}, {report['rounds']} rounds"
+    )
+    print("               stack   chip model   value     gain (% of the first prize)")
+    columns = zip(
+        *(report[k] for k in ("stacks", "chip_model", "values", "gains_percent")),
+        strict=True,
+    )
+    for name, (stack, model, value, gain) in zip(
+        names[3 - len(stacks) :], columns, strict=True
+    ):
+        print(f"  {name:<11}{stack:9d}{model:13.4f}{value:10.4f}{gain:10.4f}")
+    worst = max(report["worst_gains_percent"])
+    print(f"  largest gain at any stacks: {worst:.4f} %")
+    if "unrestricted_opponent" in report:
+        _print_least(report["unrestricted_opponent"], report["stacks"])
+    for name, jams in report["jams"].items():
+        values = np.array(jams)
+        print(f"\n{name}: {charts.share(values):.1%}")
+        print(charts.text_chart(values))
+
+
+def _print_least(least: dict[str, Any], stacks: list[int]) -> None:
+    """What jam or fold wins at least, at the given stacks, and what it may lose."""
+    print("\nagainst an opponent who may bet as it likes: chance to win the tournament")
+    print("               stack   at least   jam or fold at most   points to any play")
+    for seat, (name, stack) in enumerate(
+        zip(("small blind", "big blind"), stacks, strict=True)
+    ):
+        at = least["stacks"].index(stack)
+        lower, upper, gap = (
+            least[key][at][seat] for key in ("lower", "upper", "gap_points")
+        )
+        print(f"  {name:<11}{stack:9d}{lower:11.4f}{upper:22.4f}{gap:21.3f}")
+    print(f"  most points at any stacks: {least['largest_gap_points']:.3f}")
