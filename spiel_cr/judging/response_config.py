@@ -28,7 +28,6 @@ class ResponseConfig:
       rollouts: of "lbr" where the game is not compiled, per decision.
       rounds: of "learned", of episodes and training.
       matches: to estimate the value by, two or more.
-      always_play: play them also where the value is exact, to compare.
       max_histories: of exact beliefs on states; larger ones are approximated.
       particles: of approximate beliefs.
       luck_rollouts: after each move of chance and the opponent and one drawn in its
@@ -42,7 +41,6 @@ class ResponseConfig:
     rollouts: int = 1000
     rounds: int = 20
     matches: int = 1000
-    always_play: bool = True
     max_histories: int = 100_000
     particles: int = ParticleConfig.particles
     luck_rollouts: int = 2
