@@ -27,7 +27,6 @@ from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
-from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.judging.targets import Target
@@ -170,7 +169,7 @@ def state_responder(
         player,
         opponent,
         max_histories=config.max_histories,
-        particles=ParticleConfig(config.particles),
+        particles=config.particles,
         seed=seed,
     )
     if config.method == "lbr":

@@ -7,7 +7,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_whole
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.particles import ParticleConfig
+from spiel_cr.judging.responses.state_posterior import PARTICLES
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
 
@@ -42,7 +42,7 @@ class ResponseConfig:
     rounds: int = 20
     matches: int = 1000
     max_histories: int = 100_000
-    particles: int = ParticleConfig.particles
+    particles: int = PARTICLES
     luck_rollouts: int = 2
     seed: int = 0
 

@@ -190,8 +190,6 @@ class ISMCTSBRBot(StateResponder):
 
         Raises:
           ValueError: a state of the unconverted simultaneous game.
-          TooManyStatesError: the belief has too many histories, and no particles are
-            allowed, see `StatePosterior`.
         """
         random = self._observe(state)
         if not self.belief.states:

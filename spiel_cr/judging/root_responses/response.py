@@ -22,6 +22,55 @@ from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
+# Own decisions, and legal actions, that habits tell apart.
+_DEPTHS, _COUNTS = 32, 64
+NUM_HABITS = _DEPTHS * _COUNTS
+
+
+def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
+    """int64 [n], what is looked at where an infoset is not known.
+
+    Args:
+      decided: int [n], own decisions before.
+      num_actions: int [n], legal ones.
+    """
+    depth, count = (
+        np.minimum(decided, _DEPTHS - 1),
+        np.minimum(num_actions, _COUNTS - 1),
+    )
+    found: np.ndarray = depth * _COUNTS + count
+    return found
+
+
+class Habits(openspiel_policy.Policy):
+    """What is played where no infoset is known, and in the other seat."""
+
+    def __init__(
+        self, player: int, habits: np.ndarray, own: openspiel_policy.Policy
+    ) -> None:
+        """Takes habits of a seat.
+
+        Args:
+          player: the seat.
+          habits: int [NUM_HABITS], see `Response`.
+          own: plays where there is none.
+        """
+        super().__init__(own.game, [0, 1])
+        self._player, self._habits, self._own = player, habits, own
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions."""
+        if state.current_player() == self._player:
+            legal = sorted(state.legal_actions())
+            decided = sum(m.player == self._player for m in state.full_history())
+            place = self._habits[habit_of(np.array(decided), np.array(len(legal)))]
+            if place >= 0:
+                return {a: float(n == place) for n, a in enumerate(legal)}
+        odds: dict[int, float] = self._own.action_probabilities(state, player_id)
+        return odds
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Response:
@@ -31,12 +80,14 @@ class Response:
       player: the seat.
       key: uint64 [R, 2], of its infosets, as the setting's source makes them.
       count: int [R], legal actions.
-      action: int [R], which one is played, counted in ascending order; -1: as the
-        setting's own player does, as at infosets that have no row.
+      action: int [R], which one is played, counted in ascending order; -1: a habit, as
+        at infosets that have no row.
       worth: float64 [R], what each infoset is worth; NaN where nobody knows.
       expected: float64 [R], the expectation, after the action, of what is returned or
         what the next infoset is worth; NaN where the odds are not exact.
-      start: the same at the start of the game.
+      habits: int [NUM_HABITS], actions by `habit_of`; -1: the setting's own player
+        plays.
+      start: as `expected`, at the start of the game.
       value: what it wins, where that is known exactly; else None.
     """
 
@@ -46,6 +97,7 @@ class Response:
     action: np.ndarray
     worth: np.ndarray
     expected: np.ndarray
+    habits: np.ndarray
     start: float = math.nan
     value: float | None = None
 
@@ -66,6 +118,7 @@ class Response:
           random: of all that is drawn; consumed.
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
+        decided = np.zeros(count, np.int64)
 
         def arrive(games: np.ndarray, worth: np.ndarray) -> None:
             change = worth - expected[games]
@@ -86,6 +139,9 @@ class Response:
                 arrive(games, np.where(met, self.worth[row], np.nan))
                 expected[games] = np.where(met, self.expected[row], np.nan)
                 chosen = np.where(met, self.action[row], -1)
+                habit = habit_of(decided[games], positions.num_actions[there])
+                chosen = np.where(chosen < 0, self.habits[habit], chosen)
+                decided[games] += 1
                 beyond = np.flatnonzero(chosen < 0)
                 if len(beyond):
                     chosen[beyond] = setting.own.draw(positions, there[beyond], random)
@@ -101,15 +157,14 @@ class Response:
         self,
         game: pyspiel.Game,
         source: Simulator,
-        beyond: openspiel_policy.Policy | None,
+        own: openspiel_policy.Policy,
     ) -> TablePolicy:
         """An OpenSpiel policy, which can be saved.
 
         Args:
           game: sequential.
           source: that made the keys.
-          beyond: what is played where nothing is known, and in the other seat; None:
-            all actions alike.
+          own: what is played where nothing is known, and in the other seat.
         """
         rows = np.flatnonzero(self.action >= 0)
         count = self.count[rows].astype(np.uint16)
@@ -118,4 +173,5 @@ class Response:
         strategy = TableStrategy(
             self.key[rows], count, np.ones(len(rows), np.uint32), probability
         )
+        beyond = Habits(self.player, self.habits, own)
         return TablePolicy(game, source, strategy, beyond)

@@ -17,7 +17,8 @@ from spiel_cr.judging.responses.beliefs.belief_search import BeliefSearch, unifo
 from spiel_cr.judging.responses.beliefs.belief_tree import BeliefNode
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.root_responses import setting as settings
-from spiel_cr.judging.root_responses.response import Response
+from spiel_cr.judging.root_responses.response import NUM_HABITS, Response
+from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies.rollouts import Answers
 
@@ -37,17 +38,22 @@ class RootSearch:
       finished: there is nothing more to expand, or no room.
     """
 
-    def __init__(self, target: Target, player: int, seed: int) -> None:
+    def __init__(
+        self, target: Target, setting: Setting, player: int, *, seed: int = 0
+    ) -> None:
         """Expands nothing yet.
 
         Args:
           target: the opponent.
+          setting: of OpenSpiel's states.
           player: the responder.
           seed: of all draws.
         """
         game = target.game
+        # An expansion took too long.
+        self._stuck = False
         self.player, self._exact = player, target.rivals is None
-        self.setting = settings.of_target(target, use_rules=False)
+        self.setting = setting
         bounds = utility_bounds(game) or (-1.0, 1.0)
         config = SearchConfig()
         self._search = BeliefSearch(
@@ -64,7 +70,8 @@ class RootSearch:
     @property
     def finished(self) -> bool:
         """See the class."""
-        return self._search.root.solved or self._search.held > _HELD
+        full = self._search.held > _HELD
+        return self._search.root.solved or full or self._stuck
 
     def learn(self, units: int, stop: Callable[[], bool]) -> int:
         """Expands so many information states.
@@ -82,7 +89,7 @@ class RootSearch:
         gc.disable()
         try:
             while done < units and not self.finished and not (done and stop()):
-                self._search.grow()
+                self._stuck = not self._search.grow(stop=stop)
                 done += 1
         finally:
             if collects:
@@ -96,7 +103,7 @@ class RootSearch:
         for node in reversed((self._search.root, *self._search.nodes.values())):
             open_ = [
                 math.fsum(
-                    odds * (1 - shares[id(below)])
+                    odds * (1 - shares.get(id(below), 0.0))
                     for below, odds in zip(branch.below, branch.odds, strict=True)
                 )
                 for branch in node.branches
@@ -114,14 +121,17 @@ class RootSearch:
             np.array([row[place] for row in rows]) for place in range(4)
         )
         whole = all(b.whole for node in (root, *nodes.values()) for b in node.branches)
-        known = self._exact and root.branches
+        # By strings that forget, what comes next is not what was expected.
+        exact = self._exact and not self._search.forgetful
+        known = exact and root.branches
         return Response(
             self.player,
             keys.of_bytes(texts, self.player),
             count.astype(np.int64),
             action.astype(np.int64),
             worth.astype(np.float64),
-            expected.astype(np.float64) if self._exact else np.full(len(rows), np.nan),
+            expected.astype(np.float64) if exact else np.full(len(rows), np.nan),
+            np.full(NUM_HABITS, -1),
             _row(root)[3] if known else math.nan,
             root.value if known and root.solved and whole else None,
         )

@@ -9,7 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator
+from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator, play
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses.players import (
     BotPlayer,
@@ -54,6 +54,12 @@ def of_target(target: Target, *, use_rules: bool = True) -> Setting:
     if target.rivals is not None:
         return on_bot(target.game, target.rivals)
     return on_states(target.game, target.policy, use_rules=use_rules)
+
+
+def warm_up(source: Simulator) -> None:
+    """Plays one match at random."""
+    random, anyone = np.random.default_rng(0), UniformPlayer()
+    play(source, 1, random, lambda now, live, _: anyone.draw(now, live, random))
 
 
 def own_policy(target: Target) -> openspiel_policy.Policy:

@@ -3,7 +3,9 @@
 Beliefs of some games are too large to enumerate, so nothing is searched from inside a
 match. Matches begin at the root: chance and the fixed opponent are drawn, the responder
 plays the best action that it knows, and tries others at one of its decisions, at some,
-or at all of them. Where it knows too little it plays as the setting's own player does.
+or at all of them. Where it knows too little it plays by habit: what was best on average
+after as many own decisions with as many legal actions, or as the setting's own player
+does if that was better.
 An action is taught what was returned, if the best known actions followed; else what the
 infoset is worth at which the next other one was tried (Watkins 1989). So also those are
 found that pay together only.
@@ -15,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.games.stepping.simulator import Positions, play
-from spiel_cr.judging.root_responses.response import Response
+from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
@@ -23,10 +25,13 @@ from spiel_cr.solvers.mccfr.table.index import Index, distinct
 _STEP = 0.01
 # Visits of an infoset, per action, before the responder trusts what it has learned.
 _TRUSTED = 10
+# Visits of an arm before a habit may be to take it.
+_HABITUAL = 50
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
 # What is kept of a table, besides its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
+_HABITS = ("usual", "times")
 # Shares of the matches in which others are tried at one decision, or at each of them
 # with some probability.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
@@ -40,12 +45,18 @@ class _Met(NamedTuple):
       row: of the table; -1: none.
       action: that was taken.
       tried: bool, that this was to try it.
+      trusted: bool, the row was known well enough.
+      habit: see `response.habit_of`.
+      arm: of the habit: the action, or the last one, as the setting's own player does.
     """
 
     games: np.ndarray
     row: np.ndarray
     action: np.ndarray
     tried: np.ndarray
+    trusted: np.ndarray
+    habit: np.ndarray
+    arm: np.ndarray
 
 
 class TableResponder:
@@ -80,6 +91,9 @@ class TableResponder:
         self._count = np.zeros(most_rows, np.int32)
         self._mean = np.zeros((most_rows, width), np.float32)
         self._visits = np.zeros((most_rows, width), np.int32)
+        # The same of habits; the last arm is to do as the setting's own player does.
+        self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
+        self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
         # The most own decisions of a history so far.
         self._longest = 1
 
@@ -110,7 +124,8 @@ class TableResponder:
         rows = self._index.rows
         arrays = {name: getattr(self, f"_{name}")[:rows] for name in _ARRAYS}
         numbers = {name: np.array(getattr(self, f"_{name}")) for name in _NUMBERS}
-        return {**arrays, **numbers, "units": np.array(self.units)}
+        habits = {name: getattr(self, f"_{name}") for name in _HABITS}
+        return {**arrays, **numbers, **habits, "units": np.array(self.units)}
 
     def restore(self, state: Mapping[str, np.ndarray]) -> None:
         """Goes on from a `state` of the same setting."""
@@ -119,6 +134,7 @@ class TableResponder:
             getattr(self, f"_{name}")[:rows] = state[name]
         for name in _NUMBERS:
             setattr(self, f"_{name}", int(state[name]))
+        self._usual, self._times = state["usual"].copy(), state["times"].copy()
         self.units = int(state["units"])
         self._index.extend(rows)
 
@@ -130,7 +146,10 @@ class TableResponder:
         unknown = np.full(rows, np.nan)
         action = np.where(trusted, best, -1)
         key = self._key[:rows].copy()
-        return Response(self.player, key, count.copy(), action, unknown, unknown)
+        habits = self._habits()
+        return Response(
+            self.player, key, count.copy(), action, unknown, unknown, habits
+        )
 
     def _seed_of_batch(self) -> list[int]:
         self._batches += 1
@@ -143,7 +162,7 @@ class TableResponder:
         kind = random.choice(len(_TRIES), count, p=shares)
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
-        added = np.zeros(count, bool)
+        added, habits = np.zeros(count, bool), self._habits()
         met: list[tuple[np.ndarray, _Met]] = []
 
         def respond(
@@ -152,17 +171,21 @@ class TableResponder:
             row = self._rows(positions, there, games, added)
             number = positions.num_actions[there]
             best, trusted = self._best(row, number)
+            habit, last = habit_of(decided[games], number), self._usual.shape[1] - 1
             tries = (once[games] == decided[games]) | (
                 random.random(len(there)) < rate[games]
             )
-            chosen = np.where(
-                tries, (random.random(len(there)) * number).astype(np.int64), best
-            )
-            unknown = np.flatnonzero(~tries & ~trusted)
-            if len(unknown):
+            # Where nothing is known one more is tried: the own player's.
+            arm = (random.random(len(there)) * (number + ~trusted)).astype(np.int64)
+            arm = np.where(arm == number, last, arm)
+            usual = np.where(trusted, best, habits[habit])
+            arm = np.where(tries, arm, np.where(usual < 0, last, usual))
+            chosen, owns = arm.copy(), np.flatnonzero(arm == last)
+            if len(owns):
                 own = self.setting.own
-                chosen[unknown] = own.draw(positions, there[unknown], random)
-            met.append((decided[games], _Met(games, row, chosen, tries & trusted)))
+                chosen[owns] = own.draw(positions, there[owns], random)
+            now = _Met(games, row, chosen, tries, trusted, habit, arm)
+            met.append((decided[games], now))
             decided[games] += 1
             return chosen
 
@@ -218,6 +241,13 @@ class TableResponder:
         trusted = visits.sum(axis=1) >= _TRUSTED * num_actions
         return np.argmax(value, axis=1), trusted
 
+    def _habits(self) -> np.ndarray:
+        """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
+        value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
+        best, last = value.argmax(axis=1), value.shape[1] - 1
+        own = (best == last) | (value[:, last] == -np.inf)
+        return np.where(own, -1, best)
+
     def _learn(self, met: list[tuple[np.ndarray, _Met]], returns: np.ndarray) -> None:
         """Moves means towards what followed, the last decisions first.
 
@@ -231,19 +261,45 @@ class TableResponder:
         whole = _Met(
             *(np.concatenate(part) for part in zip(*(m for _, m in met), strict=True))
         )
-        width = self._mean.shape[1]
-        means, visits = self._mean.reshape(-1), self._visits.reshape(-1)
         for now in range(int(depth.max()), -1, -1):
-            at = np.flatnonzero((depth == now) & (whole.row >= 0))
-            games, row, action, tried = (part[at] for part in whole)
-            entry, group, count = np.unique(
-                row * width + action, return_inverse=True, return_counts=True
-            )
-            mean = np.bincount(group, returns[games], len(count)) / count
-            visits[entry] += count.astype(np.int32)
-            share = np.maximum(count / visits[entry], 1 - (1 - _STEP) ** count)
-            means[entry] += share * (mean - means[entry])
-            # What came after the best action would have been worth this before it.
-            off = np.flatnonzero(tried)
-            known = np.where(self._visits[row[off]] > 0, self._mean[row[off]], -np.inf)
-            returns[games[off]] = known.max(axis=1)
+            at = np.flatnonzero(depth == now)
+            here = _Met(*(part[at] for part in whole))
+            known, rows = here.row >= 0, here.row
+            for means, visits, place, arm, some in (
+                (self._mean, self._visits, rows, here.action, known),
+                (self._usual, self._times, here.habit, here.arm, ~here.trusted),
+            ):
+                _move(means, visits, place[some], arm[some], returns[here.games[some]])
+            # What came after the best one would have been worth this before it.
+            off = np.flatnonzero(here.tried)
+            means, visits = self._mean[rows[off]], self._visits[rows[off]]
+            best = np.where(visits > 0, means, -np.inf).max(axis=1)
+            usual, times = self._usual[here.habit[off]], self._times[here.habit[off]]
+            habit = np.where(times >= _HABITUAL, usual, -np.inf).max(axis=1)
+            worth = np.where(here.trusted[off], best, habit)
+            games = here.games[off]
+            returns[games] = np.where(worth > -np.inf, worth, returns[games])
+
+
+def _move(
+    means: np.ndarray,
+    visits: np.ndarray,
+    row: np.ndarray,
+    action: np.ndarray,
+    returns: np.ndarray,
+) -> None:
+    """Moves means towards returns.
+
+    Args:
+      means, visits: [R, A], written into.
+      row, action: int64 [n].
+      returns: float64 [n].
+    """
+    entry, group, count = np.unique(
+        row * means.shape[1] + action, return_inverse=True, return_counts=True
+    )
+    old, times = means.reshape(-1), visits.reshape(-1)
+    mean = np.bincount(group, returns, len(count)) / count
+    times[entry] += count.astype(np.int32)
+    share = np.maximum(count / times[entry], 1 - (1 - _STEP) ** count)
+    old[entry] += share * (mean - old[entry])

@@ -77,6 +77,7 @@ class BeliefSearch:
       root: the information state of the last `enter`, or the start of the game.
       nodes: information states in the tree, by their strings.
       held: histories of those that are not expanded.
+      forgetful: one string was met after different decisions.
     """
 
     root: BeliefNode
@@ -110,7 +111,8 @@ class BeliefSearch:
         self._exploration = _EXPLORATION * exploration
         self._prior_and_value = prior_and_value
         self.nodes: dict[str, BeliefNode] = {}
-        self.held, self._side_by_side = 0, side_by_side
+        self.held, self.forgetful = 0, False
+        self._side_by_side = side_by_side
         self._number: Callable[[], float]
         # Of this search: moves, those of a simulation, and predicted values.
         self._moves, self._length, self._predicted = 0, 1.0, 0
@@ -187,11 +189,14 @@ class BeliefSearch:
                 break
         return round(self._moves / self._length)
 
-    def grow(self, most: float = math.inf) -> bool:
+    def grow(
+        self, most: float = math.inf, stop: Callable[[], bool] = lambda: False
+    ) -> bool:
         """Expands one information state, the one that the search goes to.
 
         Args:
           most: moves; where it takes more it is given up.
+          stop: asked on the way whether to give it up.
 
         Returns:
           Whether it was expanded.
@@ -204,14 +209,14 @@ class BeliefSearch:
             node.visits[place] += 1
             path.append((node, branch))
             node = branch.next()
-        if not self._expand(node, most):
+        if not self._expand(node, most, stop):
             return False
         for above, branch in reversed(path):
             branch.update()
             above.update()
         return True
 
-    def _expand(self, node: BeliefNode, most: float) -> bool:
+    def _expand(self, node: BeliefNode, most: float, stop: Callable[[], bool]) -> bool:
         """All actions of an information state, and what comes next; see `grow`."""
         histories, before = node.histories, self._moves
         joined: list[str] = []
@@ -228,7 +233,7 @@ class BeliefSearch:
             below, odds = [], []
             whole = node.whole and found.whole
             for key, weighted in found.decisions.items():
-                if self._moves - before > most:
+                if self._moves - before > most or stop():
                     node.branches.clear()
                     for new in joined:
                         self.nodes.pop(new, None)
@@ -255,6 +260,7 @@ class BeliefSearch:
             self._moves += moves
         else:
             self._predicted += 1
+        self.forgetful = self.forgetful or key in self.nodes
         node = BeliefNode(state.legal_actions(), list(prior), value, histories, whole)
         self.held += len(histories)
         self.nodes[key] = node
