@@ -263,8 +263,9 @@ def reaches(compiled, target):
 
 def contributions(bot, player):
     """float64 [I], what was added to the player's sampled averages, by infoset."""
-    solver = bot._solver
-    total = float(solver.state.weight) * solver._sequences(player)
+    solver, sums = bot._solver, bot._solver.state.average
+    begin, end = solver._reader.roots[player], solver._reader.ends[player]
+    total = np.add(sums.high, sums.low, dtype=np.float64)[begin:end]
     return np.bincount(solver.form.decisions[player].owner[1:], total[1:])
 
 
@@ -285,13 +286,13 @@ def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
     """
     compiled = games.compiled(name)
     aimed = []
-    retarget = sample_tree.retarget
+    leads_to = sample_tree.leads_to
 
-    def recording(arrays, tree, mask):
+    def recording(tree, mask):
         aimed.append(mask)
-        return retarget(arrays, tree, mask)
+        return leads_to(tree, mask)
 
-    monkeypatch.setattr(sample_tree, "retarget", recording)
+    monkeypatch.setattr(sample_tree, "leads_to", recording)
     bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
     histories = compiled.histories
     sizes = []

@@ -67,7 +67,8 @@ class Habits(openspiel_policy.Policy):
             decided = sum(m.player == self._player for m in state.full_history())
             place = self._habits[habit_of(np.array(decided), np.array(len(legal)))]
             if place >= 0:
-                return {a: float(n == place) for n, a in enumerate(legal)}
+                chosen = legal[min(place, len(legal) - 1)]
+                return {action: float(action == chosen) for action in legal}
         odds: dict[int, float] = self._own.action_probabilities(state, player_id)
         return odds
 
@@ -140,7 +141,8 @@ class Response:
                 expected[games] = np.where(met, self.expected[row], np.nan)
                 chosen = np.where(met, self.action[row], -1)
                 habit = habit_of(decided[games], positions.num_actions[there])
-                chosen = np.where(chosen < 0, self.habits[habit], chosen)
+                usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
+                chosen = np.where(chosen < 0, usual, chosen)
                 decided[games] += 1
                 beyond = np.flatnonzero(chosen < 0)
                 if len(beyond):

@@ -21,7 +21,7 @@ from spiel_cr.judging.root_responses.players import (
 )
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies.rollouts import by_legal_actions
-from spiel_cr.solvers.deep.averages import NetworkAverage
+from spiel_cr.solvers.deep.averages import SOFTMAX
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
@@ -103,7 +103,7 @@ def _on_states(
             return source, TablePlayer(policy.strategy)
     if isinstance(policy, DeepPolicy):
         average = policy.average
-        if isinstance(average, NetworkAverage) and average.features == _TENSORS:
+        if average.rule == SOFTMAX and average.features == _TENSORS:
             found = stepped(opened, _TENSORS, use_rules=use_rules)
             return found.source, _networks(policy, found.knowledge)
     if rules is None:

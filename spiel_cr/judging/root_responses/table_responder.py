@@ -178,7 +178,7 @@ class TableResponder:
             # Where nothing is known one more is tried: the own player's.
             arm = (random.random(len(there)) * (number + ~trusted)).astype(np.int64)
             arm = np.where(arm == number, last, arm)
-            usual = np.where(trusted, best, habits[habit])
+            usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
             arm = np.where(tries, arm, np.where(usual < 0, last, usual))
             chosen, owns = arm.copy(), np.flatnonzero(arm == last)
             if len(owns):

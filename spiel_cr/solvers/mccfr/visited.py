@@ -35,8 +35,8 @@ from spiel_cr.solvers.mccfr.walk import Sums, at, put
 # Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
 _UNIT = 65536.0
 
-# What was learned, the visits so far by depth, and what is left for the update.
-_Walked: TypeAlias = tuple[walk.Learned, jax.Array, walk.Scratch]
+# Baselines, the visits so far by depth, and what is left for the update.
+_Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
 class Problem(NamedTuple):
@@ -62,7 +62,7 @@ class VisitedState(NamedTuple):
       regrets: float [T], cumulative.
       average: two float [T], S, as far as it is settled.
       taken: two float [P], S of an infoset's parent sequence when it was last settled.
-      learned: baselines and incremental tree.
+      baseline: float [T] ("average") or [N] ("expected"); None without.
       scratch: empty.
       iteration: int32 scalar, iterations done.
       key: uint32 [2], of JAX's random numbers to come.
@@ -72,20 +72,20 @@ class VisitedState(NamedTuple):
     regrets: jax.Array
     average: Sums
     taken: Sums
-    learned: walk.Learned
+    baseline: jax.Array | None
     scratch: walk.Scratch
     iteration: jax.Array
     key: jax.Array
 
 
 def init(
-    tree: FlatTree, chance: jax.Array, config: MCCFRConfig, dtype: np.dtype, seed: int
+    tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
 ) -> VisitedState:
     """Uniform strategies, zero regrets and baselines; numpy arrays.
 
     Args:
       tree: the histories, numpy arrays.
-      chance: float [C], probabilities of chance outcomes, the last entries; numpy.
+      chance: float64 [C], probabilities of chance outcomes, the last entries.
       config: algorithm.
       dtype: of all numbers.
       seed: of all random numbers.
@@ -105,10 +105,7 @@ def init(
         regrets=zeros(entries),
         average=Sums(zeros(entries), zeros(entries)),
         taken=Sums(zeros(points), zeros(points)),
-        learned=walk.Learned(
-            baseline=zeros(size) if size else None,
-            known=np.zeros(points, bool) if config.incremental else None,  # type: ignore[arg-type]
-        ),
+        baseline=zeros(size) if size else None,
         scratch=walk.Scratch(
             pending=zeros(entries),
             owned=zeros(points) if sampled else None,
@@ -177,9 +174,9 @@ def step(
             return jax.lax.fori_loop(0, left, one, s)
 
         chunks = -(-config.batch // draws.CHUNK)
-        start = state.learned, jnp.zeros(depths, jnp.int32), state.scratch
-        learned, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
-        return state._replace(learned=learned, scratch=scratch)
+        start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch
+        baseline, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
+        return state._replace(baseline=baseline, scratch=scratch)
 
     def turn(player: jax.Array, state: VisitedState) -> VisitedState:
         state = sample(player, state)
@@ -199,12 +196,12 @@ def _walk_one(
     numbers = drawn[:, b]
     targeted = None if given.tree.target is None else numbers[-1] < config.delta
     given = given._replace(draws=numbers[:-1], targeted=targeted)
-    learned, arrivals, scratch = s
+    baseline, arrivals, scratch = s
     if config.scheme == "outcome":
-        learned, scratch, _ = walk.outcome(given, learned, scratch, config)
+        baseline, scratch, _ = walk.outcome(given, baseline, scratch, config)
     else:
         arrivals, scratch = branching_walk.sample(given, arrivals, scratch, config)
-    return learned, arrivals, scratch
+    return baseline, arrivals, scratch
 
 
 def _past(
