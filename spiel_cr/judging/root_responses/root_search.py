@@ -50,8 +50,8 @@ class RootSearch:
           seed: of all draws.
         """
         game = target.game
-        # An expansion took too long.
-        self._stuck = False
+        # How often the last expansion was begun and took too long.
+        self._given_up = 0
         self.player, self._exact = player, target.rivals is None
         self.setting = setting
         bounds = utility_bounds(game) or (-1.0, 1.0)
@@ -71,7 +71,7 @@ class RootSearch:
     def finished(self) -> bool:
         """See the class."""
         full = self._search.held > _HELD
-        return self._search.root.solved or full or self._stuck
+        return self._search.root.solved or full or self._given_up > 1
 
     def learn(self, units: int, stop: Callable[[], bool]) -> int:
         """Expands so many information states.
@@ -89,7 +89,10 @@ class RootSearch:
         gc.disable()
         try:
             while done < units and not self.finished and not (done and stop()):
-                self._stuck = not self._search.grow(stop=stop)
+                if not self._search.grow(stop=stop):
+                    self._given_up += 1
+                    break
+                self._given_up = 0
                 done += 1
         finally:
             if collects:
