@@ -86,6 +86,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("resolve", "--depth-unit"): {"--depth": "2"},
     ("evaluate", "--matches"): {"--evaluator": "playing"},
     ("best-response", "--rounds"): {"--method": "learned"},
+    ("best-response", "--checkpoint"): {"--method": "learned"},
     ("best-response", "--rollouts"): {"--method": "lbr", "--learn": None},
     ("best-response", "--leaf"): {"--method": "lbr", "--learn": None},
     **{
@@ -116,7 +117,7 @@ _LEFT_OUT = {
     "compare": ("--ray", "--patience"),
     "solve": ("--imperfect-recall",),
     "exploit": ("--trained", "--iterations"),
-    "best-response": ("--rounds",),
+    "best-response": ("--rounds", "--checkpoint"),
 }
 _WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")
 _POSITIONAL = {"name"}

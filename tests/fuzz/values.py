@@ -382,7 +382,7 @@ _VALUES: dict[tuple[str, str], Values] = {
         _not_opponents,
     ),
     (_ANY, "--instruments"): _words(
-        "table  exact;lbr  exact; table", ";  guess  exact;"
+        "table  exact;search  exact; table", ";  guess  exact;"
     ),
     # Of choices, those that are quick.
     (_ANY, "--form"): _words("auto  compiled", "tree"),
@@ -431,7 +431,6 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
-    ("exploit", "--matches"): _whole("4 9", "0 3 -1"),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
     ("jam-fold", "--stacks"): _words(
         "900/900  600/1200",
