@@ -86,7 +86,6 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("resolve", "--depth-unit"): {"--depth": "2"},
     ("evaluate", "--matches"): {"--evaluator": "playing"},
     ("best-response", "--rounds"): {"--method": "learned"},
-    ("best-response", "--checkpoint"): {"--method": "learned"},
     ("best-response", "--rollouts"): {"--method": "lbr", "--learn": None},
     ("best-response", "--leaf"): {"--method": "lbr", "--learn": None},
     **{

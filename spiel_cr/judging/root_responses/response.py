@@ -120,6 +120,9 @@ class Response:
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
         decided = np.zeros(count, np.int64)
+        # What is not in the table, which may be empty, is their last entry.
+        worths, means = (np.append(own, np.nan) for own in (self.worth, self.expected))
+        actions = np.append(self.action, -1)
 
         def arrive(games: np.ndarray, worth: np.ndarray) -> None:
             change = worth - expected[games]
@@ -136,10 +139,9 @@ class Response:
             if responds.any():
                 there, games = live[responds], match[responds]
                 row = self._index.find(positions.key[there])
-                met = row >= 0
-                arrive(games, np.where(met, self.worth[row], np.nan))
-                expected[games] = np.where(met, self.expected[row], np.nan)
-                chosen = np.where(met, self.action[row], -1)
+                arrive(games, worths[row])
+                expected[games] = means[row]
+                chosen = actions[row]
                 habit = habit_of(decided[games], positions.num_actions[there])
                 usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
                 chosen = np.where(chosen < 0, usual, chosen)

@@ -61,6 +61,8 @@ def test_tables_learn_nearly_best_responses():
     gaps = []
     for player in range(2):
         responder = TableResponder(setting, player, seed=1)
+        # What has learned nothing plays, too.
+        assert len(responder.response().play(setting, 9, np.random.default_rng(0))) == 9
         responder.learn(1000)
         response = responder.response()
         mean = response.play(setting, 20_000, np.random.default_rng(0)).mean()
