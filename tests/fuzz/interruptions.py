@@ -159,6 +159,8 @@ class Process:
 
     def _be(self, words: Sequence[str], ends: Sequence[tuple[int, int]]) -> None:
         """The child: never comes back."""
+        # As of a new process, until the command handles them.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = 70
         try:
             os.setsid()
