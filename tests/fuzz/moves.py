@@ -189,7 +189,7 @@ def play_chunk(
     """
     random = [seed, zlib.crc32(f"{table.string} {kind.name}".encode())]
     first, second = np.random.default_rng(random).integers(2**31, size=2).tolist()
-    referee, begun = Referee(table, kind), time.perf_counter()
+    referee = Referee(table, kind)
     faults: list[str] = []
     refused = ""
     try:
@@ -199,6 +199,7 @@ def play_chunk(
     except Exception as error:
         bots, most_moves = [], 0
         faults.append(f"made: {type(error).__name__}: {error}")
+    begun = time.perf_counter()
     counts = Counter(dict.fromkeys(("moves", "thought", "late", "programs"), 0))
     matches, most_ms = 0, math.inf if kind.move_ms is None else kind.move_ms + LATE_MS
     while counts["moves"] < most_moves and time.perf_counter() - begun < seconds:
