@@ -33,7 +33,8 @@ from spiel_cr.solvers.run import Run
 from spiel_cr.solvers.table_run import make_table
 from spiel_cr.solvers.tabular_run import make_tabular
 
-_LIMIT = "12GB"
+# Of each process; and the arithmetic of full-width solvers.
+_LIMIT, _DTYPE = "12GB", "float32"
 OPTIONS = {
     "games": Option(("phantom_ttt",), "short names, or OpenSpiel strings"),
     "algorithms": Option(
@@ -45,7 +46,6 @@ OPTIONS = {
     "nodes": Option(1e6, "of solvers that train networks"),
     "points": Option(1, "of a run's curve, the last one the budget"),
     "growth": Option(4.0, "from one point's budget to the next one's"),
-    "dtype": Option("float32", "of full-width solvers"),
 }
 
 
@@ -120,7 +120,7 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
             "algorithm": name,
             "most": options.nodes if networks else options.seconds,
             "what": "nodes" if networks else "seconds",
-            "dtype": None if networks or family is MCCFR else options.dtype,
+            "dtype": None if networks or family is MCCFR else _DTYPE,
             **shared,
         }
 

@@ -125,16 +125,6 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
         _ = other.seats
 
 
-def test_what_is_no_policy_is_refused():
-    class Wrong(openspiel_policy.UniformRandomPolicy):
-        def action_probabilities(self, state, player_id=None):
-            return {action: 0.9 for action in state.legal_actions()}
-
-    name = HEX.format(2, 2)
-    with pytest.raises(ValueError, match="Wrong: at some infoset of player 0"):
-        _ = streamed(name, Wrong(pyspiel.load_game(name))).seats
-
-
 def test_other_games_and_large_boards_are_none():
     for name in ("kuhn_poker", "phantom_ttt", "dark_hex(board_size=2)"):
         assert abrupt_game(open_game(name)) is None

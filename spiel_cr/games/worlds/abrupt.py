@@ -22,7 +22,6 @@ more.
 """
 
 import dataclasses
-import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -111,6 +110,7 @@ class AbruptGame:
       rules: its rules on arrays.
       cells: C.
       wins: bool [2, 2^C], whether a set of a player's stones wins.
+      free: int8 [2^C, C], the cells that are not in a set come first.
       attempts: the orders of m cells, by m.
     """
 
@@ -118,6 +118,7 @@ class AbruptGame:
     rules: VectorisedGame
     cells: int
     wins: np.ndarray
+    free: np.ndarray
     attempts: tuple[Attempts, ...]
 
     def infosets(self, player: int) -> Iterator[Infosets]:
@@ -185,12 +186,6 @@ class AbruptGame:
             columns += list(tried[turn : turn + 1])
         return np.array(columns, np.int16).reshape(len(columns), len(rows)).T
 
-    @functools.cached_property
-    def free(self) -> np.ndarray:
-        """int8 [2^C, C], the cells that are not in a set of them come first."""
-        taken = np.arange(1 << self.cells)[:, None] >> np.arange(self.cells) & 1
-        return np.argsort(taken, axis=1, kind="stable").astype(np.int8)
-
 
 class Leaves:
     """Both players' reach and, of what was walked, their leaf values.
@@ -199,6 +194,7 @@ class Leaves:
       game: of which.
       reach: for each player, by outcomes, float64 [N_(m+1)], of its sequences.
       values: the same for what the player gets there, weighed by the other's reach.
+      flat: the same values, one after another.
       iterations: pieces walked so far, of C².
       seconds: spent walking.
     """
@@ -208,10 +204,11 @@ class Leaves:
     ) -> None:
         """Has walked nothing."""
         self.game, self.reach = game, reach
-        self.values = [
-            {outcomes: np.zeros(len(own)) for outcomes, own in both.items()}
-            for both in reach
-        ]
+        self.flat = [np.zeros(sum(map(len, own.values()))) for own in reach]
+        self.values = []
+        for flat, own in zip(self.flat, reach, strict=True):
+            ends = np.cumsum([len(some) for some in own.values()])
+            self.values.append(dict(zip(own, np.split(flat, ends[:-1]), strict=True)))
         self.iterations, self.seconds = 0, 0.0
 
     def run(self, count: int) -> None:
@@ -339,6 +336,8 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
     memory.check_need(what, need, limit, "choose ismcts, lbr or learned")
     sets = np.arange(1 << cells)
     table = np.stack([wins(sets, player) for player in range(2)])
+    cells_of = sets[:, None] >> np.arange(cells) & 1
+    outside = np.argsort(cells_of, axis=1, kind="stable").astype(np.int8)
     tried, attempts = np.zeros((1, 0), np.int8), []
     for m in range(cells):
         taken = np.zeros((len(tried), cells), bool)
@@ -348,4 +347,4 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
         free = np.nonzero(~taken)[1].reshape(len(tried), -1).astype(np.int8)
         attempts.append(Attempts(tried, free, following))
         tried = np.column_stack([np.repeat(tried, cells - m, axis=0), free.ravel()])
-    return AbruptGame(opened.game, rules, cells, table, tuple(attempts))
+    return AbruptGame(opened.game, rules, cells, table, outside, tuple(attempts))
