@@ -33,8 +33,8 @@ from spiel_cr.common import memory
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
-# Bytes of a sequence, of which there are at most so many: its reach and its value.
-_SEQUENCE, _WORKING = 16, 6e8
+# Bytes of a sequence's reach and value; and of all else, fitted to a peak on CPUs.
+_SEQUENCE, _WORKING = 16, 9e8
 
 
 class Attempts(NamedTuple):
@@ -159,9 +159,7 @@ class AbruptGame:
         possible &= len(outcomes) + player < self.cells
         return Infosets(outcomes, own, met, possible, spare)
 
-    def histories(
-        self, player: int, infosets: Infosets, rows: np.ndarray
-    ) -> np.ndarray:
+    def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
         """int16 [r, L], OpenSpiel's actions to some infosets.
 
         The other player puts a stone only where it is met next, or must have one more;
@@ -169,13 +167,13 @@ class AbruptGame:
 
         Args:
           player: whose.
-          infosets: with the same outcomes.
+          some: infosets with the same outcomes.
           rows: int [r], of these.
         """
-        outcomes = infosets.outcomes
+        outcomes = some.outcomes
         tried = self.attempts[len(outcomes)].tried[rows].T
         own = (cells for cells, got in zip(tried, outcomes, strict=True) if got == "S")
-        columns, spare = [], [infosets.spare[rows]] * player
+        columns, spare = [], [some.spare[rows]] * player
         for turn in range(len(outcomes) + 1):
             if outcomes[turn : turn + 1] == "F":
                 columns.append(tried[turn])
@@ -253,33 +251,27 @@ class Leaves:
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
             free = free[free == only[0]].reshape(1, -1)
-        orders = game.attempts[len(own.outcomes)].following[
-            own.orders[:, :, None], free
-        ]
+        following = game.attempts[len(own.outcomes)].following
+        orders = following[own.orders[:, :, None], free]
         reach = self.reach[player][own.outcomes][orders].sum(axis=0)
         stones = form.stones[player][:, None] | 1 << free.astype(np.int64)
         won = game.wins[player][stones]
         if won.any():
             world, place = np.nonzero(won)
-            _add(
-                self.values[player][own.outcomes],
-                *(orders[:, world, place], other.reach[world]),
-            )
+            gains = self.values[player][own.outcomes]
+            _add(gains, orders[:, world, place], other.reach[world])
             if other.outcomes:
                 lost = np.flatnonzero(won.any(axis=1))
-                _add(
-                    self.values[1 - player][other.outcomes[:-1]],
-                    *(other.orders[:, lost], -(reach * won).sum(axis=1)[lost]),
-                )
+                losses = self.values[1 - player][other.outcomes[:-1]]
+                _add(losses, other.orders[:, lost], -(reach * won).sum(axis=1)[lost])
         world, place = np.nonzero(~won)
         if left == 1 or not len(world):
             return
         after = form.stones[:, world].copy()
         after[player] = stones[world, place]
         cells = np.concatenate([form.cells[:, world], free[world, place][None]])
-        got = Known(
-            own.outcomes + "S", own.met, orders[:, world, place], reach[world, place]
-        )
+        orders, reach = orders[:, world, place], reach[world, place]
+        got = Known(own.outcomes + "S", own.met, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
         known = _pair(player, got, same)
         self._attempt(Form(after, (*form.owners, player), cells, known), only[1:])
