@@ -69,13 +69,10 @@ def test_no_search_finds_more_than_the_judge(seed):
     """But for what matches scatter: six standard errors."""
     target = targets.load_target(Drawn(pyspiel.load_game(SMALL), seed), SMALL)
     config = ExploitConfig(4.0, ("exact", "table"), matches=2000, seed=seed)
-    exact, searched = ({}, {})
-    for row in exploit(target, config)["results"]:
-        into = exact if row["instrument"] == "exact" else searched
-        into[row["player"]] = row
-    for player in range(2):
-        found = searched[player]
-        assert found["value"] <= exact[player]["value"] + 3 * found["half_width"]
+    found = exploit(target, config)["results"]
+    for exact, searched in zip(found[:2], found[2:], strict=True):
+        assert exact["player"] == searched["player"] and exact["instrument"] == "exact"
+        assert searched["value"] <= exact["value"] + 3 * searched["half_width"]
 
 
 def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):

@@ -217,8 +217,7 @@ def response_to_uniform(cells: int, wins: Callable, player: int) -> float:
         return max(found)
 
     first: Belief = {(0, 0): 1.0}
-    lost, belief = turn_of_the_other(0, first) if player else (0.0, first)
-    return best(0, 0, belief) - lost
+    return best(0, 0, turn_of_the_other(0, first)[1] if player else first)
 
 
 class Drawn(openspiel_policy.Policy):
