@@ -12,7 +12,6 @@ NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
     "sampling": "sampled solvers beside OpenSpiel's",
     "uncompiled": "sampling of games that are never compiled, beside OpenSpiel's",
-    "first_order": "first-order methods beside CFR and linear programs",
     "deep": "deep CFR and its successors, and self-play",
     "large": "compiling, solving and memory on games of millions of histories",
     "hidden_boards": "every kind of solver on hidden boards, judged exactly",

@@ -24,6 +24,14 @@ from spiel_cr.solvers.mccfr.table.table_files import (
 )
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
+# Of files of games that are not compiled: what refuses bad ones, by their kinds.
+_CHECKS = {
+    TABLE: check_table_file,
+    deep_policy.KIND: deep_policy.check_file,
+    result.OF_SIGNALS: result.check_policy_file,
+    result.OF_WORLDS: result.check_policy_file,
+}
+
 
 def needs_compiled(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a compiled game.
@@ -32,8 +40,7 @@ def needs_compiled(path: atomic.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    known = (TABLE, deep_policy.KIND, result.OF_SIGNALS, result.OF_WORLDS)
-    return result.read_metadata(path).get("kind") not in known
+    return result.read_metadata(path).get("kind") not in _CHECKS
 
 
 def is_of_signals(path: atomic.Path) -> bool:
@@ -54,15 +61,8 @@ def check_policy_file(path: atomic.Path) -> None:
     Raises:
       OSError, DamagedFileError, ValueError: as `load_policy`.
     """
-    kind = result.read_metadata(path).get("kind")
-    if kind in (result.OF_SIGNALS, result.OF_WORLDS):
-        result.check_policy_file(path)
-    elif kind == deep_policy.KIND:
-        deep_policy.check_file(path)
-    elif kind == TABLE:
-        check_table_file(path)
-    else:
-        result.check_tabular_file(path)
+    kind = str(result.read_metadata(path).get("kind"))
+    _CHECKS.get(kind, result.check_tabular_file)(path)
 
 
 def load_policy(

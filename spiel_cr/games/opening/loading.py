@@ -170,21 +170,23 @@ def check_state(state: pyspiel.State) -> None:
 
 def _check_promises(game: pyspiel.Game) -> None:
     """Refuses games that cannot be the two-player zero-sum games that they claim."""
-    drawn = [name for name in _names(game) if name in _DRAWN]
+    names = [str(each.get("name")) for each in all_parameters(game.get_parameters())]
+    names[0] = game.get_type().short_name
+    drawn = [name for name in names if name in _DRAWN]
     if drawn:
         raise InvalidGameError(
             f"{game}: {drawn[0]} draws its noise while the game is walked, so that two "
             f"walks see two games; leave it out, or write the game with its noise as a "
             f"file for efg_game"
         )
+    if is_python(game):
+        _try_information(game)
     total = game.utility_sum()
     if total is not None and not abs(total) <= _sum_tolerance(game):
         raise InvalidGameError(
             f"{game}: utility_sum={total} and the game says that it is zero-sum; "
             f"correct its utility_sum, or its payoffs"
         )
-    if is_python(game):
-        _try_information(game)
 
 
 def _sum_tolerance(game: pyspiel.Game) -> float:
@@ -197,17 +199,12 @@ def _sum_tolerance(game: pyspiel.Game) -> float:
     return tolerance if math.isfinite(tolerance) else 0.0
 
 
-def _names(game: pyspiel.Game) -> Iterator[str]:
-    """The name of a game, and of the games that it wraps."""
-    yield game.get_type().short_name
-
-    def inside(parameters: Mapping[str, Any]) -> Iterator[str]:
-        for value in parameters.values():
-            if isinstance(value, Mapping):
-                yield str(value.get("name", ""))
-                yield from inside(value)
-
-    yield from inside(game.get_parameters())
+def all_parameters(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Parameters of a game, and of the games that it wraps: these have a "name"."""
+    yield parameters
+    for value in parameters.values():
+        if isinstance(value, Mapping):
+            yield from all_parameters(value)
 
 
 def _try_information(game: pyspiel.Game) -> None:

@@ -25,7 +25,7 @@ from scipy import sparse
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,6 +48,25 @@ class Betting:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    @functools.cached_property
+    def num_actions(self) -> np.ndarray:
+        """int32 [P], the actions at each public node; 0 at ends."""
+        return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
+
+    def path(self, node: int) -> list[int]:
+        """OpenSpiel's actions of players from the root to a node."""
+        actions = []
+        while node:
+            actions.append(int(self.action[node]))
+            node = int(self.parent[node])
+        return actions[::-1]
+
+    def by_depth(self) -> list[np.ndarray]:
+        """The nodes that equally many actions lead to, by how many; each ascending."""
+        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
+        ends = np.cumsum(np.bincount(depth))[:-1]
+        return np.split(np.argsort(depth, kind="stable"), ends)
 
 
 class Kernel(Protocol):

@@ -72,7 +72,7 @@ def test_states_of_other_games_and_players_are_refused():
 def test_public_nodes_are_found_by_actions():
     finder = public_nodes.Finder(kuhn())
     for node in range(len(kuhn().betting)):
-        assert finder.after(finder.path(node)) == node
+        assert finder.after(kuhn().betting.path(node)) == node
     assert finder.actions(0) == [PASS, BET] and finder.actions(3) == []
     with pytest.raises(ValueError, match="after the players' actions \\[1\\]"):
         finder.after([BET, 2])
