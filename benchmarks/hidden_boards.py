@@ -8,9 +8,10 @@ are decisions and ends that trajectories visit. See docs/measurements/hidden_boa
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 import spiel_cr
-from benchmarks.document import Column, Panels
+from benchmarks.document import Column, Panels, over_seeds
 from benchmarks.frame import (
     Benchmark,
     Option,
@@ -126,11 +127,15 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def _curves(rows: Sequence[Row]) -> Panels:
+    """Medians over seeds, point by point."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for row in rows:
-        label = row["algorithm"].partition("(")[0]
-        points = [(point["seconds"], point["nash_conv"]) for point in row["curve"]]
-        panels.setdefault(row["game"], {}).setdefault(label, []).extend(points)
+    for line in over_seeds(rows, ("game", "algorithm")):
+        points = zip(*(row["curve"] for row in line["each"]), strict=True)
+        label = line["algorithm"].partition("(")[0]
+        panels.setdefault(line["game"], {})[label] = [
+            (median(p["seconds"] for p in some), median(p["nash_conv"] for p in some))
+            for some in points
+        ]
     return panels
 
 
