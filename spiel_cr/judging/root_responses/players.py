@@ -38,23 +38,17 @@ class TablePlayer:
     def __init__(self, strategy: TableStrategy) -> None:
         """Takes a strategy whose keys are made as those of the source."""
         self._strategy = strategy
-        count = strategy.count.astype(np.int64)
-        self._first = np.cumsum(count) - count
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
         """See `FixedPlayer`."""
-        key, num_actions = positions.key[places], positions.num_actions[places]
-        row = self._strategy.find(key)
-        actions = np.arange(num_actions.max())
-        legal = actions < num_actions[:, None]
-        odds = legal / num_actions[:, None]
-        met = np.flatnonzero(row >= 0)
-        place = self._first[row[met]][:, None] + actions
-        shares = self._strategy.probability.take(place, mode="clip")
-        odds[met] = np.where(legal[met], shares, 0)
-        return choose(odds, random.random(len(key)))
+        num_actions = positions.num_actions[places][:, None]
+        row = self._strategy.find(positions.key[places])
+        legal = np.arange(num_actions.max()) < num_actions
+        shares = self._strategy.spread(row, legal)
+        odds = np.where(row[:, None] >= 0, shares, legal / num_actions)
+        return choose(odds, random.random(len(row)))
 
 
 class SeenPlayer:
