@@ -9,7 +9,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import BELOW_ONE, choose
-from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision
 from spiel_cr.players.opponents import restart_at
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
@@ -130,19 +131,22 @@ class LegalPlayer:
 
 
 class StatePlayer:
-    """Draws by an OpenSpiel policy, on a `StateSource`.
+    """Draws by an OpenSpiel policy, asked once for each key.
 
-    The policy is asked once for each key, and for each list of legal actions where it
-    depends on that alone.
+    On a `StateSource`; on a `RulesSource` a table by information-state strings, where
+    its rules make these.
     """
 
-    def __init__(self, policy: openspiel_policy.Policy) -> None:
+    def __init__(self, policy: openspiel_policy.Policy, source: Simulator) -> None:
         """Asks nothing yet.
 
         Args:
           policy: must depend on the information state of who acts only.
+          source: of the positions.
         """
         self._answers = [Answers(policy, player) for player in range(2)]
+        self._table = policy if isinstance(source, RulesSource) else None
+        self._source = source
         self._known: dict[bytes, tuple[int, list[float]]] = {}
 
     def draw(
@@ -160,13 +164,21 @@ class StatePlayer:
             if answer is None:
                 if len(self._known) >= REMEMBERED:
                     self._known.clear()
-                answer = self._known[key] = self._ask(positions.states[place])
+                answer = self._known[key] = self._ask(positions, place)
             row[: answer[0]] = answer[1]
         return choose(odds, random.random(len(places)))
 
-    def _ask(self, decision: Decision) -> tuple[int, list[float]]:
+    def _ask(self, positions: Positions, place: int) -> tuple[int, list[float]]:
         """How many legal actions there are, and their probabilities, ascending."""
-        state, legal = decision
+        if isinstance(self._table, openspiel_policy.TabularPolicy):
+            assert isinstance(self._source, RulesSource)
+            one = positions.states[np.array([place])]
+            player = int(positions.player[place])
+            (text,) = self._source.strings(one.rows, player)
+            legal = np.flatnonzero(one.legal[0]).tolist()
+            shares = self._table.policy_for_key(text)[legal].tolist()
+            return len(legal), normalised(shares, f"opponent: at {text!r}", legal)
+        state, legal = positions.states[place]
         by_action = self._answers[state.current_player()](state).by_action
         return len(legal), [by_action.get(action, 0.0) for action in legal]
 
