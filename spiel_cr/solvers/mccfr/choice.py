@@ -30,23 +30,23 @@ def visits_only(
     Raises:
       ValueError: settings that need both ways, or neither has.
     """
-    branches, sampled = config.scheme != "outcome", config.averaging == "sampled"
-    if config.incremental:
-        raise ValueError(
-            f"algorithm={config.name!r}: incremental=true is for games that are not "
-            f"compiled; leave it out, or give form='stepped' (--compile never)"
-        )
-    alone = {
-        f"scheme={config.scheme}": branches,
-        "averaging=sampled": sampled,
-        "a target": targets,
+    branches = config.scheme != "outcome"
+    stepped = {
+        "incremental=true": config.incremental,
+        "averaging=sampled": config.averaging == "sampled",
     }
+    for setting, holds in stepped.items():
+        if holds:
+            raise ValueError(
+                f"algorithm={config.name!r}: {setting} is for games that are not "
+                f"compiled; leave it out, or give form='stepped' (--compile never)"
+            )
+    alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {
         **dict.fromkeys(config.rule.touches_all, True),
         f"gamma above {_MAX_GAMMA:g}": config.gamma > _MAX_GAMMA,
         "buckets": buckets,
         "a baseline": branches and config.baseline != "none",
-        "averaging=sampled": branches and sampled,
         "a target": branches and targets,
         "a device that is no CPU (JAX_PLATFORMS=cpu)": jax.default_backend() != "cpu",
     }

@@ -9,7 +9,7 @@ however few it visits: what is saved over full-width CFR is the sum over termina
 `visited.py` walks trajectories one by one, of all schemes, and updates what was visited
 and nothing else; `choice.py` says which of the two a solver does. With a batch of one
 both give the iterates of the scheme's textbook algorithm, with an exact average
-(`averaging=sampled` for outcome sampling's textbook average, one by one alone).
+(OpenSpiel's are of visited infosets alone, weighed by sampling, which is biased).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_dtype, check_number, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast, precision, spread
+from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.cfr import cfr, shared_regrets
@@ -56,15 +56,12 @@ class Problem(NamedTuple):
       samples: the histories.
       points: float [D, B], evenly spread points of which each iteration uses a
         randomly shifted copy.
-      iteration_weight: float scalar, weight of each iteration's regrets and averages on
-        top of what the algorithm gives it.
       shared: the players' buckets, None where infosets are alone.
     """
 
     trees: cfr.Trees
     samples: sample_tree.SampleTree
     points: jax.Array
-    iteration_weight: jax.Array
     shared: cfr.Shared
 
 
@@ -121,8 +118,8 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    samples, iteration_weight = problem.samples, problem.iteration_weight
-    weight = iteration_weight + state.weight * ((t - 1) / t) ** config.gamma
+    samples = problem.samples
+    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline = list(state.players), state.baseline
     strategy = strategy_table(samples, plan, state.players)
@@ -137,7 +134,7 @@ def step(
             config=config,
         )
         drawn = _draw(problem.points, keys[p])
-        shares = jnp.broadcast_to(iteration_weight / config.batch, config.batch)
+        shares = jnp.full(config.batch, 1 / config.batch, t.dtype)
         sample = trajectories.sample(samples, plan, batch, baseline, drawn, shares)
         baseline = sample.baseline
         players[p] = update_player(
@@ -212,7 +209,7 @@ def update_player(
       weight: float scalar, sum of averaging weights, this iteration's included.
     """
     samples, tree = problem.samples, problem.trees[player]
-    share = problem.iteration_weight / weight
+    share = 1 / weight
     values = sample.values[samples.entries[player]]
     actions, means = [], []
     begin = 1
@@ -321,10 +318,10 @@ def make_solver(
         flat = flat_tree.build(tree, columns, exponent, target)
         arrays = cast(flat, dtype)
         roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
-        given: Any = arrays, roots, np.ones((), dtype)
+        given: Any = arrays, roots
         problem: Any = visited.Problem(*given)
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
-        reader = visited.reader(tree, arrays, config)
+        reader = visited.reader(tree, arrays)
     else:
         # A single point that is shifted is a draw like any other.
         points = spread(plan, config.batch)
@@ -333,14 +330,13 @@ def make_solver(
         shared = tuple(
             shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
         )
-        problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
+        problem = Problem(*cast((trees, samples, points, shared), dtype))
         state = init(problem, plan, config, seed=seed)
     program = Program(
         functools.partial(_runs[visiting], plan=plan),
         config,
         dtype,
         exponent=exponent,
-        weighs_reach=config.averaging == "exact",
         reader=reader,
         consumes=visiting,
     )
@@ -358,12 +354,7 @@ def reseed(solver: Solver, seed: int) -> None:
     solver.state = solver.state._replace(key=jax.device_put(key))
 
 
-def aim(
-    solver: Solver,
-    tree: CompiledGame,
-    target: np.ndarray | None,
-    iteration_weight: float = 1.0,
-) -> None:
+def aim(solver: Solver, tree: CompiledGame, target: np.ndarray | None) -> None:
     """Moves the target of a solver between iterations.
 
     Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
@@ -375,17 +366,12 @@ def aim(
       solver: from `make_solver`, with a target.
       tree: its game.
       target: bool [N], see `make_solver`; None: the whole game.
-      iteration_weight: weighs the iterations to come relative to those of weight 1 (the
-        paper increases it after each move of the target, others do not).
 
     Raises:
-      ValueError: a weight that is not positive, or a target that does not fit the game.
+      ValueError: a target that does not fit the game.
     """
-    check_number(iteration_weight, "iteration_weight", "(0, inf)")
     if target is None:
         target = np.ones(len(tree.histories), bool)
     allowed = jax.device_put(sample_tree.leads_to(tree, target))
     flat = solver.problem.tree._replace(target=allowed)
-    with precision(solver.dtype):
-        weight = jnp.asarray(iteration_weight, solver.dtype)
-        solver.problem = solver.problem._replace(tree=flat, iteration_weight=weight)
+    solver.problem = solver.problem._replace(tree=flat)

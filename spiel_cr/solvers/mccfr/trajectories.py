@@ -1,8 +1,8 @@
 """One batch of sampled trajectories, down the histories and up again.
 
 Here trajectories follow one action everywhere, as in outcome sampling (Lanctot et al.
-2009); external and average-strategy sampling are in `branching_walk.py`, targets and
-sampled averages in `walk.py`. With rho(a|h)
+2009); external and average-strategy sampling are in `branching_walk.py`, targets in
+`walk.py`. With rho(a|h)
 the probability that a trajectory at h follows a, and b any baseline that does not
 depend on the sample, the estimates
 

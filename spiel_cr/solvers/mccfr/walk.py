@@ -62,15 +62,12 @@ class Scratch(NamedTuple):
     Attributes:
       pending: float [T], sum of the batch's sampled regrets; where several actions are
         followed the sampled values, from which the update makes regrets.
-      owned: float [P] or None, own reach over sampling probability, summed, for sampled
-        averages.
       listed: bool [P], points in the list.
       points: int32 [P], the list: own infosets that were visited, ancestors first.
       length: int32 scalar, of the list.
     """
 
     pending: jax.Array
-    owned: jax.Array | None
     listed: jax.Array
     points: jax.Array
     length: jax.Array
@@ -125,7 +122,6 @@ class _Front(NamedTuple):
       weight: float, reach of the others over the probability that an untargeted walk
         comes here, times the share.
       ratio: float or None, targeted over untargeted probability to come here.
-      own: float or None, own reach times the share, over the probability.
       listed: bool, whether the point is in the list.
     """
 
@@ -135,7 +131,6 @@ class _Front(NamedTuple):
     place: jax.Array
     weight: jax.Array
     ratio: jax.Array | None
-    own: jax.Array | None
     listed: jax.Array
 
 
@@ -164,7 +159,6 @@ def outcome(
         place=jnp.int32(0),
         weight=share,
         ratio=None if tree.target is None else jnp.ones_like(share),
-        own=share if config.averaging == "sampled" else None,
         listed=at(scratch.listed, root),
     )
     places = len(given.draws)
@@ -200,7 +194,7 @@ def _descend(
     draw = at(given.draws, front.depth)
     action = choose(_led(likely, gain, given.targeted), count, draw)
     rho, sigma = likely(action), at(given.strategy, first + action)
-    weight, visit_rho, visit_own, ratio = front.weight, rho, front.own, front.ratio
+    weight, visit_rho, ratio = front.weight, rho, front.ratio
     if gain is not None and ratio is not None:
         # With r = q_targeted / q_free, the mixture of targeted and free trajectories
         # is q_free (delta r + 1 - delta).
@@ -208,7 +202,6 @@ def _descend(
         ratio = ratio * gain(action)
         visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
         weight = weight / mixed
-        visit_own = None if front.own is None else front.own / mixed
     sign = (1 - 2 * given.player).astype(weight.dtype)
     visit = _Stack(
         history=front.history,
@@ -219,9 +212,6 @@ def _descend(
     )
     stack = jax.tree.map(lambda rows, row: put(rows, front.place, row), stack, visit)
     scratch = enlist(scratch, point, front.listed, own)
-    if scratch.owned is not None and visit_own is not None:
-        added = jnp.where(own, visit_own, 0)
-        scratch = scratch._replace(owned=add(scratch.owned, point, added))
     history = child + action
     after = at(tree.point, history)
     front = _Front(
@@ -233,7 +223,6 @@ def _descend(
         place=front.place + jnp.where(own, 1, 0 if _skips(tree, config) else 1),
         weight=front.weight / jnp.where(own, rho, 1),
         ratio=ratio,
-        own=None if front.own is None else front.own * jnp.where(own, sigma, 1) / rho,
         listed=at(scratch.listed, after),
     )
     return front, stack, scratch

@@ -315,24 +315,6 @@ def test_unbiased(name, scheme, baseline):
         assert np.ptp(sample.roots) > 0.1
 
 
-def check_visits(sampler, walks, visits):
-    """Each history of an infoset that can be visited adds the own reach, on average.
-
-    As in OpenSpiel's outcome sampling; the others' zeros make it less than the number
-    of histories.
-    """
-    tree, rules = sampler.game.tree, sampler.rules
-    expected = np.zeros(sampler.entries + sampler.width)
-    for key, histories in tree.infosets.items():
-        if key[0] == rules.player:
-            own = tree.own_reach(histories[0], rules.player, rules.policy)
-            can = [
-                sampling_reference.visit_probability(rules, i) > 0 for i in histories
-            ]
-            expected[sampler.row(histories[0])] = own * sum(can)
-    close(walks.shares @ visits, expected[: visits.shape[1]])
-
-
 @pytest.mark.parametrize("name", STRINGS)
 def test_outcome_sampling_is_the_textbooks(name):
     """Lanctot et al. 2009: one utility over one probability."""
@@ -496,7 +478,6 @@ class Walker:
         points = len(self.flat.first)
         return walk.Scratch(
             pending=jnp.zeros(self.maps.entries),
-            owned=jnp.zeros(points) if self.config.averaging == "sampled" else None,
             listed=jnp.zeros(points, bool),
             points=jnp.zeros(points, jnp.int32),
             length=jnp.int32(0),
@@ -524,13 +505,6 @@ class Walker:
         """A function of each of some trajectories, one after another; numpy."""
         run = jax.jit(lambda *a: jax.lax.map(lambda row: function(*row), a))
         return jax.tree.map(np.asarray, run(*map(jnp.asarray, arguments)))
-
-    def by_row(self, owned: np.ndarray) -> np.ndarray:
-        """float [L, T], by first entries, of numbers by point."""
-        rows = np.zeros((len(owned), self.maps.entries))
-        infosets = self.flat.code[:-1] % 4 < 2
-        rows[:, self.flat.first[:-1][infosets]] = owned[:, :-1][:, infosets]
-        return rows
 
 
 @pytest.mark.parametrize("scheme", ["external", "average"])
@@ -583,9 +557,7 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
     """What they leave are regrets: values less what the strategy expects."""
     for player in PLAYERS:
         rules = rules_of(name, scheme, player, targeted)
-        config = config_of(
-            scheme, baseline=baseline, delta=DELTA, averaging="sampled", batch=1
-        )
+        config = config_of(scheme, baseline=baseline, delta=DELTA, batch=1)
         with jax.enable_x64(True):
             walker, walks = Walker(name, rules, config), walks_of(rules)
 
@@ -596,10 +568,9 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
                 found = walk.outcome(
                     *(given, walker.baseline(), walker.scratch, walker.config)
                 )
-                return found[1].pending, found[2], found[1].owned
+                return found[1].pending, found[2]
 
-            pending, roots, owned = walker.each(one, walks.draws, walks.targeted)
-        check_visits(walker.maps, walks, walker.by_row(owned))
+            pending, roots = walker.each(one, walks.draws, walks.targeted)
         expected = sampling_reference.counterfactual(rules)
         close(walks.shares @ pending, regrets(walker, expected))
         close(walks.shares @ roots, reference.value_at(rules.tree, rules.policy))

@@ -208,7 +208,6 @@ def test_nash_conv_falls():
     [
         (GOOFSPIEL, "os-mccfr(batch=512)"),
         ("python_leduc_poker", "os-mccfr(batch=512)"),
-        ("python_leduc_poker", "os-mccfr(batch=512,averaging=sampled)"),
         ("python_leduc_poker", "es-mccfr(batch=128)"),
         ("python_leduc_poker", "vr-mccfr+(batch=512)"),
     ],
