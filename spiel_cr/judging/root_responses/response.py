@@ -120,9 +120,6 @@ class Response:
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
         decided = np.zeros(count, np.int64)
-        # What is not in the table, which may be empty, is their last entry.
-        worths, means = (np.append(own, np.nan) for own in (self.worth, self.expected))
-        actions = np.append(self.action, -1)
 
         def arrive(games: np.ndarray, worth: np.ndarray) -> None:
             change = worth - expected[games]
@@ -139,9 +136,9 @@ class Response:
             if responds.any():
                 there, games = live[responds], match[responds]
                 row = self._index.find(positions.key[there])
-                arrive(games, worths[row])
-                expected[games] = means[row]
-                chosen = actions[row]
+                arrive(games, _looked_up(self.worth, row, np.nan))
+                expected[games] = _looked_up(self.expected, row, np.nan)
+                chosen = _looked_up(self.action, row, -1)
                 habit = habit_of(decided[games], positions.num_actions[there])
                 usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
                 chosen = np.where(chosen < 0, usual, chosen)
@@ -179,3 +176,11 @@ class Response:
         )
         beyond = Habits(self.player, self.habits, own)
         return TablePolicy(game, source, strategy, beyond)
+
+
+def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
+    """[n], the values of some rows; where the row is -1, the other one."""
+    found = np.full(len(row), otherwise, values.dtype)
+    met = np.flatnonzero(row >= 0)
+    found[met] = values[row[met]]
+    return found
