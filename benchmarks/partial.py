@@ -1,4 +1,4 @@
-"""Players of partial trees: how exploitable they are, and matches. See docs/partial.md.
+"""Players of partial trees: how exploitable they are, and matches.
 
 A player is asked at every infoset of a game that can still be compiled whole, and
 OpenSpiel judges the strategy that it answers with. Games that are too large for that
@@ -18,8 +18,8 @@ from open_spiel.python.algorithms import ismcts, mcts
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
-from benchmarks.document import PEAK, Column
-from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.document import PEAK, Column, over_seeds
+from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
@@ -211,37 +211,39 @@ def _string(*settings: str) -> str:
 
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     for game in options.games:
-        for leaf in options.leaves:
-            for iterations in options.iterations:
-                for size in options.sizes or SIZES.get(game, (1000,)):
-                    budget = f"max_histories={size}", f"iterations={iterations}"
-                    bot = _string(*budget, f"leaf={leaf}", *options.settings)
-                    for seed in range(options.seeds):
-                        yield {"game": game, "bot": bot, "seed": seed}
+        bots = [
+            _string(
+                f"max_histories={size}",
+                f"iterations={iterations}",
+                f"leaf={leaf}",
+                *options.settings,
+            )
+            for leaf in options.leaves
+            for iterations in options.iterations
+            for size in options.sizes or SIZES.get(game, (1000,))
+        ]
+        yield from product(game=[game], bot=bots, seed=range(options.seeds))
 
 
-def _plan_matches(options: argparse.Namespace) -> Iterator[Row]:
-    budget = (
-        f"max_histories={options.max_histories}",
-        f"move_ms={options.move_ms:g}",
+def _plan_matches(options: argparse.Namespace) -> list[Row]:
+    budget = f"max_histories={options.max_histories}", f"move_ms={options.move_ms:g}"
+    return product(
+        game=options.large,
+        bot=[_string(*budget, *options.settings)],
+        opponent=options.opponents,
+        move_ms=[options.move_ms],
+        matches=[options.matches],
     )
-    for game in options.large:
-        for opponent in options.opponents:
-            yield {
-                "game": game,
-                "bot": _string(*budget, *options.settings),
-                "opponent": opponent,
-                "move_ms": options.move_ms,
-                "matches": options.matches,
-            }
 
 
-def _over_seeds(rows: Sequence[Row]) -> list[Row]:
-    lines: dict[tuple[str, str], Row] = {}
-    for row in rows:
-        line = lines.setdefault((row["game"], row["bot"]), {**row, "each": []})
-        line["each"].append(row["nash_conv"])
-    return list(lines.values())
+def _of_seeds(rows: Sequence[Row]) -> list[Row]:
+    return over_seeds(rows, ("game", "bot"))
+
+
+def _each_seed(row: Mapping[str, Any]) -> str:
+    values = sorted(run["nash_conv"] for run in row["each"])
+    each = " ".join(f"{value:.3f}" for value in values)
+    return f"**{statistics.fmean(values):.3f}** ({each})"
 
 
 def _ways(row: Mapping[str, Any]) -> str:
@@ -254,10 +256,7 @@ _ASKED: dict[str, Column] = {
     "game": "{game}",
     "player": "`{bot}`",
     "histories of the game": "{histories:,}",
-    "NashConv: mean (each seed)": lambda row: (
-        f"**{statistics.fmean(row['each']):.3f}** "
-        f"({' '.join(f'{value:.3f}' for value in sorted(row['each']))})"
-    ),
+    "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",
     **PEAK,
 }
@@ -292,13 +291,12 @@ _CONDUCT: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "partial",
     "NashConv of players of partial trees, and matches in games that are too large.",
-    "partial.md",
     OPTIONS,
     {
         "exploitability": Part(
             measure,
             _plan,
-            (Table("NashConv, asked everywhere.", _ASKED, 2, _over_seeds),),
+            (Table("NashConv, asked everywhere.", _ASKED, 2, _of_seeds),),
         ),
         "matches": Part(
             measure_matches,

@@ -55,6 +55,8 @@ def respond(
       ValueError: a bad argument, or a method that needs the whole tree.
       ImportError: "learned" without the extra [deep].
     """
+    if config.method == "exact" and target.streamed is not None and not states:
+        return target.streamed.seats[player]
     if config.method == "exact" and (states or not target.form and not target.rivals):
         raise ValueError(
             f"method='exact' needs the whole tree, and "

@@ -16,15 +16,16 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.abrupt import abrupt_game
 from spiel_cr.games.worlds.game import WorldGame, shared_worlds
 from spiel_cr.games.worlds.hidden import hidden_board
 from spiel_cr.judging.response_config import Behaviours
+from spiel_cr.judging.streamed import Streamed
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot, uniform_bot
@@ -38,6 +39,7 @@ from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
     behaviour_from_policy,
+    normalised,
 )
 from spiel_cr.solvers.laying_out import WORLDS, prefer
 
@@ -60,6 +62,7 @@ class Target(NamedTuple):
       rivals: the bots themselves, of player 0 and of player 1, where the policy is an
         estimate; else None.
       too_large: why there is no form; None: there is one.
+      streamed: judges it exactly where there is no form; None: nobody does.
     """
 
     name: str
@@ -70,6 +73,7 @@ class Target(NamedTuple):
     behaviour: Behaviours | None = None
     rivals: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
+    streamed: Streamed | None = None
 
     def strategy(self) -> Behaviours:
         """The policy on the form, each float64 [S]; estimated where there are rivals.
@@ -131,7 +135,7 @@ def load_target(
     named = opponent_strings.read_opponent(text, loaded) if text else None
     if isinstance(given, Result):
         given = given.average_policy()
-    worlds, tree, too_large = None, None, None
+    worlds, tree, too_large, streams = None, None, None, signals
     if signals and not (named is not None and named.whole):
         try:
             worlds = worlds_of(game, memory_limit)
@@ -169,6 +173,8 @@ def load_target(
             target = target._replace(behaviour=_behaviour(tree, policy))
     elif signals and isinstance(policy, SignalPolicy):
         return _on_signals(target, policy, memory_limit)
+    elif streams and rivals is None:
+        return _streamed(target, memory_limit, progress)
     return target
 
 
@@ -206,6 +212,17 @@ def _in_worlds(target: Target, worlds: WorldGame, progress: bool) -> Target:
         return target._replace(too_large=error)
     policy = WorldPolicy(worlds, behaviour)
     return target._replace(policy=policy, form=worlds.form, behaviour=behaviour)
+
+
+def _streamed(target: Target, memory_limit: Limit, progress: bool) -> Target:
+    """A target on an abrupt hidden board, where that fits."""
+    try:
+        game = abrupt_game(open_game(target.game), memory_limit)
+    except GameTooLargeError as error:
+        return target._replace(too_large=error)
+    if game is None:
+        return target
+    return target._replace(streamed=Streamed(game, target.policy, progress=progress))
 
 
 def from_behaviour(name: str, tree: CompiledGame, behaviour: Behaviours) -> Target:
@@ -267,12 +284,5 @@ def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Ta
     except GameTooLargeError as error:
         return target._replace(too_large=error)
     form = form_of(policy.signals)
-    first, second = map(_normalised, form.decisions, policy.behaviour)
+    first, second = map(normalised, form.decisions, policy.behaviour)
     return target._replace(form=form, behaviour=(first, second))
-
-
-def _normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
-    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
-    total = np.bincount(owner, played, minlength=len(decisions))
-    return np.append(1.0, played / total[owner])

@@ -5,7 +5,9 @@ probability of the action that ends the sequence, 1 at the empty one. Its sequen
 (own reach) is the product of these on the way from the root.
 """
 
+import abc
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
@@ -15,6 +17,8 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.replay import states_along
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 
+# For each player float64 [S], action probabilities by logical sequence.
+Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # How far from 1 the probabilities at one decision may sum up to, in policies that
 # others made: enough for float32.
 SUM_TOLERANCE = 1e-5
@@ -22,17 +26,45 @@ SUM_TOLERANCE = 1e-5
 _NUMBERS = "biuf"
 
 
-def check_acting(state: pyspiel.State, acts: int, player_id: int | None) -> int:
+class StatePolicy(openspiel_policy.Policy, abc.ABC):
+    """A policy of both players that is asked state by state, and is no table.
+
+    OpenSpiel's tools and all that takes a policy accept it.
+    """
+
+    def __init__(self, game: pyspiel.Game) -> None:
+        super().__init__(game, [0, 1])
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions of the player who acts.
+
+        Args:
+          state: at a decision.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none; or the state is of another game.
+        """
+        return self.probabilities_at(state, check_acting(state, player_id))
+
+    @abc.abstractmethod
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """The same where it is known that `player` acts."""
+
+
+def check_acting(state: pyspiel.State, player_id: int | None) -> int:
     """The player who acts.
 
     Args:
       state: that a policy is asked for.
-      acts: who acts there; neither 0 nor 1 where nobody decides.
       player_id: whose decision the asker takes it for; None: whoever acts.
 
     Raises:
       ValueError: another player acts, or none.
     """
+    acts = int(state.current_player())
     if acts not in (0, 1) or player_id not in (None, acts):
         raise ValueError(
             f"player_id={player_id!r}: after the actions {state.history()} player "

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
+from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 
 # What probabilities may be.
 DTYPES = ("float32", "float64")
@@ -17,12 +16,11 @@ DTYPES = ("float32", "float64")
 _CHUNK = 1 << 22
 
 
-class SignalPolicy(openspiel_policy.Policy):
+class SignalPolicy(StatePolicy):
     """Action probabilities by public node and signal, for both players.
 
-    OpenSpiel's tools and all that takes a policy accept it. A state is looked up when
-    it is asked for: its players' actions lead to the public node, and the game's reader
-    says the signal.
+    A state is looked up when it is asked for: its players' actions lead to the public
+    node, and the game's reader says the signal.
 
     Attributes:
       signals: the game.
@@ -42,7 +40,7 @@ class SignalPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: they are of another size or type, or no probabilities.
         """
-        super().__init__(signals.game, [0, 1])
+        super().__init__(signals.game)
         self.signals = signals
         self.decisions = tuple(
             public_nodes.public_decisions(signals, player) for player in range(2)
@@ -57,28 +55,17 @@ class SignalPolicy(openspiel_policy.Policy):
         for player in range(2):
             self._check(player)
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none; or the state is of another game.
-        """
-        acts = check_acting(state, state.current_player(), player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         node = self.finder.of_state(state)
         actions, legal = self.finder.actions(node), state.legal_actions()
-        if self.signals.betting.player[node] != acts or actions != sorted(legal):
+        if self.signals.betting.player[node] != player or actions != sorted(legal):
             raise ValueError(
-                f"state: after the actions {state.history()} player {acts} has the "
+                f"state: after the actions {state.history()} player {player} has the "
                 f"actions {sorted(legal)}, and the policy has {actions} there; give it "
                 f"states of {self.game}"
             )
-        signal = self.signals.reader.signal(state, acts)
+        signal = self.signals.reader.signal(state, player)
         found = self.probabilities(node)[signal].astype(np.float64)
         return dict(zip(actions, (found / found.sum()).tolist(), strict=True))
 
@@ -140,6 +127,6 @@ class SignalPolicy(openspiel_policy.Policy):
             node = int(decisions.node[j])
             raise ValueError(
                 f"{whose} has the probabilities {row} after the players' actions "
-                f"{self.finder.path(node)} with signal {signal}; they must be at least "
-                f"0 and sum to 1"
+                f"{self.signals.betting.path(node)} with signal {signal}; they must be "
+                f"at least 0 and sum to 1"
             )

@@ -1,7 +1,7 @@
 """How much memory solving a laid-out game will take; refusals before it is done.
 
-All figures were fitted to peaks of processes on CPUs (docs/large.md and
-docs/first-order.md have tables): what a program takes while XLA compiles it grows with
+All figures were fitted to peaks of processes on CPUs (tables are in
+docs/measurements): what a program takes while XLA compiles it grows with
 the operations that are written out in it, and each array is there several times, on the
 host, on the device and in XLA's workspace.
 """

@@ -9,7 +9,7 @@ from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.result import HeldByPolicy, HeldByTree
+from spiel_cr.policies.result import Held, HeldByPolicy
 from spiel_cr.solvers.algorithms import SELF_PLAY, Task
 from spiel_cr.solvers.deep import needs
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
@@ -105,7 +105,7 @@ class NetworkRun(Run):
         fields: dict[str, Any] = {"trajectories": solver.episodes}
         if self._tree is not None:
             return fields | {
-                "held": HeldByTree(self._tree),
+                "held": Held(self._tree, self._tree.form),
                 "average": solver.average_behaviours(),
                 "current": (solver.current_behaviour(0), solver.current_behaviour(1)),
             }

@@ -461,11 +461,6 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
-    ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
-    ("train-values", "--config"): Values(
-        ("general", "leduc(hidden=8,pairs=2)"),
-        ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
-    ),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
@@ -544,7 +539,6 @@ _ALWAYS: dict[str, dict[str, str]] = {
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
     "abstract": {"--game": "leduc_poker"},
-    "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
 # Options of `solve` that need the compiled game.
 _COMPILED_ONLY = ("--until", "--eval-every", "--plot", "--dtype", "--cache", "--judge")
@@ -648,7 +642,6 @@ def _required(command: str) -> tuple[str, ...]:
         "show": ("--game", "--policy"),
         "study": ("name",),
         "jam-fold": ("--stacks", "--prizes", "--blinds"),
-        "train-values": ("--game", "--depth", "--out"),
         "abstract": ("--game", "--budget"),
     }.get(command, ("--game",))
 
@@ -683,9 +676,6 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
-    if command == "train-values":
-        # Kuhn poker has one round.
-        chosen.pop("--depth-unit", None)
     if command == "study":
         # Studies that take seconds keep nothing.
         chosen.pop("--out", None)

@@ -14,7 +14,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
-from spiel_cr.policies.result import HeldByTree
+from spiel_cr.policies.result import Held
 from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -204,7 +204,7 @@ def solver():
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    run = TabularRun(solver, HeldByTree(games.compiled("kuhn")))
+    run = TabularRun(solver, Held(games.compiled("kuhn"), games.compiled("kuhn").form))
     return checkpoint.Keeper(path, {"kind": "checkpoint", **run.identity()}, run, 60)
 
 

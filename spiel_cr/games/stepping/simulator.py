@@ -59,17 +59,13 @@ class Simulator(Protocol):
         """
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: Any, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """Plays one action at each of some positions, and then chance.
+        """Plays one action at each of some states, and then chance.
 
         Args:
-          positions: from `start` or `step`; it stays as it is.
-          parent: int64 [m], indices of decisions in `positions`, which may repeat.
+          states: m of decisions, indexed from `Positions.states`; they stay as they
+            are, and may repeat.
           action: int64 [m], which of the legal actions, in ascending order, counted
             from 0.
           random: advanced, by what chance draws.
@@ -181,4 +177,4 @@ def play(
         action = act(positions, live, match) if len(live) else None
         if action is None:
             return utility
-        positions = simulator.step(positions, live, action, random)
+        positions = simulator.step(positions.states[live], action, random)

@@ -1,11 +1,10 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
 Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
-players may hold at a public state, and are asked in every iteration: `exact`,
-`network`. *Multi-valued* ones are several numbers per history, among which the opponent
-chooses by its information: `continuations`. *Fixed* ones are one number per history:
-`uniform` and, where games are not compiled, `rollouts`; no lookahead that ends in them
-is sound.
+players may hold at a public state, and are asked in every iteration: `exact`.
+*Multi-valued* ones are several numbers per history, among which the opponent chooses by
+its information: `continuations`. *Fixed* ones are one number per history: `uniform`
+and, where games are not compiled, `rollouts`; no lookahead that ends in them is sound.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformVa
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.exact import ExactValues
-from spiel_cr.resolving.leaves.network_values import load_network
 from spiel_cr.resolving.leaves.values import ValueFunction
 
 Leaf: TypeAlias = HistoryValues | ValueFunction
@@ -54,9 +52,6 @@ KINDS = {
         {"iterations": int, "algorithm": str},
         ExactValues,
         knows_ranges=True,
-    ),
-    "network": Kind(
-        "network(path=FILE)", {"path": str}, load_network, knows_ranges=True
     ),
     "continuations": Kind(
         "continuations(path=FILE,k=4)",

@@ -132,7 +132,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
     _, seen = np.unique(seen, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
-    _, joined, _ = joint_components(infoset, seen, shape)
+    joined = joint_components(infoset, seen, shape).rows
     return groups(joined[infoset])
 
 

@@ -15,7 +15,6 @@ from typing import Any
 import jax
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
@@ -24,7 +23,7 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
-from spiel_cr.policies.conversions import check_acting
+from spiel_cr.policies.conversions import StatePolicy, check_acting
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
 from spiel_cr.solvers.deep.deep_config import (
     FALLBACK,
@@ -42,10 +41,8 @@ _NETWORK, _BANK = "network", "bank"
 _REMEMBERED = 64e6
 
 
-class DeepPolicy(openspiel_policy.Policy):
+class DeepPolicy(StatePolicy):
     """What networks play, for both players.
-
-    OpenSpiel's tools and all that takes a policy accept it.
 
     Attributes:
       average: the networks.
@@ -63,7 +60,7 @@ class DeepPolicy(openspiel_policy.Policy):
             of a compiled game.
           ImportError: optax is missing.
         """
-        super().__init__(game, [0, 1])
+        super().__init__(game)
         shape = average.shape
         if shape is None:
             raise ValueError(
@@ -91,19 +88,8 @@ class DeepPolicy(openspiel_policy.Policy):
         first, second = (len(own) for own in self.average.weights)
         return first, second
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none.
-        """
-        player = check_acting(state, state.current_player(), player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         key = player, state.information_state_string(player)
         strategy = self._finished.get(key)
         if strategy is None:
@@ -126,7 +112,7 @@ class DeepPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: another player acts, or none.
         """
-        player = check_acting(state, state.current_player(), player_id)
+        player = check_acting(state, player_id)
         return _by_action(state, self._of_iterates([state], player)[0][iterate])
 
     def array_probabilities(

@@ -182,7 +182,7 @@ def _descend(
         way.append(depth)
         parent, action = depth.parent, depth.action
         rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
-        positions = task.source.step(positions, depth.live[parent], rank, random)
+        positions = task.source.step(positions.states[depth.live[parent]], rank, random)
         mine = depth.mine[parent]
         weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
     return way, positions

@@ -164,7 +164,7 @@ def test_chumps_play_on_rules_on_arrays():
                 assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
             # Everybody bets while that is legal, then calls.
             action = np.full(len(places), len(legal) - 1)
-            positions = setting.source.step(positions, places, action, random)
+            positions = setting.source.step(positions.states[places], action, random)
         assert met == set(wanted)
 
 

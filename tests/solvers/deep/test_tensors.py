@@ -46,7 +46,7 @@ def test_states_and_rules_show_the_same():
         np.testing.assert_array_equal(own, both[0][:, width:])
         action = random.integers(here[0].num_actions[live])
         here = [
-            way.source.step(at, live, action, random)
+            way.source.step(at.states[live], action, random)
             for way, at in zip(ways, here, strict=True)
         ]
         depths += 1
