@@ -63,9 +63,6 @@ from spiel_cr.solvers.run import Checkpoint
 from ..common.plurals import counted
 from .command import Commands, add_command, given, option, path_value
 
-# In each seat.
-_MATCHES = 1000
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
@@ -110,8 +107,8 @@ def add(commands: Commands) -> None:
     option(parser, "--rollouts", text, 1000, metavar="N")
     text = "of learned: episodes, then training"
     option(parser, "--rounds", text, 20, metavar="N")
-    text = f"in each seat, to estimate the value (default: {_MATCHES} where needed)"
-    option(parser, "--matches", text, metavar="N")
+    text = "in each seat, to estimate the value where it is not exact"
+    option(parser, "--matches", text, config.matches, metavar="N")
     text = "of exact beliefs on states"
     option(parser, "--max-histories", text, config.max_histories, metavar="N")
     text = "of larger beliefs"
@@ -208,9 +205,7 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
     return ResponseConfig(
         method,
         search,
-        matches=_MATCHES if arguments.matches is None else arguments.matches,
-        always_play=arguments.matches is not None,
-        **given(arguments, *names, "luck_rollouts", "seed"),
+        **given(arguments, *names, "matches", "luck_rollouts", "seed"),
     )
 
 
@@ -230,10 +225,9 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
         if len(seat.returns):
             number = counted(len(seat.returns), "match", "matches")
-            mean, half = seat.matches_value, seat.matches_half_width
             plain = seat.plain_half_width
             noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
-            print(f"              {number} {mean:+.4f} ± {half:.4f}{noise}")
+            print(f"              {number} ± {seat.half_width:.4f}{noise}")
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
     print(f"  {_total(report)}")

@@ -122,7 +122,7 @@ def best_response(
         memory_limit=memory_limit,
     )
     if config is None and (target.form or target.streamed):
-        config = ResponseConfig("exact", always_play=False)
+        config = ResponseConfig("exact")
     seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:

@@ -22,6 +22,8 @@ Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # How far from 1 the probabilities at one decision may sum up to, in policies that
 # others made: enough for float32.
 SUM_TOLERANCE = 1e-5
+# What probabilities may be that are kept by logical sequence.
+DTYPES = ("float32", "float64")
 # The kinds of numpy's types that are numbers: of these, probabilities are made.
 _NUMBERS = "biuf"
 
@@ -218,18 +220,68 @@ def check_behaviour(
             f"behaviour of player {player} has the probabilities [{checked[0]}] at "
             f"the empty sequence; they must be [1.0]"
         )
-    owner = decisions.owner[1:]
-    total = np.bincount(owner, weights=checked[1:], minlength=len(decisions))
-    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
-    good = np.abs(total - 1) <= tolerance
-    good[owner[~(checked[1:] >= -tolerance)]] = False
-    if not good.all():
-        infoset = int(np.argmin(good))
+    starts = decisions.first_sequence - 1
+    infoset = odd_infoset(checked[1:], starts, tolerance=tolerance, least=-tolerance)
+    if infoset is not None:
         first = decisions.first_sequence[infoset]
         played = checked[first:][: decisions.num_actions[infoset]]
         raise ValueError(_refusal(tree, player, infoset, played))
     # A linear program's zeros may be a little less.
     return checked if (checked >= 0).all() else np.maximum(checked, 0)
+
+
+def check_numbers(given: np.ndarray, count: int, whose: str) -> None:
+    """Refuses what is no array of a strategy's numbers, by logical sequence.
+
+    Args:
+      given: the numbers; float64 or float32 [count].
+      count: how many sequences the player has.
+      whose: numbers they are, for the error.
+
+    Raises:
+      ValueError: they are of another type or size; or the empty sequence has not 1.
+    """
+    if not isinstance(given, np.ndarray):
+        raise ValueError(
+            f"{whose} is of type {type(given).__name__}; give a numpy array of float32 "
+            f"or float64"
+        )
+    if given.shape != (count,) or given.dtype.name not in DTYPES:
+        raise ValueError(
+            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
+            f"{count} numbers of float32 or float64 in this form"
+        )
+    if given[0] != 1:
+        raise ValueError(
+            f"{whose} has the probability {given[0]} at the empty sequence; it must be "
+            f"1"
+        )
+
+
+def odd_infoset(
+    played: np.ndarray,
+    starts: np.ndarray,
+    *,
+    tolerance: float = SUM_TOLERANCE,
+    least: float = 0.0,
+) -> int | None:
+    """The first infoset whose numbers are no probabilities; None: there is none.
+
+    Args:
+      played: [n], probabilities, those of an infoset side by side.
+      starts: integers [I], where each infoset's begin.
+      tolerance: how far from 1 they may be in sum.
+      least: what each of them must be at least.
+    """
+    if not len(starts):
+        return None
+    total = np.add.reduceat(played, starts, dtype=np.float64)
+    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
+    good, fine = np.abs(total - 1) <= tolerance, played >= least
+    if good.all() and fine.all():
+        return None
+    good &= np.logical_and.reduceat(fine, starts)
+    return int(np.argmin(good))
 
 
 def check_probabilities(

@@ -20,8 +20,13 @@ from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.conversions import Behaviours, check_behaviour, tabular_policy
-from spiel_cr.policies.signal_policy import DTYPES, SignalPolicy
+from spiel_cr.policies.conversions import (
+    DTYPES,
+    Behaviours,
+    check_behaviour,
+    tabular_policy,
+)
+from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import WorldPolicy
 
 # A game in any of the forms that are laid out.

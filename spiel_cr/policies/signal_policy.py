@@ -8,10 +8,8 @@ import pyspiel
 from spiel_cr.common.checks import check_whole
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
+from spiel_cr.policies.conversions import StatePolicy, check_numbers, odd_infoset
 
-# What probabilities may be.
-DTYPES = ("float32", "float64")
 # Probabilities that are checked at a time.
 _CHUNK = 1 << 22
 
@@ -88,45 +86,20 @@ class SignalPolicy(StatePolicy):
         """Raises ValueError where a player's numbers are no strategy."""
         decisions, given = self.decisions[player], self.behaviour[player]
         whose = f"behaviour of player {player}"
-        shape = (decisions.num_sequences,)
-        if not isinstance(given, np.ndarray):
-            raise ValueError(
-                f"{whose} is of type {type(given).__name__}; give a numpy array of "
-                f"float32 or float64"
-            )
-        if given.shape != shape or given.dtype.name not in DTYPES:
-            raise ValueError(
-                f"{whose} has shape {given.shape} and dtype {given.dtype}; "
-                f"{self.game} needs {decisions.num_sequences} numbers of float32 or "
-                f"float64 in this signal form"
-            )
-        if given[0] != 1:
-            raise ValueError(
-                f"{whose} has the probability {given[0]} at the empty sequence; it "
-                f"must be 1"
-            )
+        check_numbers(given, decisions.num_sequences, whose)
         for part in public_nodes.parts(decisions, _CHUNK):
-            begin = decisions.first_sequence[part.start]
-            end = decisions.first_sequence[part.stop]
+            ends = decisions.first_sequence[[part.start, part.stop]]
+            played = given[slice(*ends)]
             starts = public_nodes.infoset_starts(decisions, part)
-            played = given[begin:end]
-            total = np.add.reduceat(played, starts, dtype=np.float64)
-            # Written so that NaN fails.
-            good = np.abs(total - 1) <= SUM_TOLERANCE
-            if good.all() and (played >= 0).all():
+            odd = odd_infoset(played, starts)
+            if odd is None:
                 continue
-            owner = np.repeat(
-                np.arange(len(starts)), np.diff(np.append(starts, len(played)))
-            )
-            good[owner[~(played >= 0)]] = False
-            odd = int(np.argmin(good))
-            row = played[owner == odd].tolist()
+            row = np.split(played, starts[1:])[odd].tolist()
             infoset = int(decisions.first_infoset[part.start]) + odd
             j = int(np.searchsorted(decisions.first_infoset, infoset, "right")) - 1
             signal = infoset - int(decisions.first_infoset[j])
-            node = int(decisions.node[j])
+            path = self.signals.betting.path(int(decisions.node[j]))
             raise ValueError(
                 f"{whose} has the probabilities {row} after the players' actions "
-                f"{self.signals.betting.path(node)} with signal {signal}; they must be "
-                f"at least 0 and sum to 1"
+                f"{path} with signal {signal}; they must be at least 0 and sum to 1"
             )

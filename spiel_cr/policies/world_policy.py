@@ -14,10 +14,11 @@ from spiel_cr.policies.conversions import (
     SUM_TOLERANCE,
     Behaviours,
     StatePolicy,
+    check_numbers,
+    odd_infoset,
     uniform_behaviour,
 )
 
-_DTYPES = ("float32", "float64")
 # At so many histories of each piece a policy is asked twice.
 _TWICE = 64
 
@@ -45,7 +46,13 @@ class WorldPolicy(StatePolicy):
         super().__init__(worlds.game)
         self.worlds = worlds
         for player, side in enumerate(worlds.sides):
-            _check(side.decisions, behaviour[player], f"behaviour of player {player}")
+            given, whose = behaviour[player], f"behaviour of player {player}"
+            check_numbers(given, side.decisions.num_sequences, whose)
+            if odd_infoset(given[1:], side.decisions.first_sequence - 1) is not None:
+                raise ValueError(
+                    f"{whose}: at some infoset the probabilities are negative or do "
+                    f"not sum to 1"
+                )
         self.behaviour = behaviour[0], behaviour[1]
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
@@ -56,25 +63,6 @@ class WorldPolicy(StatePolicy):
         played = self.behaviour[player][first : first + len(actions)]
         odds = played.astype(np.float64)
         return dict(zip(actions.tolist(), (odds / odds.sum()).tolist(), strict=True))
-
-
-def _check(decisions: Decisions, given: np.ndarray, whose: str) -> None:
-    """Raises ValueError where a player's numbers are no strategy."""
-    if given.shape != (decisions.num_sequences,) or given.dtype.name not in _DTYPES:
-        raise ValueError(
-            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
-            f"{decisions.num_sequences} numbers of float32 or float64"
-        )
-    if len(decisions):
-        starts = decisions.first_sequence - 1
-        total = np.add.reduceat(given[1:], starts, dtype=np.float64)
-        # Written so that NaN fails.
-        fine = (np.abs(total - 1) <= SUM_TOLERANCE).all() and (given >= 0).all()
-        if not fine or given[0] != 1:
-            raise ValueError(
-                f"{whose}: at some infoset the probabilities are negative or do not "
-                f"sum to 1"
-            )
 
 
 def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:

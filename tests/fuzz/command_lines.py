@@ -465,7 +465,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
     ("exploit", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
-    ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
+    ("exploit", "--seeds"): Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 _OWN_VALUES |= {

@@ -9,7 +9,6 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.games.worlds import world_game
 from spiel_cr.judging import targets, verdicts
-from spiel_cr.judging.exploiting import ExploitConfig, exploit
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
@@ -49,9 +48,8 @@ def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_
     assert spiel_cr.evaluate(TINY, policy).nash_conv == pytest.approx(wanted, abs=1e-12)
     best = [spiel_cr.best_response(TINY, policy, player) for player in range(2)]
     assert sum(one.value for one in best) == pytest.approx(wanted, abs=1e-12)
-    target = targets.load_target(policy, TINY)
-    config = ExploitConfig(instruments=("exact",))
-    assert exploit(target, config)["exact_value"] == pytest.approx(wanted, abs=1e-12)
+    found = spiel_cr.exploit(TINY, policy)
+    assert found.is_exact and found.value == pytest.approx(wanted, abs=1e-12)
 
 
 def test_what_depends_on_more_is_not_judged():

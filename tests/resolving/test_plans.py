@@ -75,7 +75,7 @@ def test_never_more_exploitable_than_the_blueprint(name, before, gadget):
 
 
 def test_issue_bars_of_goofspiel():
-    """Four cards, a blueprint of 0.0022: measured 3e-7 and 4e-7."""
+    """Four cards, a blueprint of 0.0022: measured 4e-7."""
     tree = games.compiled("goofspiel4")
     leaf = Continuations(solve(tree, "cfr+", 100).average, 4)
     config = ResolvingConfig("pcfr+", 300, depth=2, leaf=leaf)

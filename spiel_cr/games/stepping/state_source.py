@@ -14,7 +14,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import Visit
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.simulator import Positions, Wanted
 
 # What is to be known of a state; see `Positions`.
 FACTS = np.dtype(
@@ -87,20 +87,16 @@ class StateSource:
         """The game, whose states are stepped."""
         return self.game
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
         state = self.game.new_initial_state()
-        return _visited([state], [-1], [1.0], np.full(1, -1), observations)
+        return _visited([state], [-1], [1.0], np.full(1, -1), wanted.observations)
 
     def below(
-        self,
-        states: np.ndarray,
-        player: np.ndarray,
-        only: int | None = None,
-        *,
-        observations: bool,
+        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
     ) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
+        only = wanted.only
         children: list[pyspiel.State] = []
         actions: list[int] = []
         odds: list[float] = []
@@ -120,7 +116,7 @@ class StateSource:
             odds += shares
             counts[place] = len(moves)
         parent = np.repeat(np.arange(len(states)), counts)
-        return _visited(children, actions, odds, parent, observations)
+        return _visited(children, actions, odds, parent, wanted.observations)
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
         """See `Listing`."""

@@ -109,7 +109,7 @@ def walk_worlds(
                 *(memory_limit, room),
             )
 
-    check(_estimate(game, rules), _CLEARLY)
+    check(estimate_worlds(game, rules), _CLEARLY)
     states = rules.new_initial_states()
     parents, actions = np.full(1, -1), np.full(1, -1)
     levels: list[Worlds] = []
@@ -143,7 +143,7 @@ def walk_worlds(
     return Worlds(*(np.concatenate(f, axis=-1) for f in zip(*levels, strict=True)))
 
 
-def _estimate(game: pyspiel.Game, rules: HiddenBoard) -> float:
+def estimate_worlds(game: pyspiel.Game, rules: HiddenBoard) -> float:
     """About how many worlds there are, by random passes (Knuth 1975), unbiased."""
     random = np.random.default_rng(0)
     states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)

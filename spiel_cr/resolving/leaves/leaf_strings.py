@@ -55,9 +55,8 @@ KINDS = {
     ),
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
-        {"path": str, "k": int, "kind": str, "rollouts": int, "seed": int},
+        {"path": str, "k": int, "kind": str},
         Continuations,
-        partial=True,
     ),
     "rollouts": Kind(
         "rollouts(n=10,seed=0)",
@@ -76,7 +75,6 @@ def parse_leaf(
     leaf: object,
     *,
     compiled: bool = True,
-    check_policy: Callable[[str], object] = check_tabular_file,
 ) -> Leaf:
     """Reads a leaf value; files are checked.
 
@@ -84,7 +82,6 @@ def parse_leaf(
       leaf: one of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`; a
         leaf value itself, which is returned; None: `DEFAULT`.
       compiled: the game is compiled whole.
-      check_policy: refuses files that hold no policy of the kind that is needed.
 
     Raises:
       ValueError: none of these, or a bad parameter.
@@ -104,7 +101,7 @@ def parse_leaf(
             if "path" in given or "path" not in kind.parameters:
                 made = kind.make(**given)
                 if "path" in given and isinstance(made, HistoryValues):
-                    check_policy(given["path"])
+                    check_tabular_file(given["path"])
                 return made
     elif isinstance(leaf, HistoryValues) or (
         compiled and isinstance(leaf, ValueFunction)

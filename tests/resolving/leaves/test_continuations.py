@@ -23,7 +23,7 @@ from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
-from spiel_cr.resolving.leaves.rollout_values import BIAS
+from spiel_cr.resolving.leaves.rollout_values import BIAS, Rollouts
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -264,7 +264,10 @@ def test_rollouts_mean_exact_values(form):
     tree, rules, numbers = goofspiel()
     n = 1600 if form == "arrays" else 64
     policy = conversions.tabular_policy(tree, random_behaviours(tree, 4))
-    leaf = Continuations(policy, 4, kind="biased", rollouts=n)
+    leaf, exact_leaf = (
+        Rollouts(policy, 4, n, 0),
+        Continuations(policy, 4, kind="biased"),
+    )
     game, histories = rules, rules.new_initial_states()
     if form == "arrays":
         for _ in range(2):
@@ -279,13 +282,13 @@ def test_rollouts_mean_exact_values(form):
             for action in tree.histories.actions_to(number):
                 histories[place].apply_action(action)
     for player in PLAYERS:
-        exact = leaf(tree, numbers, player)
+        exact = exact_leaf(tree, numbers, player)
         found = leaf(game, histories, player)
         assert found.shape == exact.shape
         assert np.abs(found - exact).max() < 5 / np.sqrt(n)
         # It is o who deviates, and i who does not.
         assert np.ptp(exact, axis=1).max() > 0.2
-    again, same = (Continuations(policy, 4, rollouts=3, seed=5) for _ in range(2))
+    again, same = (Rollouts(policy, 4, 3, seed=5) for _ in range(2))
     np.testing.assert_array_equal(again(game, histories, 0), same(game, histories, 0))
 
 
@@ -300,7 +303,7 @@ def test_rollouts_by_a_table_of_a_game_never_compiled():
     )
     start = rules.new_initial_states()
     found, expected = (
-        Continuations(blueprint, 3, rollouts=20)(rules, start, 0)
+        Rollouts(blueprint, 3, 20, seed=0)(rules, start, 0)
         for blueprint in (policy, strings)
     )
     assert policy.array_probabilities(rules, start, 0).max() > 0
@@ -310,12 +313,8 @@ def test_rollouts_by_a_table_of_a_game_never_compiled():
 def test_rollouts_of_what_cannot_be_played_are_refused():
     tree, rules, _ = goofspiel()
     start = rules.new_initial_states()
-    behaviours = random_behaviours(tree, 4)
-    with pytest.raises(ValueError, match="blueprint of arrays is one of a compiled"):
-        Continuations(behaviours, 2)(rules, start, 0)
-    policy = conversions.tabular_policy(tree, behaviours)
-    with pytest.raises(ValueError, match="kind='responses' needs a compiled game"):
-        Continuations(policy, 2, kind="responses")(rules, start, 0)
+    with pytest.raises(ValueError, match="need a compiled game"):
+        Continuations(random_behaviours(tree, 4), 2)(rules, start, 0)
     other = openspiel_policy.UniformRandomPolicy(tree.game)
     with pytest.raises(ValueError, match="cannot be asked for arrays of states"):
-        Continuations(other, 2)(rules, start, 0)
+        Rollouts(other, 2, 1, seed=0)(rules, start, 0)

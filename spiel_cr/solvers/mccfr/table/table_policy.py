@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.vectorised import VectorisedGame
@@ -36,10 +37,15 @@ class TablePolicy(StatePolicy):
       source: makes the keys by which it is looked up.
       asked: how often it was asked at decisions.
       unmet: how often no row was there.
+      beyond: what is played there; None: all actions alike.
     """
 
     def __init__(
-        self, game: pyspiel.Game, source: Simulator, strategy: TableStrategy
+        self,
+        game: pyspiel.Game,
+        source: Simulator,
+        strategy: TableStrategy,
+        beyond: openspiel_policy.Policy | None = None,
     ) -> None:
         """Takes a strategy as it is.
 
@@ -47,8 +53,10 @@ class TablePolicy(StatePolicy):
           game: a sequential game.
           source: makes the keys of its states as those of the strategy were made.
           strategy: of both players.
+          beyond: what is played where the table has no row; None: all actions alike.
         """
         super().__init__(game)
+        self.beyond = beyond
         self.strategy = strategy
         self.asked = self.unmet = 0
         self.source = source
@@ -63,6 +71,9 @@ class TablePolicy(StatePolicy):
         row = self._row(state, player)
         if row < 0:
             self.unmet += 1
+            if self.beyond is not None:
+                odds: dict[int, float] = self.beyond.action_probabilities(state, player)
+                return odds
             return dict.fromkeys(legal, 1 / len(legal))
         found = self.strategy.probabilities(row).astype(np.float64)
         if len(found) != len(legal):
