@@ -1,7 +1,6 @@
 """What README.md and docs/ promise: code that runs, links that lead somewhere."""
 
 import inspect
-import pathlib
 import re
 import subprocess
 import sys
@@ -11,13 +10,10 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
+from tests.project.pages import PAGES, README, ROOT, blocks
 
-ROOT = pathlib.Path(__file__).parents[2]
-README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
-_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _OWN_GAME = re.compile(r"^\| `(python_\w+)` \| (.*) \|$", re.MULTILINE)
@@ -30,8 +26,8 @@ def anchor(heading):
 
 
 def test_python_of_the_readme_runs(capsys):
-    (code,) = _PYTHON.findall(README.read_text("utf-8"))
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    (block,) = blocks(README, "python")
+    exec(compile(block.text, "README.md", "exec"), {"__name__": "readme"})
     solved, resolved, exact = map(float, capsys.readouterr().out.split())
     assert 0 < solved < 0.01
     assert 0 < resolved < 0.1
