@@ -277,21 +277,6 @@ def test_patience_has_an_end():
     assert not multiprocessing.active_children()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workers": 0}, "without worker processes cannot be given up"),
-        ({"workers": 2, "ray": True}, "on Ray cannot be given up"),
-        ({"workers": 1, "seconds": 0.0}, "must be finite and above 0"),
-    ],
-)
-def test_patience_needs_processes(tmp_path, options, message):
-    seconds = options.pop("seconds", 5.0)
-    with pytest.raises(ValueError, match=f"patience={seconds:g}.* {message}"):
-        go(tmp_path / "new", patience=seconds, **options)
-    assert not (tmp_path / "new").exists()
-
-
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     """Killed in its second run, of ten minutes; workers end, and the rest is left."""
     words = ["compare", "--game", KUHN, "--seconds", "600", "--out", str(tmp_path)]

@@ -11,12 +11,11 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from tests.project import pages
-from tests.project.pages import README, ROOT
+from tests.project.pages import README, ROOT, blocks
 
 GAMES = ROOT / "docs" / "games.md"
 each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
 
-_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _OWN_GAME = re.compile(r"^\| `(python_\w+)` \| (.*) \|$", re.MULTILINE)
@@ -29,8 +28,8 @@ def anchor(heading):
 
 
 def test_python_of_the_readme_runs(capsys):
-    (code,) = _PYTHON.findall(README.read_text("utf-8"))
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    (block,) = blocks(README, "python")
+    exec(compile(block.text, "README.md", "exec"), {"__name__": "readme"})
     solved, resolved, exact = map(float, capsys.readouterr().out.split())
     assert 0 < solved < 0.01
     assert 0 < resolved < 0.1
