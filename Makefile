@@ -123,7 +123,7 @@ fuzz-moves: $(VENV)/.installed-test
 
 # What `spiel-cr --help` prints without importing JAX.
 help-pages: $(VENV)/.installed
-	$(BIN)/python -c 'from spiel_cr.eval.cli import main; main.write_help_pages()'
+	COLUMNS=80 $(BIN)/python -c 'from spiel_cr.eval.cli import main; main.write_help_pages()'
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff format .

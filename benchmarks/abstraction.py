@@ -1,49 +1,38 @@
-"""Lossy abstraction: exact NashConv of the whole game.
-
-See docs/abstraction.md.
-"""
+"""Lossy abstraction: exact NashConv of the whole game."""
 
 import argparse
 import time
 from collections.abc import Sequence
 
 import spiel_cr
+from benchmarks import frame
 from benchmarks.document import Column, Panels
-from benchmarks.frame import (
-    Benchmark,
-    Option,
-    Part,
-    Picture,
-    Row,
-    Table,
-    plan,
-)
 from benchmarks.games import string_of
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.buckets import abstract, read_budget
-from spiel_cr.eval.cli.solving.abstract import whole_nash_conv
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.eval.cli.abstract import whole_nash_conv
 from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.policies.result import Result
 
 GAMESHRINK = "gameshrink"
 _METHOD = "potential-aware(distance=earth-movers)"
 _EVERY = 50
 OPTIONS = {
-    "games": Option(("rhode_island",), "of several rounds"),
-    "budgets": Option(
+    "games": frame.Option(("rhode_island",), "of several rounds"),
+    "budgets": frame.Option(
         ("13-25-125", "13-50-250", "13-100-750", "13-205-1774"), "buckets by round"
     ),
-    "methods": Option(
+    "methods": frame.Option(
         ("win-probability", "potential-aware", _METHOD),
         f"of clustering; {GAMESHRINK}: its partition",
     ),
-    "until": Option(0.02, "NashConv among buckets at which solving stops"),
-    "seconds": Option(900.0, "of solving among buckets, at most, for each"),
+    "until": frame.Option(0.02, "NashConv among buckets at which solving stops"),
+    "seconds": frame.Option(900.0, "of solving among buckets, at most, for each"),
 }
 
 
-def measure(game: str, budget: str, method: str, until: float, seconds: float) -> Row:
+def measure(
+    game: str, budget: str, method: str, until: float, seconds: float
+) -> frame.Row:
     """Solves one abstraction by dcfr in float32, and judges it in the whole game.
 
     Args:
@@ -60,7 +49,9 @@ def measure(game: str, budget: str, method: str, until: float, seconds: float) -
     else:
         partition = abstract(signals, read_budget(budget), method).partition
     clustering = time.process_time() - began
-    result = _among_buckets(gameshrink.coarsen(signals, partition), until, seconds)
+    goal = spiel_cr.Goal(until=until, eval_every=_EVERY, seconds=seconds)
+    smaller = gameshrink.coarsen(signals, partition)
+    result = spiel_cr.solve(smaller, "dcfr", goal, dtype="float32")
     low, high = result.value_bounds()
     lifted = gameshrink.lift(signals, partition, result.laid_out()[1])
     return {
@@ -72,18 +63,12 @@ def measure(game: str, budget: str, method: str, until: float, seconds: float) -
     }
 
 
-def _among_buckets(smaller: SignalGame, until: float, seconds: float) -> Result:
-    """Solves a game of buckets by dcfr in float32."""
-    goal = spiel_cr.Goal(until=until, eval_every=_EVERY, seconds=seconds)
-    return spiel_cr.solve(smaller, "dcfr", goal, dtype="float32")
-
-
 def _check(options: argparse.Namespace) -> None:
     for budget in options.budgets:
         read_budget(budget)
 
 
-def _curves(rows: Sequence[Row]) -> Panels:
+def _curves(rows: Sequence[frame.Row]) -> Panels:
     """NashConv of the whole game over buckets of the last round, by method."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for row in sorted(rows, key=lambda row: row["buckets"][-1]):
@@ -102,23 +87,22 @@ _BUCKETS: dict[str, Column] = {
     "NashConv among buckets": "{nash_conv_of_buckets:.4f}",
     "in the whole game": "{nash_conv:.4f}",
 }
-BENCHMARK = Benchmark(
+BENCHMARK = frame.Benchmark(
     "abstraction",
     "Measure lossy abstraction: exact NashConv of the whole game.",
-    "abstraction.md",
     OPTIONS,
     {
-        "buckets": Part(
+        "buckets": frame.Part(
             measure,
-            plan(
+            frame.plan(
                 game="games",
                 budget="budgets",
                 method="methods",
                 until="until",
                 seconds="seconds",
             ),
-            (Table("By budget of buckets and method.", _BUCKETS, 4),),
-            (Picture("abstraction.png", "buckets of the last round", _curves),),
+            (frame.Table("By budget of buckets and method.", _BUCKETS, 4),),
+            (frame.Picture("abstraction.png", "buckets of the last round", _curves),),
             budget=("until", "seconds"),
         ),
     },

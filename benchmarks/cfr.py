@@ -1,10 +1,10 @@
-"""Full-width solvers against their peers. See docs/benchmarks.md."""
+"""Full-width solvers against their peers."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.document import Column, count, ratio, spaced
+from benchmarks.document import Column, count, rates, ratio, spaced
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.race import Plan, failures, lines, race
 
@@ -103,9 +103,7 @@ _ALL: dict[str, Column] = {
     "arithmetic": "{dtype}",
     "build, s": "{build_seconds:.2f}",
     "compile, s": "{compile_seconds:.2f}",
-    "iterations/s (least to most)": lambda row: (
-        f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
-    ),
+    "iterations/s (least to most)": rates,
     "÷ C": _to("c"),
     "÷ best bundled": _to("bundled"),
     "iterations solved": lambda row: (
@@ -119,7 +117,6 @@ _ALL: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "cfr",
     "Measure spiel_cr's full-width solvers beside their peers.",
-    "benchmarks.md",
     OPTIONS,
     {
         "race": Part(

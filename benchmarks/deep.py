@@ -1,4 +1,4 @@
-"""Deep CFR and its successors, and self-play, on compiled games. See docs/deep.md.
+"""Deep CFR and its successors, and self-play, on compiled games.
 
 Each run is a process of its own with one thread. Its seconds are those of the
 processor, so that other work on the machine does not count; judging does not, either.
@@ -12,17 +12,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.document import PEAK, Column, over_seeds
-from benchmarks.frame import (
-    Benchmark,
-    Option,
-    Part,
-    Row,
-    Table,
-    one_thread,
-    plan,
-    product,
-)
+from benchmarks import frame
+from benchmarks.document import PEAK, WHO, Column, over_seeds
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.tree.compiler import compile_game
@@ -37,17 +28,21 @@ SELF_PLAY = tuple(SELF_PLAY_PRESETS)
 # Points of a run's curve.
 _POINTS = 4
 OPTIONS = {
-    "games": Option(
+    "games": frame.Option(
         ("leduc", "kuhn", "liars_dice4", "goofspiel4"), "that are compiled"
     ),
-    "algorithms": Option(ALGORITHMS, "of part nodes, such as 'sd-cfr(hidden=128)'"),
-    "seeds": Option((0,), "of each run", least=0),
-    "nodes": Option(10_000_000, "of a run, or a tenth as many episodes of vr- presets"),
-    "decisions": Option(10_000_000, "of a run of self-play"),
+    "algorithms": frame.Option(
+        ALGORITHMS, "of part nodes, such as 'sd-cfr(hidden=128)'"
+    ),
+    "seeds": frame.Option((0,), "of each run", least=0),
+    "nodes": frame.Option(
+        10_000_000, "of a run, or a tenth as many episodes of vr- presets"
+    ),
+    "decisions": frame.Option(10_000_000, "of a run of self-play"),
 }
 
 
-def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row:
+def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> frame.Row:
     """A run on a compiled game, which ends before it would go beyond its budget.
 
     Args:
@@ -57,7 +52,7 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row
       what: of the solver's counts: "nodes" or "episodes".
       most: of it.
     """
-    one_thread()
+    frame.one_thread()
     tree = compile_game(string_of(game))
     begun = time.process_time()
     solver = DeepSolver(tree, algorithm, seed=seed)
@@ -93,7 +88,9 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> Row
     }
 
 
-def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> Row:
+def measure_self_play(
+    game: str, algorithm: str, seed: int, decisions: int
+) -> frame.Row:
     """A run of self-play on a compiled game, and what its last iterate is worth.
 
     Args:
@@ -102,21 +99,20 @@ def measure_self_play(game: str, algorithm: str, seed: int, decisions: int) -> R
       seed: of the run.
       decisions: of it, and of its schedule.
     """
-    one_thread()
+    frame.one_thread()
     config = dataclasses.replace(find(algorithm).config, schedule=decisions)
     solver = SelfPlay(compile_game(string_of(game)), config, seed=seed)
     curve = []
     for point in range(1, _POINTS + 1):
         solver.run_to(decisions * point // _POINTS)
         curve.append([solver.decisions, solver.nash_conv()])
-    play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
+    play, learn = (solver.seconds_of[what] for what in ("play", "learn"))
     return {
         "curve": curve,
         "nash_conv": curve[-1][1],
         "play_seconds": play,
         "learn_seconds": learn,
         "decisions_per_second": solver.decisions / play,
-        "gflops": solver.flops / learn / 1e9,
         "peak_bytes": peak_bytes(),
     }
 
@@ -130,8 +126,8 @@ def with_exact(algorithm: str) -> str:
     return f"{name}({','.join([*given, 'averaging=' + '+'.join(kinds)])})"
 
 
-def _plan_nodes(options: argparse.Namespace) -> Iterator[Row]:
-    for row in product(
+def _plan_nodes(options: argparse.Namespace) -> Iterator[frame.Row]:
+    for row in frame.product(
         game=options.games, algorithm=options.algorithms, seed=options.seeds
     ):
         # Published figures are by nodes or by episodes.
@@ -145,7 +141,7 @@ def _plan_nodes(options: argparse.Namespace) -> Iterator[Row]:
         }
 
 
-def _medians(rows: Sequence[Row]) -> list[Row]:
+def _medians(rows: Sequence[frame.Row]) -> list[frame.Row]:
     return over_seeds(rows, ("game", "algorithm", "what", "most", "decisions"))
 
 
@@ -165,9 +161,8 @@ def _of_seeds(*kinds: str) -> Callable[[Mapping[str, Any]], str]:
     return column
 
 
-_WHO: dict[str, Column] = {"game": "{game}", "algorithm": "`{algorithm}`"}
 _RUNS: dict[str, Column] = {
-    **_WHO,
+    **WHO,
     "iterations": "{iterations:,.0f}",
     "nodes": "{nodes:,.0f}",
     "episodes": "{episodes:,.0f}",
@@ -182,27 +177,25 @@ _RUNS: dict[str, Column] = {
     **PEAK,
 }
 _SELF_PLAY: dict[str, Column] = {
-    **_WHO,
+    **WHO,
     "decisions": "{decisions:,.0f}",
     "NashConv, median": "{nash_conv:.4f}",
     "of the seeds": _of_seeds("nash_conv"),
     "play, s": "{play_seconds:.0f}",
     "learning, s": "{learn_seconds:.0f}",
     "decisions/s of play": "{decisions_per_second:,.0f}",
-    "GFLOP/s of learning": "{gflops:.0f}",
     **PEAK,
 }
-BENCHMARK = Benchmark(
+BENCHMARK = frame.Benchmark(
     "deep",
     "Trains deep CFR, its successors and self-play, and judges them.",
-    "deep.md",
     OPTIONS,
     {
-        "nodes": Part(
+        "nodes": frame.Part(
             measure,
             _plan_nodes,
             (
-                Table(
+                frame.Table(
                     "By nodes or episodes, medians of seeds: NashConv (and half of it "
                     "in thousandths) of each average.",
                     _RUNS,
@@ -211,12 +204,12 @@ BENCHMARK = Benchmark(
                 ),
             ),
         ),
-        "self-play": Part(
+        "self-play": frame.Part(
             measure_self_play,
-            plan(
+            frame.plan(
                 game="games", algorithm=SELF_PLAY, seed="seeds", decisions="decisions"
             ),
-            (Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
+            (frame.Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
         ),
     },
 )

@@ -66,12 +66,10 @@ def pivot(
     Returns:
       Rows whose `at` maps values of `across` to `value`.
     """
-    lines: dict[tuple[Any, ...], dict[str, Any]] = {}
-    for row in rows:
-        line = lines.setdefault(tuple(row.get(name) for name in by), {"at": {}})
-        line |= row
-        line["at"][row[across]] = row[value]
-    return list(lines.values())
+    return [
+        {**runs[-1], "at": {run[across]: run[value] for run in runs}}
+        for runs in _groups(rows, by)
+    ]
 
 
 def over(
@@ -103,17 +101,24 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any
       Rows with the medians of all numbers, and `seeds`, how many there are; `each` has
       all rows.
     """
-    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for row in rows:
-        groups.setdefault(tuple(str(row.get(name)) for name in by), []).append(row)
     lines = []
-    for runs in groups.values():
+    for runs in _groups(rows, by):
         line = {**runs[0], "seeds": len(runs), "each": runs}
         for name, value in runs[0].items():
             if isinstance(value, int | float) and name != "seed":
                 line[name] = statistics.median(run[name] for run in runs)
         lines.append(line)
     return lines
+
+
+def _groups(
+    rows: Iterable[Mapping[str, Any]], by: Sequence[str]
+) -> Iterable[list[Mapping[str, Any]]]:
+    """Rows that have these values in common, in the order in which they first come."""
+    groups: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for row in rows:
+        groups.setdefault(tuple(str(row.get(name)) for name in by), []).append(row)
+    return groups.values()
 
 
 def spaced(value: float) -> str:
@@ -124,6 +129,11 @@ def spaced(value: float) -> str:
 def count(name: str) -> Column:
     """A column of a count or a rate."""
     return lambda row: spaced(row[name])
+
+
+def rates(row: Mapping[str, Any]) -> str:
+    """A rate, and the least and the most of its windows."""
+    return f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
 
 
 def interval(mean: float, half_width: float | None) -> str:
@@ -140,7 +150,9 @@ def ratio(value: float, base: float | None) -> str:
     return f"{quotient:.0f}" if quotient >= 100 else f"{quotient:.3g}"
 
 
-# Columns of what a process of its own took.
+# Columns that several tables have: who, how fast, and what a process of its own took.
+WHO: dict[str, Column] = {"game": "{game}", "algorithm": "`{algorithm}`"}
+PEAK_GB: dict[str, Column] = {"peak, GB": lambda row: f"{row['peak_bytes'] / 1e9:.2f}"}
 PEAK: dict[str, Column] = {
     "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}"
 }

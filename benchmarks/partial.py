@@ -1,4 +1,4 @@
-"""Players of partial trees: how exploitable they are, and matches. See docs/partial.md.
+"""Players of partial trees: how exploitable they are, and matches.
 
 A player is asked at every infoset of a game that can still be compiled whole, and
 OpenSpiel judges the strategy that it answers with. Games that are too large for that
@@ -7,7 +7,6 @@ uniform play, in alternating seats.
 """
 
 import argparse
-import itertools
 import statistics
 import tempfile
 import time
@@ -20,14 +19,13 @@ from open_spiel.python.algorithms import ismcts, mcts
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
-from benchmarks.document import PEAK, Column
-from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.document import PEAK, Column, over_seeds
+from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.judging import traversing
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
 
 # The histories that partial trees may have: a ninth of all, a quarter, a half.
@@ -110,7 +108,7 @@ class Worlds:
                 player,
                 UniformRandomPolicy(game),
                 max_histories=_WORLDS,
-                particles=ParticleConfig(_WORLDS),
+                particles=_WORLDS,
                 seed=seed,
             )
             for player in range(2)
@@ -220,41 +218,41 @@ def _string(*settings: str) -> str:
 
 
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
-    for game, blueprint, iterations in itertools.product(
-        options.games, options.blueprints, options.iterations
-    ):
-        for size in options.sizes or SIZES.get(game, (1000,)):
-            budget = f"max_histories={size}", f"iterations={iterations}"
-            bot = _string(*budget, *options.settings)
-            for seed in range(options.seeds):
-                row = {"game": game, "bot": bot, "blueprint": blueprint}
-                yield {**row, "seed": seed}
-
-
-def _plan_matches(options: argparse.Namespace) -> Iterator[Row]:
-    budget = (
-        f"max_histories={options.max_histories}",
-        f"move_ms={options.move_ms:g}",
-    )
-    for game in options.large:
-        for opponent in options.opponents:
-            yield {
-                "game": game,
-                "bot": _string(*budget, *options.settings),
-                "opponent": opponent,
-                "move_ms": options.move_ms,
-                "matches": options.matches,
-            }
-
-
-def _over_seeds(rows: Sequence[Row]) -> list[Row]:
-    lines: dict[tuple[str, str, int], Row] = {}
-    for row in rows:
-        line = lines.setdefault(
-            (row["game"], row["bot"], row["blueprint"]), {**row, "each": []}
+    for game in options.games:
+        bots = [
+            _string(
+                f"max_histories={size}", f"iterations={iterations}", *options.settings
+            )
+            for iterations in options.iterations
+            for size in options.sizes or SIZES.get(game, (1000,))
+        ]
+        yield from product(
+            game=[game],
+            blueprint=options.blueprints,
+            bot=bots,
+            seed=range(options.seeds),
         )
-        line["each"].append(row["nash_conv"])
-    return list(lines.values())
+
+
+def _plan_matches(options: argparse.Namespace) -> list[Row]:
+    budget = f"max_histories={options.max_histories}", f"move_ms={options.move_ms:g}"
+    return product(
+        game=options.large,
+        bot=[_string(*budget, *options.settings)],
+        opponent=options.opponents,
+        move_ms=[options.move_ms],
+        matches=[options.matches],
+    )
+
+
+def _of_seeds(rows: Sequence[Row]) -> list[Row]:
+    return over_seeds(rows, ("game", "bot", "blueprint"))
+
+
+def _each_seed(row: Mapping[str, Any]) -> str:
+    values = sorted(run["nash_conv"] for run in row["each"])
+    each = " ".join(f"{value:.5f}" for value in values)
+    return f"**{statistics.fmean(values):.5f}** ({each})"
 
 
 def _ways(row: Mapping[str, Any]) -> str:
@@ -271,10 +269,7 @@ _ASKED: dict[str, Column] = {
     "its NashConv": lambda row: (
         "–" if row["of_blueprint"] is None else f"{row['of_blueprint']:.5f}"
     ),
-    "NashConv: mean (each seed)": lambda row: (
-        f"**{statistics.fmean(row['each']):.5f}** "
-        f"({' '.join(f'{value:.5f}' for value in sorted(row['each']))})"
-    ),
+    "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",
     **PEAK,
 }
@@ -309,13 +304,12 @@ _CONDUCT: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "partial",
     "NashConv of players of partial trees, and matches in games that are too large.",
-    "partial.md",
     OPTIONS,
     {
         "exploitability": Part(
             measure,
             _plan,
-            (Table("NashConv, asked everywhere.", _ASKED, 2, _over_seeds),),
+            (Table("NashConv, asked everywhere.", _ASKED, 2, _of_seeds),),
         ),
         "matches": Part(
             measure_matches,

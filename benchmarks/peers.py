@@ -6,24 +6,16 @@ OpenSpiel's cached tree for the peers, JAX programs are compiled before the cloc
 and each is asked for whole batches of iterations.
 """
 
-import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
 from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.c_reference import CReference
 from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.eval.contestants import registry
-from spiel_cr.eval.contestants.protocol import (
-    Entry,
-    IteratingAdapter,
-    Policy,
-    SolverAdapter,
-    SteppingAdapter,
-)
+from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
 
@@ -39,7 +31,7 @@ class Solver(NamedTuple):
       imports: modules that it needs, so that building it is not charged with that.
     """
 
-    entry: Entry
+    entry: protocol.Entry
     family: str
     dtype: str = "float64"
     jax: bool = False
@@ -61,13 +53,16 @@ class Solver(NamedTuple):
         }
 
 
-def _lite_efg(instance: GameInstance, seed: int) -> SolverAdapter:
+def _lite_efg(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
     """LiteEFG's CFR+ with linear averaging; one thread is its fastest here."""
     import LiteEFG
     from LiteEFG.baselines import CFRplus
 
     # It writes the game's tree below the home directory and reads it back.
-    with _temporary_home():
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        mock.patch.dict(os.environ, HOME=folder),
+    ):
         env = LiteEFG.OpenSpielEnv(
             instance.fast, traverse_type="Enumerate", regenerate=True
         )
@@ -78,24 +73,10 @@ def _lite_efg(instance: GameInstance, seed: int) -> SolverAdapter:
         graph.update_graph(env)
         env.update_strategy(graph.current_strategy())
 
-    def policy() -> Policy:
+    def policy() -> protocol.Policy:
         return env.get_strategy(graph.current_strategy(), "linear-avg-iterate")[0]
 
-    return SteppingAdapter(instance, seed, step, policy)
-
-
-@contextlib.contextmanager
-def _temporary_home() -> Iterator[None]:
-    before = os.environ.get("HOME")
-    with tempfile.TemporaryDirectory() as folder:
-        os.environ["HOME"] = folder
-        try:
-            yield
-        finally:
-            if before is None:
-                del os.environ["HOME"]
-            else:
-                os.environ["HOME"] = before
+    return protocol.SteppingAdapter(instance, seed, step, policy)
 
 
 def _bundled(name: str, *modules: str) -> Solver:
@@ -106,12 +87,14 @@ def _bundled(name: str, *modules: str) -> Solver:
 
 _PEERS = {
     "c": Solver(
-        Entry(
+        protocol.Entry(
             "c",
             "C, one thread: CFR+",
             False,
             "",
-            lambda instance, seed: IteratingAdapter(CReference(instance.tree.form)),
+            lambda instance, seed: protocol.IteratingAdapter(
+                CReference(instance.tree.form)
+            ),
         ),
         "c",
     ),
@@ -121,7 +104,9 @@ _PEERS = {
         dtype="float32", jax=True
     ),
     "liteefg": Solver(
-        Entry("liteefg", "LiteEFG CFR+", False, "", _lite_efg, modules=("LiteEFG",)),
+        protocol.Entry(
+            "liteefg", "LiteEFG CFR+", False, "", _lite_efg, modules=("LiteEFG",)
+        ),
         "peer",
         imports=("LiteEFG", "LiteEFG.baselines.CFRplus"),
     ),
@@ -151,9 +136,9 @@ def find(name: str) -> Solver:
         return Solver(entry, "spiel_cr", "float32" if sampled else "float64", jax=True)
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
-    def make(instance: GameInstance, seed: int) -> SolverAdapter:
+    def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
         form = instance.tree.form
-        return IteratingAdapter(
+        return protocol.IteratingAdapter(
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )
 

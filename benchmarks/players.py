@@ -1,4 +1,4 @@
-"""Players: exploitability, punctuality, gadgets and matches. See docs/playing.md."""
+"""Players: exploitability, punctuality, gadgets and matches."""
 
 import argparse
 import statistics
@@ -121,35 +121,33 @@ def measure_matches(game: str, move_ms: float, count: int, batch: int) -> Row:
     }
 
 
-def _plans(options: argparse.Namespace) -> Iterator[tuple[str, Plan]]:
-    for game in options.games:
-        plan = PLANS.get(game, Plan())
-        yield (
-            game,
-            plan._replace(
-                move_ms=options.move_ms or plan.move_ms,
-                matches=options.matches or plan.matches,
-            ),
-        )
+def _plan(
+    *names: str, everywhere: bool = False
+) -> Callable[[argparse.Namespace], Iterator[Row]]:
+    """A part's plan: of each game the values of these names.
 
+    Args:
+      *names: besides game and milliseconds of a move.
+      everywhere: only games in which a player can be asked at every infoset.
+    """
 
-def _plan_clocked(options: argparse.Namespace) -> Iterator[Row]:
-    for game, plan in _plans(options):
-        if plan.everywhere:
-            yield {"game": game, "move_ms": plan.move_ms, "repeats": options.repeats}
+    def rows(options: argparse.Namespace) -> Iterator[Row]:
+        for game in options.games:
+            plan = PLANS.get(game, Plan())
+            move_ms = options.move_ms or plan.move_ms
+            # Where moves take longer, fewer of them: as long as it takes elsewhere.
+            share = min(1.0, 150 / move_ms) / len(options.games)
+            values = {
+                "repeats": options.repeats,
+                "moves": options.moves * share,
+                "count": options.matches or plan.matches,
+                "batch": plan.batch,
+            }
+            if plan.everywhere or not everywhere:
+                chosen = {name: values[name] for name in names}
+                yield {"game": game, "move_ms": move_ms, **chosen}
 
-
-def _plan_lateness(options: argparse.Namespace) -> Iterator[Row]:
-    for game, plan in _plans(options):
-        # Where moves take longer, fewer of them: as long as it takes elsewhere.
-        moves = options.moves / len(options.games) * min(1.0, 150 / plan.move_ms)
-        yield {"game": game, "move_ms": plan.move_ms, "moves": moves}
-
-
-def _plan_matches(options: argparse.Namespace) -> Iterator[Row]:
-    for game, plan in _plans(options):
-        values = {"move_ms": plan.move_ms, "count": plan.matches, "batch": plan.batch}
-        yield {"game": game, **values}
+    return rows
 
 
 def _pairs(rows: Sequence[Row]) -> list[Row]:
@@ -195,12 +193,11 @@ _LATENESS: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "players",
     "Measure spiel_cr's players: NashConv, late answers, matches.",
-    "playing.md",
     OPTIONS,
     {
         "exploitability": Part(
             measure_clocked,
-            _plan_clocked,
+            _plan("repeats", everywhere=True),
             (
                 Table(
                     "NashConv by OpenSpiel of `resolving(solver=cfr+)`, asked "
@@ -212,13 +209,13 @@ BENCHMARK = Benchmark(
         ),
         "lateness": Part(
             measure_lateness,
-            _plan_lateness,
+            _plan("moves"),
             (Table("Two such players in matches:", _LATENESS),),
             budget=("move_ms", "moves"),
         ),
         "matches": Part(
             measure_matches,
-            _plan_matches,
+            _plan("count", "batch"),
             (
                 Table(
                     "Matches, the same time per move for all bots, ten times that at "

@@ -176,13 +176,6 @@ class SolverRun:
 
 
 @contextlib.contextmanager
-def here(game: str, solver: str) -> Iterator[Ask]:
-    """A solver on a game, in this process."""
-    run = SolverRun(game, solver)
-    yield lambda method, *values: getattr(run, method)(*values)
-
-
-@contextlib.contextmanager
 def in_a_process(game: str, solver: str) -> Iterator[Ask]:
     """A solver on a game, in a process of its own."""
     context = multiprocessing.get_context("spawn")
@@ -233,7 +226,7 @@ def race(
       game: OpenSpiel string or short name.
       solvers: names as in `peers.find`.
       plan: how much is measured.
-      open_run: `in_a_process`, or `here` to stay in this process.
+      open_run: opens a run of a solver; in a process of its own.
 
     Returns:
       As "runs" a row for each solver; `missing` in it says why there are no figures.

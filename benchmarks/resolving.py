@@ -1,12 +1,7 @@
-"""NashConv of resolved strategies, and of players that resolve by sampling.
-
-See docs/resolving.md.
-"""
-
-from collections.abc import Sequence
+"""NashConv of resolved strategies, and of players that resolve by sampling."""
 
 import spiel_cr
-from benchmarks.document import Column, over, pivot
+from benchmarks.document import WHO, over, pivot
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, plan
 from benchmarks.games import string_of
 from spiel_cr.judging import python_judge
@@ -41,15 +36,9 @@ def measure(game: str, algorithm: str, iterations: int) -> Row:
     }
 
 
-def _strategies(lines: Sequence[Row]) -> dict[str, Column]:
-    words: dict[str, Column] = {"game": "{game}", "algorithm": "`{algorithm}`"}
-    return {**words, **over(lines, ".1e")}
-
-
 BENCHMARK = Benchmark(
     "resolving",
     "NashConv of continually resolved strategies, and of players that sample.",
-    "resolving.md",
     OPTIONS,
     {
         "strategies": Part(
@@ -58,11 +47,9 @@ BENCHMARK = Benchmark(
             (
                 Table(
                     "NashConv by iterations of each solve.",
-                    _strategies,
+                    lambda lines: {**WHO, **over(lines, ".1e")},
                     2,
-                    lambda rows: pivot(
-                        rows, ("game", "algorithm"), "iterations", "nash_conv"
-                    ),
+                    lambda rows: pivot(rows, tuple(WHO), "iterations", "nash_conv"),
                 ),
             ),
         ),

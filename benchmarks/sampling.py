@@ -1,10 +1,10 @@
-"""Sampled solvers against their peers. See docs/sampling.md."""
+"""Sampled solvers against their peers."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from benchmarks.document import Column, Panels, count, ratio, spaced
+from benchmarks.document import Column, Panels, count, rates, ratio, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table
 from benchmarks.race import Plan, failures, lines, race
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
@@ -103,9 +103,7 @@ def _compile(row: Mapping[str, Any]) -> str:
 _RATES: dict[str, Column] = {
     "solver": "{title}",
     "compile, s": _compile,
-    "trajectories/s (least to most)": lambda row: (
-        f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
-    ),
+    "trajectories/s (least to most)": rates,
     "÷ C++ outcome": f"{{{OUTCOME}}}",
     "cores busy": "{busy:.1f}",
     "per core": count("per_core"),
@@ -123,7 +121,6 @@ _QUALITY: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "sampling",
     "Measure spiel_cr's sampled solvers beside OpenSpiel's.",
-    "sampling.md",
     OPTIONS,
     {
         "rates": Part(

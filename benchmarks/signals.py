@@ -2,7 +2,7 @@
 
 OpenSpiel's solvers cannot take a river with ranges: they step into the impossible ones
 of the 1 624 350 deals that `handReaches` makes, and stop with an error. So the range is
-every hand of a deck, and decks grow. See docs/signals.md.
+every hand of a deck, and decks grow.
 """
 
 import time
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import spiel_cr
-from benchmarks.document import Column, Panels, count, spaced
+from benchmarks.document import PEAK_GB, Column, Panels, count, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table, plan
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
@@ -144,7 +144,7 @@ _SOLVED: dict[str, Column] = {
     "NashConv": "{nash_conv:.2e}",
     "value, player 0": "{value_bounds[0]:+.5f} … {value_bounds[1]:+.5f}",
     "whole, s": "{whole_seconds:.0f}",
-    "peak, GB": lambda row: f"{row['peak_bytes'] / 1e9:.2f}",
+    **PEAK_GB,
 }
 _GROWTH: dict[str, Column] = {
     "ranks x suits": "{deck}",
@@ -153,7 +153,7 @@ _GROWTH: dict[str, Column] = {
     "build, s": "{build_seconds:.1f}",
     "ms an iteration": _milliseconds("each"),
     "NashConv": "{nash_conv:.2e}",
-    "peak, GB": lambda row: f"{row['peak_bytes'] / 1e9:.2f}",
+    **PEAK_GB,
     "compiled: build, s": "{compiled_build_seconds:.1f}",
     "ms an iteration then": _milliseconds("compiled_each"),
     "NashConv then": "{compiled_nash_conv:.2e}",
@@ -161,7 +161,6 @@ _GROWTH: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "signals",
     "Measure signal games: Rhode Island Hold'em, liar's dice, rivers and turns.",
-    "signals.md",
     OPTIONS,
     {
         "solve": Part(

@@ -1,19 +1,16 @@
-"""Games that are never compiled: memory, speed, matches, responses.
-
-See docs/never-compiled.md.
-"""
+"""Games that are never compiled: memory, speed, matches, responses."""
 
 import argparse
 import hashlib
 import pathlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
-from benchmarks.document import Column, count, interval
+from benchmarks.document import WHO, Column, count, interval
 from benchmarks.frame import Benchmark, Option, Part, Row, Table
 from benchmarks.games import game_of, string_of
 from benchmarks.race import run_for
@@ -141,15 +138,12 @@ def _openspiel(game: str, seconds: float, limit: float, seed: int) -> tuple[Row,
     return row, adapter.on_states()
 
 
-def _algorithms(game: str, options: argparse.Namespace) -> Sequence[str]:
-    return options.algorithms or _FORGETFUL.get(game, ALGORITHMS)
-
-
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     names = ("seconds", "memory_limit", "matches", "seed", "policies")
     shared = {name: getattr(options, name) for name in names}
     for game in options.games:
-        for algorithm in (*_algorithms(game, options), PEER):
+        ours = options.algorithms or _FORGETFUL.get(game, ALGORITHMS)
+        for algorithm in (*ours, PEER):
             yield {"game": game, "algorithm": algorithm, **shared}
 
 
@@ -158,8 +152,7 @@ def _of(name: str) -> Column:
 
 
 _SAMPLED: dict[str, Column] = {
-    "game": "{game}",
-    "algorithm": "`{algorithm}`",
+    **WHO,
     "trajectories": count("trajectories"),
     "per second": lambda row: f"{row['trajectories'] / row['spent']:,.0f}",
     "seconds": "{spent:.0f}",
@@ -169,8 +162,7 @@ _SAMPLED: dict[str, Column] = {
     "peak memory, GB": lambda row: f"{row['peak_bytes'] / 1e9:.2f}",
 }
 _PLAYED: dict[str, Column] = {
-    "game": "{game}",
-    "algorithm": "`{algorithm}`",
+    **WHO,
     "value": "{value:.4f}",
     "against itself": _of("itself"),
     "met": "{itself_met:.1%}",
@@ -183,7 +175,6 @@ _PLAYED: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "uncompiled",
     "Measure sampling of games that are never compiled, beside OpenSpiel's sampler.",
-    "never-compiled.md",
     OPTIONS,
     {
         "sampling": Part(

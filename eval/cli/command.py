@@ -2,8 +2,6 @@
 
 import argparse
 import contextlib
-import csv
-import io
 import pathlib
 import re
 import sys
@@ -15,6 +13,8 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
+
+from ..common.files import csv_text
 
 Commands = argparse._SubParsersAction
 
@@ -321,11 +321,8 @@ def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
 
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
     """Writes a table with the first row's keys as its head."""
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]))
-    writer.writeheader()
-    writer.writerows(rows)
-    atomic.write_text(path, text.getvalue())
+    values = (list(row.values()) for row in rows)
+    atomic.write_text(path, csv_text(list(rows[0]), values, end="\r\n"))
 
 
 @contextlib.contextmanager

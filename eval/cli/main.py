@@ -15,9 +15,9 @@ python_rhode_island_holdem, python_rock_paper_scissors and python_scotland_yard.
 
 import argparse
 import contextlib
+import importlib
 import json
 import logging
-import os
 import pathlib
 import signal
 import sys
@@ -37,39 +37,13 @@ from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFail
 from spiel_cr.games.opening import loading
 
 from ..common import help_pages
-from . import (
-    best_response,
-    compare,
-    evaluate,
-    exploit,
-    info,
-    play,
-    resolve,
-    show,
-    signals,
-    solve,
-    study,
-    subgame,
-    tournament,
-)
+from . import signals
 from .command import Parser, check_arguments, note_unwritten
-from .solving import abstract, jam_fold
 
+# The modules of the commands, in the order of the help.
 _COMMANDS = (
-    info,
-    solve,
-    resolve,
-    evaluate,
-    subgame,
-    best_response,
-    exploit,
-    tournament,
-    play,
-    compare,
-    show,
-    study,
-    abstract,
-    jam_fold,
+    "info solve resolve evaluate subgame best_response exploit tournament play compare "
+    "show study abstract jam_fold"
 )
 
 # How XLA begins to say that it was asked for what makes no sense.
@@ -97,26 +71,21 @@ def make_parser() -> Parser:
     version = f"spiel-cr {spiel_cr.__version__}"
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    for command in _COMMANDS:
-        command.add(commands)
+    for name in _COMMANDS.split():
+        importlib.import_module(f".{name}", __package__).add(commands)
     return parser
 
 
 def make_help_pages() -> dict[str, str]:
-    """What --help prints by command, "" without one, in `help_pages.HELP_COLUMNS`."""
-    before = os.environ.get("COLUMNS")
-    os.environ["COLUMNS"] = str(help_pages.HELP_COLUMNS)
-    try:
-        parser = make_parser()
-        (commands,) = (action for action in parser._actions if action.choices)
-        assert isinstance(commands.choices, dict)
-        pages = {name: own.format_help() for name, own in commands.choices.items()}
-        return {"": parser.format_help(), **pages}
-    finally:
-        if before is None:
-            del os.environ["COLUMNS"]
-        else:
-            os.environ["COLUMNS"] = before
+    """What --help prints by command, "" without one.
+
+    In as many columns as the environment says: COLUMNS is `help_pages.HELP_COLUMNS`.
+    """
+    parser = make_parser()
+    (commands,) = (action for action in parser._actions if action.choices)
+    assert isinstance(commands.choices, dict)
+    pages = {name: own.format_help() for name, own in commands.choices.items()}
+    return {"": parser.format_help(), **pages}
 
 
 def write_help_pages() -> None:

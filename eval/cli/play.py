@@ -31,7 +31,7 @@ from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
 
-from ..table import knowledge, server, table
+from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series, check_bots
 from .command import Commands, add_command, bot_options, option, split_bots, whole_value
 
@@ -142,7 +142,6 @@ def play(
     check_seed(seed)
     check_iterations(matches, name="matches")
     series = Series(game, bots, seed=seed, memory_limit=memory_limit)
-    known = knowledge.Knowledge(series.instance)
     print(f"{series.game}, seed {seed}", file=out)
     for number in range(matches):
         seats = series.seats(number)
@@ -151,9 +150,7 @@ def play(
         # What the opponent does may be hidden from the person; what is not, is told.
         observers = [] if HUMAN in bots else [_shower(seats, out)]
         try:
-            played = series.play(
-                lambda seat: _Person(seat, known, source, out), observers
-            )
+            played = series.play(lambda seat: _Person(seat, source, out), observers)
         except table.LeaveError:
             print("\nyou left the match", file=out)
             break
@@ -183,7 +180,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
     for action in played.match.actions:
         state.apply_action(action)
     print("all moves:", file=out)
-    for player, _, name in knowledge.moves_of(state):
+    for player, name in families.moves_of(state):
         who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
         print(f"  {who}: {name}", file=out)
     print("at the end:", file=out)
@@ -246,14 +243,9 @@ def serve(
 class _Person(pyspiel.Bot):
     """Asks a person, who sees what the player knows and nothing else."""
 
-    def __init__(
-        self, player: int, known: knowledge.Knowledge, source: TextIO, out: TextIO
-    ) -> None:
+    def __init__(self, player: int, source: TextIO, out: TextIO) -> None:
         pyspiel.Bot.__init__(self)
-        self._player = player
-        self._known = known
-        self._source = source
-        self._out = out
+        self._player, self._source, self._out = player, source, out
 
     def restart(self) -> None:
         print(f"you are player {self._player}; q quits", file=self._out)
@@ -267,7 +259,7 @@ class _Person(pyspiel.Bot):
             for action in state.legal_actions()
         }
         print(file=self._out)
-        for name in self._known.opponents_moves(state, self._player):
+        for name in families.opponents_moves(state, self._player):
             print(f"player {1 - self._player}: {name}", file=self._out)
         print(f"{state.information_state_string(self._player)}", file=self._out)
         for action, name in names.items():

@@ -72,11 +72,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
-        laid,
-        settings,
-        layout=layout,
-        dtype=arguments.dtype or "float64",
-        progress=True,
+        laid, settings, layout=layout, dtype=arguments.dtype or "float64", progress=True
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)

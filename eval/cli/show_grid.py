@@ -12,12 +12,7 @@ from ..reporting import plots
 from .command import given, writing
 
 # Options of `show` that look at the infosets of a compiled game.
-_INFOSETS = {
-    "player": None,
-    "find": None,
-    "sort": "game",
-    "html": None,
-}
+_INFOSETS = {"player": None, "find": None, "sort": "game", "html": None}
 # And those that look at a public node.
 _NODE = {"node": None, "board": None, "plot": None}
 

@@ -13,15 +13,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, footprint
-from spiel_cr.solvers.laying_out import (
-    COMPILED,
-    LAID_OUT,
-    SIGNALS,
-    STEPPED,
-    WORLDS,
-    Laid,
-)
+from spiel_cr.solvers import algorithms, footprint, laying_out
 from spiel_cr.solvers.solve import lay_out, task_of
 
 from ..common.plurals import counted
@@ -119,7 +111,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "and has more than a million histories, or too many for --memory-limit, "
         "or lists deals of probability zero",
         "auto",
-        choices=LAID_OUT,
+        choices=laying_out.LAID_OUT,
     )
     option(parser, "--memory-limit")
     option(parser, "--cache")
@@ -165,10 +157,10 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     walking = time.perf_counter() - started
     result = spiel_cr.solve(laid, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
-    if laid.form == STEPPED:
+    if laid.form == laying_out.STEPPED:
         return _report_stepped(arguments, result)
     report = report_result(arguments.game, result, arguments)
-    report |= {"form": laid.form, "compiled": laid.form == COMPILED}
+    report |= {"form": laid.form, "compiled": laid.form == laying_out.COMPILED}
     if result.curve:
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
@@ -189,14 +181,14 @@ def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
                 f"--form {form} solves the whole game, and --compile never samples it "
                 f"without; leave one of them out"
             )
-        form = STEPPED
+        form = laying_out.STEPPED
     if arguments.compile == "always":
-        if form in (SIGNALS, WORLDS):
+        if form in (laying_out.SIGNALS, laying_out.WORLDS):
             raise ValueError(
                 f"--form {form} does not compile the game; leave --compile always out"
             )
-        form = COMPILED
-    if form == STEPPED and arguments.judge != "auto":
+        form = laying_out.COMPILED
+    if form == laying_out.STEPPED and arguments.judge != "auto":
         raise ValueError(
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
             f"leave --compile never out"
@@ -216,7 +208,7 @@ def _checkpoint(arguments: argparse.Namespace) -> spiel_cr.Checkpoint | None:
     return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
 
 
-def say_form(laid: Laid, arguments: argparse.Namespace) -> None:
+def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
     """Says which form a game has where there was a choice, and who cannot judge it.
 
     Args:
@@ -227,13 +219,13 @@ def say_form(laid: Laid, arguments: argparse.Namespace) -> None:
       GameTooLargeError: OpenSpiel's judge takes more than the limit.
       ValueError: OpenSpiel is to judge what it cannot.
     """
-    if laid.form == STEPPED and laid.why:
+    if laid.form == laying_out.STEPPED and laid.why:
         print(f"sampled without compiling: {laid.why}", file=sys.stderr)
     elif laid.why:
         print(f"--form {laid.form}: {laid.why}", file=sys.stderr)
     if arguments.judge != "openspiel":
         return
-    if laid.form == STEPPED:
+    if laid.form == laying_out.STEPPED:
         raise ValueError(
             "--judge openspiel needs the compiled game, and it is too large; leave it "
             "out"
@@ -287,7 +279,7 @@ def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, 
     print(f"{_head(arguments.game, result)}, not compiled")
     report = {
         **_facts(arguments.game, result),
-        "form": STEPPED,
+        "form": laying_out.STEPPED,
         "compiled": False,
         "trajectories_per_second": result.trajectories_per_second,
     }

@@ -10,13 +10,13 @@ import time
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 
-from ..studies import best_responses, gameshrink, kuhn, leduc
+from ..studies import best_responses, gameshrink, hidden_boards, kuhn, leduc
 from ..studies.study import Line, Study
 from .command import Commands, add_command, option
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (kuhn, leduc, best_responses, gameshrink)
+    for module in (kuhn, leduc, best_responses, gameshrink, hidden_boards)
 }
 
 

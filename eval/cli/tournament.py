@@ -40,20 +40,8 @@ from spiel_cr.judging.many_matches import Slot
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted
+from ..tournaments import sessions, styles, tournament
 from ..tournaments.round_robin import RoundRobinConfig
-from ..tournaments.sessions import (
-    SessionConfig,
-    check_chips,
-    play_sessions,
-    read_session,
-)
-from ..tournaments.styles import (
-    lines_of_styles,
-    read_hands,
-    styles_of,
-    table_of_styles,
-)
-from ..tournaments.tournament import Tournament, play_tournament
 from .command import (
     Commands,
     add_command,
@@ -108,7 +96,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         unwritten=functools.partial(note_unwritten, arguments),
     )
     if arguments.session is not None:
-        session = read_session(arguments.session)
+        session = sessions.read_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
         report |= _styles(arguments, "sessions")
     else:
@@ -124,8 +112,8 @@ def _matches(
 ) -> dict[str, object]:
     """Matches, printed and reported."""
     if arguments.styles:
-        check_chips(arguments.game, "--styles")
-    result = play_tournament(
+        sessions.check_chips(arguments.game, "--styles")
+    result = tournament.play_tournament(
         arguments.game, bots, arguments.matches, arguments.out, settings
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
@@ -141,11 +129,11 @@ def _matches(
 def _sessions(
     arguments: argparse.Namespace,
     bots: list[str],
-    config: SessionConfig,
+    config: sessions.SessionConfig,
     settings: RoundRobinConfig,
 ) -> dict[str, object]:
     """Sessions with stacks, printed and reported."""
-    result = play_sessions(
+    result = sessions.play_sessions(
         arguments.game, bots, arguments.matches, config, arguments.out, settings
     )
     print(
@@ -176,12 +164,12 @@ def _styles(arguments: argparse.Namespace, name: str) -> dict[str, object]:
         return {}
     folder = pathlib.Path(arguments.out)
     records = read_lines(folder / f"{name}.jsonl", Slot._fields)
-    styles = styles_of(arguments.game, read_hands(records))
+    found = styles.styles_of(arguments.game, styles.read_hands(records))
     print("\nactions by street, and styles of play")
-    print("\n".join(lines_of_styles(styles)))
+    print("\n".join(styles.lines_of_styles(found)))
     with writing(arguments):
-        atomic.write_text(folder / "styles.csv", table_of_styles(styles))
-    return {"styles": [{**style._asdict(), "style": style.text} for style in styles]}
+        atomic.write_text(folder / "styles.csv", styles.table_of_styles(found))
+    return {"styles": [{**style._asdict(), "style": style.text} for style in found]}
 
 
 def _print_numbers(
@@ -202,7 +190,7 @@ def _print_numbers(
     return numbers
 
 
-def _print_table(result: Tournament) -> None:
+def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"

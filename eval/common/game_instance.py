@@ -28,11 +28,7 @@ class GameInstance:
     """
 
     def __init__(
-        self,
-        name: str,
-        *,
-        observations: bool = True,
-        memory_limit: Limit = None,
+        self, name: str, *, observations: bool = True, memory_limit: Limit = None
     ) -> None:
         """Notes what game it is.
 

@@ -10,18 +10,8 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic
+from spiel_cr.common import record_checks as checks
 from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
-from spiel_cr.common.record_checks import (
-    Test,
-    check_fields,
-    is_duration,
-    is_list,
-    is_number,
-    is_table,
-    is_text,
-    is_whole,
-    optional,
-)
 from spiel_cr.games.opening.opened import open_game
 
 from ..contestants import registry
@@ -39,56 +29,49 @@ def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
     Raises:
       ValueError: the folder holds another comparison, is damaged, or in use.
     """
-    return JsonLog(
-        path,
-        "results",
-        settings,
-        key=KEY,
-        check=_check_line,
-        merge=_merged,
-    )
+    return JsonLog(path, "results", settings, key=KEY, check=_check_line, merge=_merged)
 
 
 def _is_point(value: Any) -> bool:
     """Whether a value is [seconds, iterations, NashConv]."""
-    tests = is_duration, optional(is_whole), is_number
-    return is_list(lambda _: True, 3)(value) and all(
+    tests = checks.is_duration, checks.optional(checks.is_whole), checks.is_number
+    return checks.is_list(lambda _: True, 3)(value) and all(
         test(one) for test, one in zip(tests, value, strict=True)
     )
 
 
 # Of every line, and of one with numbers besides.
-_LINE: dict[str, Test] = {
-    "game": is_text,
-    "algorithm": is_text,
-    "seed": is_whole,
-    "error": optional(is_text),
-    "nash_conv": optional(is_number),
-    "machine": is_text,
-    "source": is_text,
-    "finished": is_text,
-    "optional_versions": is_table(is_text),
-    "workers": lambda value: is_whole(value) or value == "ray",
+_LINE: dict[str, checks.Test] = {
+    "game": checks.is_text,
+    "algorithm": checks.is_text,
+    "seed": checks.is_whole,
+    "error": checks.optional(checks.is_text),
+    "nash_conv": checks.optional(checks.is_number),
+    "machine": checks.is_text,
+    "source": checks.is_text,
+    "finished": checks.is_text,
+    "optional_versions": checks.is_table(checks.is_text),
+    "workers": lambda value: checks.is_whole(value) or value == "ray",
 }
-_NUMBERS: dict[str, Test] = {
-    **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), is_number),
-    "cpu_seconds": is_number,
-    "iterations": optional(is_whole),
-    "game_value": is_number,
-    "judge": is_text,
-    "judge_reason": optional(is_text),
-    "curve_judge": is_text,
-    "note": is_text,
-    "curve": lambda value: bool(value) and is_list(_is_point)(value),
+_NUMBERS: dict[str, checks.Test] = {
+    **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), checks.is_number),
+    "cpu_seconds": checks.is_number,
+    "iterations": checks.optional(checks.is_whole),
+    "game_value": checks.is_number,
+    "judge": checks.is_text,
+    "judge_reason": checks.optional(checks.is_text),
+    "curve_judge": checks.is_text,
+    "note": checks.is_text,
+    "curve": lambda value: bool(value) and checks.is_list(_is_point)(value),
 }
 
 
 def _check_line(record: Record) -> None:
     """Raises ValueError where a line is none of a run."""
-    check_fields(record, _LINE)
+    checks.check_fields(record, _LINE)
     if record["nash_conv"] is not None:
-        check_fields(record, _NUMBERS)
-    elif not is_text(record.get("missing", record["error"])):
+        checks.check_fields(record, _NUMBERS)
+    elif not checks.is_text(record.get("missing", record["error"])):
         raise ValueError("has no nash_conv, and does not say why")
 
 
@@ -107,10 +90,10 @@ def distinct_games(games: Iterable[str]) -> dict[str, str]:
 
 def _merged(found: Record, new: Record) -> Record:
     same_settings(found, {name: new[name] for name in ("budget", "versions")})
-    texts = is_list(is_text)
-    tests = {"games": texts, "algorithms": texts, "seeds": is_whole}
+    texts = checks.is_list(checks.is_text)
+    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_whole}
     try:
-        check_fields(found, tests)
+        checks.check_fields(found, tests)
     except ValueError as error:
         raise OtherRunError(
             f"has a settings.json of no comparison: it {error}"

@@ -12,14 +12,9 @@ import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
 
 from ..common.game_instance import GameInstance, MissingError
+from ..common.infosets import members
 from ..common.plurals import counted
-from .protocol import (
-    Computed,
-    ComputingAdapter,
-    Entry,
-    ask,
-    bundled,
-)
+from .protocol import Computed, ComputingAdapter, Entry, ask, bundled
 
 # Exploration constant of the searches, as multiple of the largest payoff.
 _UCT = 2.0
@@ -118,15 +113,7 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
 
 def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     """Python's `ISMCTSBot`; other states of an infoset come from the compiled game."""
-    histories = instance.tree.histories
-    # For each player the histories of each infoset, by its string.
-    members: list[dict[str, np.ndarray]] = []
-    for player, infosets in enumerate(instance.tree.infosets):
-        mine = np.flatnonzero(histories.player == player)
-        order = mine[np.argsort(histories.infoset[mine], kind="stable")]
-        ends = np.cumsum(np.bincount(histories.infoset[mine]))
-        groups = np.split(order, ends[:-1])
-        members.append(dict(zip(infosets.keys, groups, strict=True)))
+    same = [members(instance.tree, player) for player in range(2)]
 
     def make_bot(simulations: int, uct: float, seeds: list[int]) -> _GetPolicy:
         random = np.random.RandomState(seeds[0])
@@ -140,9 +127,9 @@ def _python_search(instance: GameInstance, seed: int) -> ComputingAdapter:
         )
 
         def resample(state: pyspiel.State, player: int) -> pyspiel.State:
-            same = members[player][state.information_state_string(player)]
-            weights = histories.chance[same]
-            chosen = random.choice(same, p=weights / weights.sum())
+            alike = same[player][state.information_state_string(player)]
+            weights = instance.tree.histories.chance[alike]
+            chosen = random.choice(alike, p=weights / weights.sum())
             return instance.tree.state_at(chosen)
 
         bot.set_resampler(resample)

@@ -12,15 +12,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from ..common.game_instance import GameInstance, MissingError
-from .protocol import (
-    Computed,
-    ComputingAdapter,
-    Entry,
-    Policy,
-    SteppingAdapter,
-    ask,
-    bundled,
-)
+from . import protocol
+from .protocol import Computed, ComputingAdapter, Entry, SteppingAdapter, ask, bundled
 
 # Sequence-form LP of OpenSpiel builds dense matrices of this many entries at most.
 _MOST_ENTRIES = 50_000_000
@@ -90,7 +83,7 @@ def _jax_cfr(instance: GameInstance, seed: int) -> SteppingAdapter:
         made.averages = [jnp.zeros_like(a) for a in made.averages]
         made.timestep = 1
 
-    def policy() -> Policy:
+    def policy() -> protocol.Policy:
         # Infosets of reach 0 come out as 0/0.
         with np.errstate(invalid="ignore"):
             return made.average_policy()

@@ -7,26 +7,20 @@ import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.judging import traversing
+from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers import algorithms, footprint
+from spiel_cr.solvers import algorithms, footprint, network_run
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.first_order import solvers as first_order
 from spiel_cr.solvers.mccfr import mccfr
 
-from ..common.game_instance import GameInstance
+from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
-from . import deep_entries
-from .protocol import (
-    Computed,
-    ComputingAdapter,
-    Entry,
-    IteratingAdapter,
-    SolverAdapter,
-    Way,
-)
+from . import protocol
+from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, Way
 
 # A readable selection: every family once, resolving with the two best solvers. Players
 # that resolve by sampling are left out: their programs compile for most of a minute.
@@ -37,21 +31,31 @@ DEFAULT = tuple(
         "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
     ).split(";")
 )
-# One iteration, by the scheme of sampling.
-_BATCH_OF = {
-    "outcome": "trajectories for each player",
-    "external": "samples for each player, each with all of its own actions followed",
-    "average": "samples for each player, each with some of its own actions followed, "
-    "by the average strategy",
-}
-# By the name of a family.
+# By the name of a family, from its settings and what they sample.
 _HOW = {
     algorithms.CFR.name: "Average strategy; one iteration updates both players over "
     "the whole game.",
     algorithms.MCCFR.name: "Average strategy in float32; one iteration is a batch of "
-    "{} {}.",
+    "{0.batch} {1}.",
     algorithms.FIRST_ORDER.name: "Last iterate; one iteration is a step of the method, "
     "which takes one to four pairs of products with the payoffs.",
+    algorithms.DEEP.name: "Average strategy ({0.averages[0]}); one iteration is "
+    "{0.traversals} {1}, and the fits after them; seconds are with those of the "
+    "average.",
+    algorithms.SELF_PLAY.name: "Last iterate; one iteration is {0.episodes} matches of "
+    "self-play, and the steps of the optimiser after them.",
+}
+# By the name of a family, and how it samples.
+_SAMPLES = {
+    (algorithms.MCCFR.name, "outcome"): "trajectories for each player",
+    (algorithms.MCCFR.name, "external"): "samples for each player, each with all of "
+    "its own actions followed",
+    (algorithms.MCCFR.name, "average"): "samples for each player, each with some of "
+    "its own actions followed, by the average strategy",
+    (algorithms.DEEP.name, "external"): "trajectories for each player, all of whose "
+    "actions are followed",
+    (algorithms.DEEP.name, "outcome"): "trajectories for each player",
+    (algorithms.DEEP.name, "full"): "passes over the whole game for each player",
 }
 _SAVED_HOW = "A policy from a file, which took its time elsewhere: no seconds count."
 _BOT_HOW = (
@@ -75,8 +79,6 @@ def find(text: str) -> Entry | None:
     family = algorithms.ALGORITHMS.get(name)
     if family is not None and family.name in _HOW:
         return _solver(text, algorithms.find(text))
-    if (trained := deep_entries.find(text)) is not None:
-        return trained
     if own_players.is_own(text):
         own_players.check_own(text)
         return _bot(text, {})
@@ -91,28 +93,75 @@ def find(text: str) -> Entry | None:
 def _ours(
     text: str,
     how: str,
-    make: Callable[[GameInstance, int], SolverAdapter],
+    make: Callable[[GameInstance, int], protocol.SolverAdapter],
     **options: Any,
 ) -> Entry:
     return Entry(text, f"spiel_cr {text}", True, how, make, **options)
 
 
 def _solver(text: str, algorithm: algorithms.Algorithm) -> Entry:
-    """An algorithm that iterates on tables."""
-    config = algorithm.config
+    """An algorithm that iterates, on tables or on networks."""
+    config, family = algorithm.config, algorithm.family
+    trains = family in (algorithms.DEEP, algorithms.SELF_PLAY)
 
-    def make(instance: GameInstance, seed: int) -> IteratingAdapter:
+    def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
+        if trains:
+            return NetworkAdapter(instance, algorithms.Task(algorithm, seed=seed))
         footprint.check(instance.tree, config, None, instance.memory_limit)
-        if algorithm.family is algorithms.MCCFR:
+        if family is algorithms.MCCFR:
             solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
             return IteratingAdapter(solver)
-        whole = cfr if algorithm.family is algorithms.CFR else first_order
+        whole = cfr if family is algorithms.CFR else first_order
         return IteratingAdapter(whole.make_solver(instance.tree.form, config=config))
 
-    how = _HOW[algorithm.family.name]
-    if algorithm.family.samples:
-        how = how.format(config.batch, _BATCH_OF[config.scheme])
-    return _ours(text, how, make, samples=algorithm.family.samples)
+    scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
+    how = _HOW[family.name].format(config, _SAMPLES.get((family.name, scheme)))
+    options: dict[str, Any] = {"samples": family.samples}
+    if trains:
+        options |= {"modules": ("optax",), "extra": "deep"}
+    return _ours(text, how, make, **options)
+
+
+class NetworkAdapter(protocol.SolverAdapter):
+    """A solver that trains networks, judged by its average strategy.
+
+    What its average costs, such as the fit of a network, is in the seconds that count,
+    each time that it is asked. Programs are compiled by another solver before.
+    """
+
+    def __init__(self, instance: GameInstance, task: algorithms.Task) -> None:
+        """Compiles all programs.
+
+        Args:
+          instance: the game.
+          task: the algorithm.
+
+        Raises:
+          MissingError: the game has no tensors for networks.
+        """
+        try:
+            other = network_run.networks(task, instance.tree)
+        except ValueError as error:
+            raise MissingError(str(error)) from error
+
+        def work() -> None:
+            other.run(1)
+            other.average_behaviours()
+
+        self.compile_seconds = protocol.seconds_of_compiling(work)
+        self._solver = network_run.networks(task, instance.tree)
+
+    def run(self, iterations: int) -> None:
+        self._solver.run(iterations)
+        self._average: Strategy = self._solver.average_behaviours()
+
+    def strategy(self) -> Strategy:
+        return self._average
+
+    @property
+    def note(self) -> str:  # type: ignore[override]
+        """How much was sampled."""
+        return f"{self._solver.episodes:,} episodes, {self._solver.nodes:,} nodes"
 
 
 def _lp(text: str, given: dict[str, Any]) -> Entry:

@@ -4,9 +4,9 @@ import os
 import pathlib
 from collections.abc import Callable, Sequence
 
-from spiel_cr.common import atomic
 from spiel_cr.common.json_log import Record
 
+from ..common.files import write_all
 from .report_html import report_html
 from .report_markdown import report_markdown
 from .report_text import document_of
@@ -36,11 +36,4 @@ def write(
     document = document_of(settings, records, summaries, os.fspath(folder))
     markdown, pictures = report_markdown(document)
     files = {"report.html": report_html(document), "report.md": markdown, **pictures}
-    errors: list[OSError] = []
-    for name, text in files.items():
-        try:
-            atomic.write_text(folder / name, text)
-        except OSError as error:
-            (unwritten or errors.append)(error)
-    if errors:
-        raise errors[0]
+    write_all(folder, files, unwritten)

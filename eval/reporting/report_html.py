@@ -3,63 +3,54 @@
 import base64
 from collections.abc import Sequence
 
-from .document import (
-    Block,
-    Command,
-    Document,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Terms,
-)
+from . import document
 from .html_page import breakable, page, text
 
 # Of columns, by their heads.
 _CLASSES = {"note": "words", "range over seeds": "range"}
 
 
-def report_html(document: Document) -> str:
+def report_html(report: document.Document) -> str:
     """The page."""
     contents = "".join(
         f'<li><a href="#s{number}">{text(section.title)}</a></li>'
-        for number, section in enumerate(document.sections)
+        for number, section in enumerate(report.sections)
     )
-    sections = "".join(map(_section, range(len(document.sections)), document.sections))
+    sections = "".join(map(_section, range(len(report.sections)), report.sections))
     body = (
-        f"<header><h1>{text(document.title)}</h1>"
-        f'<p class="lead">{text(document.lead)}</p>'
+        f"<header><h1>{text(report.title)}</h1>"
+        f'<p class="lead">{text(report.lead)}</p>'
         f'<nav aria-label="Contents"><ul>{contents}</ul></nav></header>'
         f"<main>{sections}</main><footer><p>Written by spiel_cr.</p></footer>"
     )
-    return page(document.title, body)
+    return page(report.title, body)
 
 
-def _section(number: int, section: Section) -> str:
+def _section(number: int, section: document.Section) -> str:
     blocks = "".join(map(_block, section.blocks))
     return f'<section id="s{number}"><h2>{text(section.title)}</h2>{blocks}</section>'
 
 
-def _block(block: Block) -> str:
+def _block(block: document.Block) -> str:
     match block:
-        case Paragraph(sentences):
+        case document.Paragraph(sentences):
             return f"<p>{text(sentences)}</p>"
-        case Command(title, line):
+        case document.Command(title, line):
             return f"<h3>{text(title)}</h3><pre><code>{text(line)}</code></pre>"
-        case Picture(words, svg):
+        case document.Picture(words, svg):
             data = base64.b64encode(svg.encode()).decode()
             source = f"data:image/svg+xml;base64,{data}"
             return (
                 f"<figure><figcaption>{text(words)}</figcaption>"
                 f'<img class="chart" alt="{text(words)}" src="{source}"></figure>'
             )
-        case Table():
+        case document.Table():
             return _table(block)
-        case Terms():
+        case document.Terms():
             return _terms(block)
 
 
-def _terms(terms: Terms) -> str:
+def _terms(terms: document.Terms) -> str:
     pairs = "".join(
         f"<dt>{text(term)}</dt><dd>{text(said)}</dd>" for term, said in terms.pairs
     )
@@ -70,7 +61,7 @@ def _terms(terms: Terms) -> str:
     return f'<h3>{text(terms.title)}</h3><dl class="{style}">{pairs}</dl>'
 
 
-def _table(table: Table) -> str:
+def _table(table: document.Table) -> str:
     styles = [
         f' class="{_CLASSES[head]}"' if head in _CLASSES else "" for head in table.heads
     ]

@@ -12,17 +12,7 @@ from spiel_cr.players.bot_strings import MEMORY_LIMIT
 from ..common.budget import Budget
 from ..common.plurals import counted
 from ..contestants import registry
-from . import curves
-from .document import (
-    Block,
-    Command,
-    Document,
-    Paragraph,
-    Picture,
-    Section,
-    Table,
-    Terms,
-)
+from . import curves, document
 from .html_page import number, whole
 from .summary import GameSummary, Range, Row
 
@@ -36,7 +26,7 @@ def document_of(
     records: Sequence[Record],
     summaries: Sequence[GameSummary],
     out: str,
-) -> Document:
+) -> document.Document:
     """The report.
 
     Args:
@@ -56,41 +46,43 @@ def document_of(
         f"NashConv is the sum of both players' gains from exact best responses, in the "
         f"game's units; 0 is an equilibrium."
     )
-    how = Section(
+    how = document.Section(
         "How the numbers were obtained",
         [
-            *map(Paragraph, _method(records, budget)),
-            Terms(
+            *map(document.Paragraph, _method(records, budget)),
+            document.Terms(
                 "What each algorithm does, and what an iteration is to it",
                 sorted(shown.items()),
                 folded=True,
             ),
-            Terms("Machine and versions", _facts(settings, records)),
-            Command("The command that repeats this", command(settings, out)),
+            document.Terms("Machine and versions", _facts(settings, records)),
+            document.Command("The command that repeats this", command(settings, out)),
         ],
     )
-    return Document(f"Comparison on {what}", lead, [*map(_of_game, summaries), how])
+    return document.Document(
+        f"Comparison on {what}", lead, [*map(_of_game, summaries), how]
+    )
 
 
-def _of_game(summary: GameSummary) -> Section:
-    blocks: list[Block] = [*map(Paragraph, _outstanding(summary))]
+def _of_game(summary: GameSummary) -> document.Section:
+    blocks: list[document.Block] = [*map(document.Paragraph, _outstanding(summary))]
     if summary.rows:
         blocks += [_picture(summary), _table(summary)]
     if summary.absent:
-        blocks.append(Terms("Missing here", summary.absent))
+        blocks.append(document.Terms("Missing here", summary.absent))
     if summary.failed:
         pairs = [
             (f"{title}, seed {seed}", error) for title, seed, error in summary.failed
         ]
-        blocks.append(Terms("Failed", pairs, warning=True))
-    return Section(summary.game, blocks)
+        blocks.append(document.Terms("Failed", pairs, warning=True))
+    return document.Section(summary.game, blocks)
 
 
-def _picture(summary: GameSummary) -> Block:
+def _picture(summary: GameSummary) -> document.Block:
     if not curves.available():
-        return Paragraph("Pictures need the extra `plots` (matplotlib).")
+        return document.Paragraph("Pictures need the extra `plots` (matplotlib).")
     words = "NashConv against seconds and iterations, all axes logarithmic"
-    return Picture(words, curves.chart(summary))
+    return document.Picture(words, curves.chart(summary))
 
 
 def _outstanding(summary: GameSummary) -> list[str]:
@@ -126,7 +118,7 @@ def _outstanding(summary: GameSummary) -> list[str]:
     return lines
 
 
-def _table(summary: GameSummary) -> Table:
+def _table(summary: GameSummary) -> document.Table:
     # One seed has no range.
     several = any(row.seeds > 1 for row in summary.rows)
     # Where OpenSpiel judged everything, the text says so once.
@@ -135,7 +127,7 @@ def _table(summary: GameSummary) -> Table:
     over = ": medians over seeds, with the least and the greatest" if several else ""
     if any(row.doubt for row in summary.rows):
         over += f".{_DOUBTED}: too few iterations to mean anything"
-    return Table(
+    return document.Table(
         f"Final values, lowest NashConv first{over}.",
         list(columns[0]),
         [list(values.values()) for values in columns],

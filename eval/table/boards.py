@@ -47,49 +47,33 @@ def _marks(moves: str) -> str:
     return ", ".join(re.findall(r"[xo][\d?]", moves)) or "nothing yet"
 
 
-def phantom_tic_tac_toe(look: Look, other: Look | None) -> Drawing:
-    """OpenSpiel's phantom tic-tac-toe: three lines of what was seen, then the moves."""
-    marks = _seen(look, other, 3)
-    own = _LETTERS[look.player]
-    rows = _rows(marks, 3, look, _square_name)
-    return Drawing(
-        [
-            facts(("You are", own), ("Your marks", marks.count(own))),
-            grid(_title(other), rows),
-            note(
-                "A click on a cell that the bot has taken shows it, and you try again."
-            ),
-        ],
-        holds=f"{_LETTERS[look.player]} at {_cells(marks, own)}",
-    )
-
-
-def dark_hex(look: Look, other: Look | None) -> Drawing:
-    """OpenSpiel's dark hex: lines of what was seen, then the moves."""
-    columns = look.parameters["num_cols"]
-    count = look.parameters["num_rows"]
-    marks = _seen(look, other, count)
+def hidden_board(look: Look, other: Look | None) -> Drawing:
+    """OpenSpiel's phantom tic-tac-toe and dark hex: what was seen, then the moves."""
+    given = look.parameters
+    hexagons = "num_rows" in given
+    columns = given.get("num_cols", 3)
+    marks = _seen(look, other, given.get("num_rows", 3))
     own = _LETTERS[look.player]
 
     def name(number: int) -> str:
+        if not hexagons:
+            return _square_name(number)
         return f"{chr(ord('a') + number % columns)}{number // columns + 1}"
 
-    rows = _rows(marks, columns, look, name)
     goal = "top and bottom" if look.player == 0 else "left and right"
+    about = ("You join", goal) if hexagons else ("Your marks", marks.count(own))
+    abrupt = given["gameversion"] in ("adh", "abrupt")
+    then = "; your turn is over." if abrupt else ", and you try again."
+    mine = (
+        name(n) if hexagons else str(n + 1) for n, m in enumerate(marks) if own in m
+    )
     return Drawing(
         [
-            facts(("You are", own), ("You join", goal)),
-            grid(_title(other), rows, hexagons=True),
-            note(
-                "A click on a cell that the bot has taken shows it"
-                + (
-                    "; your turn is over."
-                    if look.parameters["gameversion"] == "adh"
-                    else ", and you try again."
-                )
-            ),
+            facts(("You are", own), about),
+            grid(_title(other), _rows(marks, columns, look, name), hexagons=hexagons),
+            note(f"A click on a cell that the bot has taken shows it{then}"),
         ],
-        holds=f"{own} at {_cells(marks, own, name)}",
+        holds=f"{own} at {', '.join(mine) or '–'}",
     )
 
 
@@ -101,12 +85,6 @@ def _seen(look: Look, other: Look | None, rows: int) -> list[str]:
         signs = [_STONES[sign] for line in lines for sign in line]
         marks = [a or b for a, b in zip(marks or signs, signs, strict=True)]
     return marks
-
-
-def _cells(
-    marks: list[str], own: str, name: Callable[[int], str] = lambda n: str(n + 1)
-) -> str:
-    return ", ".join(name(n) for n, mark in enumerate(marks) if own in mark) or "–"
 
 
 def _square_name(number: int) -> str:

@@ -1,6 +1,6 @@
 """Which games a page draws itself; all others show the game's own words."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pyspiel
 
@@ -18,8 +18,8 @@ _DRAWN: dict[str, _Draw] = {
     "python_princess_and_monster": boards.princess_and_monster,
     "python_latent_tic_tac_toe": boards.latent_tic_tac_toe,
     "python_scotland_yard": boards.scotland_yard,
-    "phantom_ttt": boards.phantom_tic_tac_toe,
-    "dark_hex": boards.dark_hex,
+    "phantom_ttt": boards.hidden_board,
+    "dark_hex": boards.hidden_board,
     "liars_dice": dice.liars_dice,
 }
 # Games all of whose players' actions both players see.
@@ -37,11 +37,6 @@ _OPEN_ACTIONS = {
 def is_drawn(game: pyspiel.Game) -> bool:
     """Whether the page draws this game itself."""
     return game.get_type().short_name in _DRAWN
-
-
-def shows_actions(game: pyspiel.Game) -> bool:
-    """Whether both players are known to see each other's actions, whatever happens."""
-    return game.get_type().short_name in _OPEN_ACTIONS
 
 
 def name_of(state: pyspiel.State, action: int) -> str:
@@ -76,3 +71,39 @@ def draw(state: pyspiel.State, player: int, *, reveal: bool = False) -> Drawing:
     if other is not None and other.text != look.text:
         parts.append(plain(other.text.strip("\n")))
     return Drawing(parts, holds=look.text)
+
+
+def moves_of(state: pyspiel.State, *, drawn: bool = False) -> Iterator[tuple[int, str]]:
+    """(player, name) of each move that led to a state; chance is -1.
+
+    Args:
+      state: any.
+      drawn: with the names of drawings, and not the game's.
+    """
+    at = state.get_game().new_initial_state()
+    for action in state.history():
+        player = at.current_player()
+        own = at.action_to_string(player, action)
+        yield player, name_of(at, action) if drawn else own
+        at.apply_action(action)
+
+
+def opponents_moves(
+    state: pyspiel.State, player: int, *, drawn: bool = False
+) -> list[str]:
+    """The opponent's moves since the player's last one, where both see all actions.
+
+    In other games the player's information state says what it knows of them.
+
+    Args:
+      state: a decision of the player, or the end, where all is known.
+      player: 0 or 1.
+      drawn: with the names of drawings, and not the game's.
+    """
+    if not state.is_terminal():
+        if state.get_game().get_type().short_name not in _OPEN_ACTIONS:
+            return []
+    names: list[str] = []
+    for mover, name in moves_of(state, drawn=drawn):
+        names = [] if mover == player else [*names, name] if mover >= 0 else names
+    return names

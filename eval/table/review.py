@@ -16,23 +16,19 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import (
-    GameTooLargeError,
-    ImperfectRecallError,
-    InvalidGameError,
-    TooManyHistoriesError,
-)
+from spiel_cr.common import errors
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.one_match import Match
+from spiel_cr.judging.responses import posterior
 from spiel_cr.judging.traversing import Interview
 from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.solvers.solve import solve
 
+from ..common.infosets import members
 from . import families
-from .knowledge import Knowledge, moves_of
 
 # What is compiled for a review, though no bot needs it.
 MOST_HISTORIES = 400_000
@@ -73,9 +69,9 @@ class Reviewer:
         self._game = game
         self._refused = ""
         self._tree: CompiledGame | None = None
-        self._knowledge: Knowledge | None = None
-        self._solution: tuple[np.ndarray, np.ndarray] | None = None
         self._nash_conv = 0.0
+        # By the seat of the person.
+        self._members: dict[int, dict[str, np.ndarray]] = {}
         self._of_solution: dict[int, _Strategy] = {}
 
     def review(
@@ -97,75 +93,55 @@ class Reviewer:
           "decisions": of the person, each with "parts" (see `drawing`), "moves" and
           "range"; "notes": sentences on where the figures come from.
         """
+        game = self._game.game if isinstance(self._game, CompiledGame) else self._game
+        states = _decisions(game, match, person)
+        shown = [_shown(state, match.actions[len(state.history())]) for state in states]
         tree = self._compiled()
         if tree is None:
-            return {"decisions": self._plain(match, person), "notes": [self._refused]}
-        assert self._knowledge is not None
-        states = _decisions(tree.game, match, person)
-        at = [self._knowledge.histories(state, person) for state in states]
+            return {"decisions": shown, "notes": [self._refused]}
+        if person not in self._members:
+            self._members[person] = members(tree, person)
+        keys = [state.information_state_string(person) for state in states]
+        at = [self._members[person][key] for key in keys]
         of_bot = self._ask(tree, bot, at, stopped)
         of_solution = self._solved(tree, person)
-        notes = self._notes(of_bot, bot)
         for_range = of_bot if of_bot.known.any() else of_solution
-        decisions = []
-        for state, histories in zip(states, at, strict=True):
+        for decision, state, histories in zip(shown, states, at, strict=True):
             if stopped():
                 break
-            chosen = match.actions[len(state.history())]
-            decisions.append(
-                {
-                    "parts": families.draw(state, person).parts,
-                    "moves": self._moves(
-                        tree, state, person, chosen, of_bot, of_solution
-                    ),
-                    "range": _range(
-                        tree, state, histories, 1 - person, for_range.behaviour
-                    ),
-                }
+            infoset = int(tree.histories.infoset[histories[0]])
+            start = int(tree.infosets[person].decisions.first_sequence[infoset])
+            for name, strategy in (("bot", of_bot), ("solution", of_solution)):
+                if strategy.values is not None:
+                    for place, move in enumerate(decision["moves"], start):
+                        value = float(strategy.values[place])
+                        move[name] = None if np.isnan(value) else round(value, 6)
+            decision["range"] = _range(
+                tree, state, histories, 1 - person, for_range.behaviour
             )
-        return {"decisions": decisions, "notes": notes}
+        return {"decisions": shown, "notes": self._notes(of_bot, bot)}
 
     def _compiled(self) -> CompiledGame | None:
         """The compiled game; None: it cannot be, and `_refused` says why."""
         if self._tree is None and not self._refused:
-            self._refused = "There are no ranges and no exact values: "
+            why = f"the game has more than {MOST_HISTORIES:,} histories"
             try:
-                tree = (
-                    self._game
-                    if isinstance(self._game, CompiledGame)
-                    else compile_game(
-                        self._game, observations=True, max_histories=MOST_HISTORIES
+                tree = self._game
+                if not isinstance(tree, CompiledGame):
+                    tree = compile_game(
+                        tree, observations=True, max_histories=MOST_HISTORIES
                     )
-                )
-            except ImperfectRecallError:
-                self._refused += "the game's players forget something."
-            except (TooManyHistoriesError, GameTooLargeError):
-                self._refused += f"the game has more than {MOST_HISTORIES:,} histories."
-            except InvalidGameError as error:
-                self._refused += f"{error}."
-            else:
-                if len(tree.histories) > MOST_HISTORIES:
-                    self._refused += (
-                        f"the game has more than {MOST_HISTORIES:,} histories."
-                    )
-                else:
-                    self._tree, self._refused = tree, ""
-                    self._knowledge = Knowledge(tree)
+                if len(tree.histories) <= MOST_HISTORIES:
+                    self._tree = tree
+            except errors.ImperfectRecallError:
+                why = "the game's players forget something"
+            except errors.InvalidGameError as error:
+                why = str(error)
+            except (errors.TooManyHistoriesError, errors.GameTooLargeError):
+                pass
+            if self._tree is None:
+                self._refused = f"There are no ranges and no exact values: {why}."
         return self._tree
-
-    def _plain(self, match: Match, person: int) -> list[Json]:
-        """The decisions of a match in a game that is too large."""
-        game = self._game.game if isinstance(self._game, CompiledGame) else self._game
-        found = []
-        for state in _decisions(game, match, person):
-            chosen = match.actions[len(state.history())]
-            parts = families.draw(state, person).parts
-            moves = [
-                {"name": families.name_of(state, a), "chosen": a == chosen}
-                for a in state.legal_actions()
-            ]
-            found.append({"parts": parts, "moves": moves, "range": None})
-        return found
 
     def _ask(
         self,
@@ -217,42 +193,14 @@ class Reviewer:
 
     def _solved(self, tree: CompiledGame, person: int) -> _Strategy:
         """The bot's part of a solution, and what moves are worth against it."""
-        if self._solution is None:
+        if not self._of_solution:
             result = solve(tree, _SOLVER, _ITERATIONS)
-            _, self._solution = result.laid_out()
             self._nash_conv = result.nash_conv()
-        if person not in self._of_solution:
-            behaviour = self._solution[1 - person]
-            known = np.ones(len(tree.infosets[1 - person]), bool)
-            values = _values(tree, 1 - person, behaviour)
-            self._of_solution[person] = _Strategy(behaviour, known, values)
+            for player, behaviour in enumerate(result.laid_out()[1]):
+                known = np.ones(len(tree.infosets[player]), bool)
+                values = _values(tree, player, behaviour)
+                self._of_solution[1 - player] = _Strategy(behaviour, known, values)
         return self._of_solution[person]
-
-    def _moves(
-        self,
-        tree: CompiledGame,
-        state: pyspiel.State,
-        person: int,
-        chosen: int,
-        of_bot: _Strategy,
-        of_solution: _Strategy,
-    ) -> list[Json]:
-        assert self._knowledge is not None
-        history = int(self._knowledge.histories(state, person)[0])
-        infoset = int(tree.histories.infoset[history])
-        start = int(tree.infosets[person].decisions.first_sequence[infoset])
-        moves = []
-        for place, action in enumerate(state.legal_actions()):
-            move: Json = {
-                "name": families.name_of(state, action),
-                "chosen": action == chosen,
-            }
-            for name, strategy in (("bot", of_bot), ("solution", of_solution)):
-                if strategy.values is not None:
-                    value = float(strategy.values[start + place])
-                    move[name] = None if np.isnan(value) else round(value, 6)
-            moves.append(move)
-        return moves
 
     def _notes(self, of_bot: _Strategy, bot: pyspiel.Bot) -> list[str]:
         """Where the figures come from."""
@@ -301,6 +249,16 @@ def _decisions(game: pyspiel.Game, match: Match, player: int) -> list[pyspiel.St
     return found
 
 
+def _shown(state: pyspiel.State, chosen: int) -> Json:
+    """A decision as a page shows it, without figures."""
+    moves = [
+        {"name": families.name_of(state, action), "chosen": action == chosen}
+        for action in state.legal_actions()
+    ]
+    parts = families.draw(state, state.current_player()).parts
+    return {"parts": parts, "moves": moves, "range": None}
+
+
 def _on_the_way(tree: CompiledGame, player: int, at: list[np.ndarray]) -> set[int]:
     """The player's infosets on the ways to some histories."""
     decisions = tree.infosets[player].decisions
@@ -331,11 +289,12 @@ def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarra
     best = best_responses.best_response(tree.form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
     counterfactual, _ = conversions.action_values(tree, pair)
-    histories = tree.histories
-    own = np.flatnonzero(histories.player == other)
-    weight = histories.chance[own] * reach[histories.sequence[player][own]]
+    weights = posterior.weights(tree, other, behaviour)
+    own = np.flatnonzero(tree.histories.player == other)
     decisions = tree.infosets[other].decisions
-    total = np.bincount(histories.infoset[own], weight, minlength=len(decisions))
+    total = np.bincount(
+        tree.histories.infoset[own], weights[own], minlength=len(decisions)
+    )
     of = np.where(decisions.owner >= 0, total[decisions.owner], 1.0)
     never = np.full(len(of), np.nan)
     return np.divide(counterfactual[other], of, out=never, where=of > 0)
@@ -361,9 +320,7 @@ def _range(
       "lines": each with "holds", "probability", and whether it is "true"; "others":
       the probability of all that is not listed. None: the strategy never leads there.
     """
-    reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
-    weight = tree.histories.chance[histories]
-    weight = weight * reach[tree.histories.sequence[player][histories]]
+    weight = posterior.weights(tree, 1 - player, behaviour)[histories]
     if not weight.sum() > 0:
         return None
     weight = weight / weight.sum()
@@ -399,5 +356,5 @@ def story(match: Match, game: pyspiel.Game, names: tuple[str, str]) -> list[list
         state.apply_action(action)
     return [
         [names[player] if player >= 0 else "chance", name]
-        for player, _, name in moves_of(state, drawn=True)
+        for player, name in families.moves_of(state, drawn=True)
     ]

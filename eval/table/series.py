@@ -116,10 +116,7 @@ class Series:
         # The first match is that of its seed alone.
         entropy = np.random.SeedSequence([self.seed, number] if number else self.seed)
         match = play_match(
-            self.instance,
-            players,
-            np.random.default_rng(entropy),
-            observers=observers,
+            self.instance, players, np.random.default_rng(entropy), observers=observers
         )
         self.played.append(Played(number, self.seats(number), match))
         return self.played[-1]

@@ -11,7 +11,6 @@ from typing import Any
 import pyspiel
 
 from . import families, review
-from .knowledge import Knowledge
 from .series import HUMAN, Played, Series
 
 Json = dict[str, Any]
@@ -39,7 +38,6 @@ class Table:
         """
         self._series = series
         self._most = matches
-        self._knowledge = Knowledge(series.instance, drawn=True)
         self._reviewer = review.Reviewer(series.instance)
         self._reviews: list[Json | None] = []
         self._changed = threading.Condition()
@@ -168,7 +166,7 @@ class Table:
                 phase="your turn",
                 parts=drawn.parts,
                 actions=actions,
-                seen=self._knowledge.opponents_moves(state, seat),
+                seen=families.opponents_moves(state, seat, drawn=True),
             )
         self._wait_for(lambda: self._answer is not None)
         assert self._answer is not None
@@ -185,7 +183,7 @@ class Table:
             phase="over",
             parts=families.draw(state, seat, reveal=True).parts,
             actions=[],
-            seen=self._knowledge.opponents_moves(state, seat),
+            seen=families.opponents_moves(state, seat, drawn=True),
             result=played.match.returns[seat],
             score=self._score(),
             story=review.story(played.match, self._series.game, names),

@@ -4,86 +4,81 @@ The unit is a *deal*: two matches, or sessions of matches, in which chance draws
 the same numbers, and the players swap seats in between.
 """
 
-import csv
 import dataclasses
-import io
 import itertools
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeAlias, TypeVar
+from typing import Any, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common import atomic, storage
+from spiel_cr.common import atomic, json_log, storage
+from spiel_cr.common import record_checks as checks
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.common.json_log import (
-    JsonLog,
-    OtherRunError,
-    Record,
-    check_folder,
-    has_begun,
-    same_settings,
-    sealed,
-)
+from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.record_checks import Test, is_boolean, is_whole
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.many_matches import Slot
 from spiel_cr.players import bot_strings
 
+from ..common.files import csv_text, write_all
+
 # Where it is played: compiled where a bot needs that.
 Instance: TypeAlias = CompiledGame | pyspiel.Game
-# Bots by (number, seat).
-Made: TypeAlias = Mapping[tuple[int, int], pyspiel.Bot]
-_Result = TypeVar("_Result")
 Records: TypeAlias = Mapping[Slot, Record]
-# For each table what the first of two bots has against the second, and the reverse.
-Both: TypeAlias = Mapping[str, tuple[Any, Any]]
+# By name; of bots against bots, a row's results against a column's.
+Tables: TypeAlias = dict[str, list[list[Any]]]
+_Result = TypeVar("_Result", covariant=True)
 
 
-class Outcome(NamedTuple, Generic[_Result]):
-    """What the lines of a round robin come to.
-
-    Attributes:
-      result: of the run.
-      summary: the same for `summary.json`, behind the settings.
-      csv: the same as a table, one line per pair.
-    """
-
-    result: _Result
-    summary: Record
-    csv: str
-
-
-@dataclasses.dataclass(frozen=True)
-class Kind(Generic[_Result]):
+class Kind(Protocol[_Result]):
     """What is played in a round robin: matches, or sessions of them.
 
     Attributes:
+      what: one of them, for errors and for the bar.
       lines: name of the file of JSON lines, without ".jsonl".
       table: name of the file of the CSV table.
-      title: of the bar.
-      what: one of them, for errors and for the bar.
-      play: from where it is played, the bots and a slot to the slot's line.
-      check_line: raises ValueError where a line is none of these.
-      tabulate: from the lines of the plan.
-      check_game: raises ValueError for a game in which this cannot be played.
       settings: what a folder keeps, besides game, bots and seed.
     """
 
+    what: str
     lines: str
     table: str
-    title: str
-    what: str
-    play: Callable[[Instance, Made, Slot], Record]
-    check_line: Callable[[Record], object]
-    tabulate: Callable[[Records], Outcome[_Result]]
-    check_game: Callable[[Game], object] = lambda game: None
-    settings: Record = dataclasses.field(default_factory=dict)
+    settings: Record
+
+    def check(self, record: Record) -> None:
+        """Raises ValueError where a line is none of these, slot and players apart."""
+
+    def play(
+        self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
+    ) -> Record:
+        """Plays.
+
+        Args:
+          instance: where it is played.
+          players: of both players of the slot, the bots for seats 0 and 1.
+          slot: of the plan.
+
+        Returns:
+          What the line has besides slot and players.
+
+        Raises:
+          ValueError: a bot chose what it may not.
+        """
+
+    def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
+        """Of each table what a row has against a column, and the reverse.
+
+        Args:
+          records: of their slots.
+        """
+
+    def result(self, tables: Tables, records: Records) -> tuple[_Result, Record]:
+        """What a run comes to; and the same for `summary.json`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -131,130 +126,121 @@ def run_round_robin(
         tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    check_plan(bots, matches, config.seed)
-    folder = check_folder(out)
-    # A tournament that is finished is shown again though a bot's file is gone.
-    if not has_begun(folder, kind.lines):
-        for bot in bots:
-            bot_strings.read_bot(bot)
-    kind.check_game(game)
-    instance = bot_strings.prepare(game, bots, memory_limit=config.memory_limit)
-    plan = plan_slots(len(bots), matches)
-    with JsonLog(
-        folder,
-        kind.lines,
-        {**settings_of(instance, bots, config.seed), **kind.settings},
-        key=Slot._fields,
-        facts={"versions": storage.versions()},
-        what=kind.what,
-        check=kind.check_line,
-        merge=same_run,
-    ) as log:
-        left = [slot for slot in plan if slot not in log.records]
-        # Bots first: a misspelt one must not keep the folder for itself.
-        made = make_bots(instance, bots, config.seed, config.progress) if left else {}
-        log.begin()
-        for slot in tqdm(
-            left,
-            total=len(plan),
-            initial=len(plan) - len(left),
-            desc=kind.title,
-            unit=kind.what,
-            disable=not config.progress or not left,
-        ):
-            log.add(kind.play(instance, made, slot))
-        # A folder may hold more than was asked for now.
-        found = kind.tabulate({slot: log.records[slot] for slot in plan})
-        summary = json.dumps(sealed({**log.settings, **found.summary}), indent=1)
-        for name, text in (
-            (kind.table, found.csv),
-            ("summary.json", summary + "\n"),
-        ):
-            try:
-                atomic.write_text(folder / name, text)
-            except OSError as error:
-                if config.unwritten is None:
-                    raise
-                config.unwritten(error)
-    return found.result
-
-
-def check_plan(bots: Sequence[str], matches: int, seed: int) -> None:
-    """Refuses what no tournament can be made of.
-
-    Args:
-      bots: strings.
-      matches: of each pair.
-      seed: of chance and of all that bots draw.
-
-    Raises:
-      ValueError: fewer than two bots, or a bad number.
-    """
     if len(bots) < 2:
         raise ValueError(
             f"bots={';'.join(bots)!r}: a tournament needs two bots or more; write 'A;B'"
         )
     check_iterations(matches, name="matches")
-    check_seed(seed)
+    check_seed(config.seed)
+    folder = json_log.check_folder(out)
+    # A tournament that is finished is shown again though a bot's file is gone.
+    if not json_log.has_begun(folder, kind.lines):
+        for bot in bots:
+            bot_strings.read_bot(bot)
+    instance = bot_strings.prepare(game, bots, memory_limit=config.memory_limit)
+    plan = _plan(len(bots), matches)
+
+    def check(record: Record) -> None:
+        _check_slot(bots, record)
+        kind.check(record)
+
+    with json_log.JsonLog(
+        folder,
+        kind.lines,
+        {**_settings(instance, bots, config.seed), **kind.settings},
+        key=Slot._fields,
+        facts={"versions": storage.versions()},
+        what=kind.what,
+        check=check,
+        merge=_same_run,
+    ) as log:
+        left = [slot for slot in plan if slot not in log.records]
+        # Bots first: a misspelt one must not keep the folder for itself.
+        made = _make_bots(instance, bots, config) if left else []
+        log.begin()
+        for slot in tqdm(
+            left,
+            total=len(plan),
+            initial=len(plan) - len(left),
+            desc="tournament",
+            unit=kind.what,
+            disable=not config.progress or not left,
+        ):
+            names = [bots[number] for number in slot.seats]
+            try:
+                played = kind.play(instance, [made[n] for n in slot.seats], slot)
+            except ValueError as error:
+                raise ValueError(
+                    f"{kind.what} of {names[0]} and {names[1]}, deal {slot.deal}: "
+                    f"{error}"
+                ) from error
+            log.add({**slot._asdict(), "players": names, **played})
+        # A folder may hold more than was asked for now.
+        records = {slot: log.records[slot] for slot in plan}
+        tables = _tables(len(bots), records, kind.pair)
+        result, summary = kind.result(tables, records)
+        text = json.dumps(json_log.sealed({**log.settings, **summary}), indent=1)
+        files = {kind.table: _pairs_csv(bots, tables), "summary.json": f"{text}\n"}
+        write_all(folder, files, config.unwritten)
+    return result
+
+
+def _plan(num_bots: int, matches: int) -> list[Slot]:
+    """Deal by deal, so that a tournament which was stopped has met all pairs alike."""
+    pairs = itertools.combinations(range(num_bots), 2)
+    return [
+        Slot(deal, row, column, swapped)
+        for deal, (row, column), swapped in itertools.product(
+            range((matches + 1) // 2), pairs, (False, True)
+        )
+    ]
 
 
 # Of each line.
-SLOT_TESTS: dict[str, Test] = {
-    "deal": is_whole,
-    "row": is_whole,
-    "column": is_whole,
-    "swapped": is_boolean,
+_SLOT: dict[str, checks.Test] = {
+    "deal": checks.is_whole,
+    "row": checks.is_whole,
+    "column": checks.is_whole,
+    "swapped": checks.is_boolean,
 }
 
 
-def tables_of(
-    size: int, diagonal: Mapping[str, Any], pair: Callable[[int, int], Both]
-) -> dict[str, list[list[Any]]]:
-    """Tables of bots against bots, by name.
-
-    Args:
-      size: how many bots.
-      diagonal: of each table, what a bot has against itself.
-      pair: of two bots by number, the first one smaller, for each table what the first
-        has against the second, and what the second has against the first.
-    """
-    tables = {n: [[v] * size for _ in range(size)] for n, v in diagonal.items()}
-    for i, j in itertools.combinations(range(size), 2):
-        for name, (own, other) in pair(i, j).items():
-            tables[name][i][j], tables[name][j][i] = own, other
-    return tables
-
-
-def pairs_csv(bots: Sequence[str], tables: Mapping[str, list[list[Any]]]) -> str:
-    """CSV, one line per pair: of each table what the first bot has."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    table.writerow(["row", "column", *tables])
-    for i, j in itertools.combinations(range(len(bots)), 2):
-        table.writerow([bots[i], bots[j], *(own[i][j] for own in tables.values())])
-    return text.getvalue()
-
-
-def check_slot(bots: Sequence[str], record: Record) -> None:
+def _check_slot(bots: Sequence[str], record: Record) -> None:
     """Raises ValueError where a line is of no slot of these bots."""
-    slot = slot_of(record)
+    checks.check_fields(record, _SLOT)
+    slot = Slot(*(record[name] for name in Slot._fields))
     if not slot.row < slot.column < len(bots):
         raise ValueError(f"has no bots {slot.row} and {slot.column} of {len(bots)}")
     if record.get("players") != [bots[number] for number in slot.seats]:
         raise ValueError("has other players than these bots")
 
 
-def slots_of(records: Records, row: int, column: int) -> list[Slot]:
-    """The slots of a pair."""
-    return [slot for slot in records if (slot.row, slot.column) == (row, column)]
+def _tables(
+    size: int, records: Records, pair: Callable[[Records], dict[str, tuple[Any, Any]]]
+) -> Tables:
+    tables: Tables = {}
+    for i, j in itertools.combinations(range(size), 2):
+        met = {s: records[s] for s in records if (s.row, s.column) == (i, j)}
+        for name, (own, other) in pair(met).items():
+            # Nobody meets itself: the counts are 0 there, all else is None.
+            alone = 0 if isinstance(own, int) else None
+            table = tables.setdefault(name, [[alone] * size for _ in range(size)])
+            table[i][j], table[j][i] = own, other
+    return tables
 
 
-def slot_of(record: Record) -> Slot:
-    """The slot of a line."""
-    return Slot(*(record[name] for name in Slot._fields))
+def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
+    """A line per pair: of each table what the first bot has."""
+    return csv_text(
+        ["row", "column", *tables],
+        (
+            [bots[i], bots[j], *(table[i][j] for table in tables.values())]
+            for i, j in itertools.combinations(range(len(bots)), 2)
+        ),
+    )
 
 
-def settings_of(instance: Instance, bots: Sequence[str], seed: int) -> Record:
+def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
     """What a folder keeps of a tournament."""
     tree = instance if isinstance(instance, CompiledGame) else None
     return {
@@ -265,7 +251,7 @@ def settings_of(instance: Instance, bots: Sequence[str], seed: int) -> Record:
     }
 
 
-def same_run(found: Record, new: Record) -> Record:
+def _same_run(found: Record, new: Record) -> Record:
     """Settings of a folder to go on with; for `JsonLog`.
 
     A game can be written in several ways: its tree is what counts, if known.
@@ -277,43 +263,33 @@ def same_run(found: Record, new: Record) -> Record:
     Raises:
       OtherRunError: they differ, or one run is of sessions and the other of matches.
     """
-    same_settings(found, {name: new[name] for name in ("bots", "seed")})
+    json_log.same_settings(found, {name: new[name] for name in ("bots", "seed")})
     sessions = found.get("session"), new.get("session")
     if sessions[0] != sessions[1]:
-        raise OtherRunError(
+        raise json_log.OtherRunError(
             f"holds a tournament with session={sessions[0]}, not {sessions[1]}"
         )
     prints = found.get("fingerprint"), new["fingerprint"]
     if None not in prints and prints[0] == prints[1]:
         return found
     elif None not in prints and found.get("game") == new["game"]:
-        raise OtherRunError(f"holds a run with another version of {new['game']}")
-    same_settings(found, {"game": new["game"]})
+        raise json_log.OtherRunError(
+            f"holds a run with another version of {new['game']}"
+        )
+    json_log.same_settings(found, {"game": new["game"]})
     return found
 
 
-def plan_slots(num_bots: int, matches: int) -> list[Slot]:
-    """Deal by deal, so that a tournament which was stopped has met all pairs alike."""
-    pairs = itertools.combinations(range(num_bots), 2)
-    return [
-        Slot(deal, row, column, swapped)
-        for deal, (row, column), swapped in itertools.product(
-            range((matches + 1) // 2), pairs, (False, True)
-        )
-    ]
-
-
-def make_bots(
-    instance: Instance, bots: Sequence[str], seed: int, progress: bool
-) -> dict[tuple[int, int], pyspiel.Bot]:
-    """Bots by (number, seat)."""
+def _make_bots(
+    instance: Instance, bots: Sequence[str], config: RoundRobinConfig
+) -> list[list[pyspiel.Bot]]:
+    """Of each bot one for seat 0 and one for seat 1."""
     places = list(itertools.product(range(len(bots)), (0, 1)))
-    made = {}
-    for number, seat in tqdm(places, desc="warming up", disable=not progress):
-        entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
+    made: list[list[pyspiel.Bot]] = [[] for _ in bots]
+    for number, seat in tqdm(places, desc="warming up", disable=not config.progress):
+        entropy = np.random.SeedSequence(config.seed, spawn_key=(number, seat))
         # JAX without 64 bits takes 31.
-        own = int(entropy.generate_state(1)[0] >> 1)
-        made[number, seat] = bot_strings.load_bot(
-            bots[number], instance, seat, seed=own
-        )
+        seed = int(entropy.generate_state(1)[0] >> 1)
+        bot = bot_strings.load_bot(bots[number], instance, seat, seed=seed)
+        made[number].append(bot)
     return made

@@ -16,24 +16,17 @@ soon as it is over. A tournament that was stopped plays on from there.
 """
 
 import dataclasses
-import functools
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyspiel
 
 from spiel_cr.common import atomic
+from spiel_cr.common import record_checks as checks
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.parameters import parse, table_of
-from spiel_cr.common.record_checks import (
-    Test,
-    check_fields,
-    is_duration,
-    is_list,
-    is_number,
-    is_whole,
-)
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
@@ -41,22 +34,8 @@ from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
 
-from .round_robin import (
-    DEFAULTS,
-    SLOT_TESTS,
-    Both,
-    Instance,
-    Kind,
-    Made,
-    Outcome,
-    Records,
-    RoundRobinConfig,
-    check_slot,
-    pairs_csv,
-    run_round_robin,
-    slots_of,
-    tables_of,
-)
+from . import round_robin
+from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables
 
 _Number = float | None
 
@@ -173,128 +152,99 @@ def play_sessions(
         a folder with another tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    kind = Kind(
-        lines="sessions",
-        table="sessions.csv",
-        title="sessions",
-        what="session",
-        play=lambda instance, made, slot: _play(
-            instance, bots, made, slot, session, config.seed
-        ),
-        check_line=functools.partial(_check_line, tuple(bots), session),
-        tabulate=functools.partial(_outcome, bots),
-        check_game=check_chips,
-        settings={"session": dataclasses.asdict(session)},
-    )
-    return run_round_robin(game, bots, sessions, out, kind, config)
+    check_chips(game)
+    kind = _Sessions(tuple(bots), session, config.seed)
+    return round_robin.run_round_robin(game, bots, sessions, out, kind, config)
 
 
-_LINE: dict[str, Test] = {
-    **SLOT_TESTS,
-    "hands": is_list(is_list(is_whole)),
-    "returns": is_list(is_number),
-    "paid": is_list(is_number),
-    "stacks": is_list(is_duration, 2),
-    "seconds": is_list(is_duration, 2),
+_LINE: dict[str, checks.Test] = {
+    "hands": checks.is_list(checks.is_list(checks.is_whole)),
+    "returns": checks.is_list(checks.is_number),
+    "paid": checks.is_list(checks.is_number),
+    "stacks": checks.is_list(checks.is_duration, 2),
+    "seconds": checks.is_list(checks.is_duration, 2),
 }
 
 
-def _check_line(bots: Sequence[str], config: SessionConfig, record: Record) -> None:
-    """Raises ValueError where a line is no session of these bots."""
-    check_fields(record, _LINE)
-    count = len(record["hands"])
-    if not 1 <= count <= config.rounds:
-        raise ValueError(f"is wrong: it has {count} hands of {config.rounds}")
-    if not count == len(record["returns"]) == len(record["paid"]):
-        raise ValueError("is wrong: hands, returns and paid are not equally many")
-    check_slot(bots, record)
+class _Sessions:
+    """Sessions as a kind of round robin."""
 
+    what, lines, table = "session", "sessions", "sessions.csv"
 
-def _play(
-    instance: Instance,
-    bots: Sequence[str],
-    made: Made,
-    slot: Slot,
-    config: SessionConfig,
-    seed: int,
-) -> dict[str, Any]:
-    """Plays a session; returns its line of the log."""
-    names = [bots[number] for number in slot.seats]
-    stacks, seconds = [config.stack, config.stack], [0.0, 0.0]
-    hands: list[tuple[int, ...]] = []
-    returns: list[float] = []
-    paid: list[float] = []
-    while len(hands) < config.rounds and min(stacks) > 0:
-        hand = len(hands)
-        # Who sits in seat 0: player 0 of the session, then player 1, and so on.
-        order = (1, 0) if hand % 2 else (0, 1)
-        players = [made[slot.seats[who], seat] for seat, who in enumerate(order)]
-        try:
-            match = play_match(
-                instance,
-                players,
-                generator(seed, slot, 2 if slot.swapped else 1, hand),
-                chance=generator(seed, slot, 0, hand),
-            )
-        except ValueError as error:
-            raise ValueError(
-                f"session of {names[0]} and {names[1]}, deal {slot.deal}, hand "
-                f"{hand}: {error}"
-            ) from error
-        for seat, who in enumerate(order):
-            seconds[who] += sum(match.seconds[seat])
-        won = match.returns[order.index(0)]
-        chips = float(np.clip(won, -min(stacks), min(stacks)))
-        stacks = [stacks[0] + chips, stacks[1] - chips]
-        hands.append(match.actions)
-        returns.append(won)
-        paid.append(chips)
-    return {
-        **slot._asdict(),
-        "players": names,
-        "hands": hands,
-        "returns": returns,
-        "paid": paid,
-        "stacks": stacks,
-        "seconds": [round(own, 7) for own in seconds],
-    }
+    def __init__(self, bots: tuple[str, ...], config: SessionConfig, seed: int) -> None:
+        self._bots, self._config, self._seed = bots, config, seed
+        self.settings = {"session": dataclasses.asdict(config)}
 
+    def check(self, record: Record) -> None:
+        checks.check_fields(record, _LINE)
+        count = len(record["hands"])
+        if not 1 <= count <= self._config.rounds:
+            raise ValueError(f"is wrong: it has {count} hands of {self._config.rounds}")
+        if not count == len(record["returns"]) == len(record["paid"]):
+            raise ValueError("is wrong: hands, returns and paid are not equally many")
 
-_DIAGONAL = {
-    **dict.fromkeys(("won", "won_half_width", "chips", "chips_half_width")),
-    **dict.fromkeys(("sessions", "wins", "draws", "hands"), 0),
-}
+    def play(
+        self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
+    ) -> Record:
+        stacks, seconds = [self._config.stack] * 2, [0.0, 0.0]
+        hands: list[tuple[int, ...]] = []
+        returns: list[float] = []
+        paid: list[float] = []
+        while len(hands) < self._config.rounds and min(stacks) > 0:
+            hand = len(hands)
+            # Who sits in seat 0: player 0 of the session, then player 1, and so on.
+            order = (1, 0) if hand % 2 else (0, 1)
+            try:
+                match = play_match(
+                    instance,
+                    [players[who][seat] for seat, who in enumerate(order)],
+                    generator(self._seed, slot, 2 if slot.swapped else 1, hand),
+                    chance=generator(self._seed, slot, 0, hand),
+                )
+            except ValueError as error:
+                raise ValueError(f"hand {hand}: {error}") from error
+            for seat, who in enumerate(order):
+                seconds[who] += sum(match.seconds[seat])
+            won = match.returns[order.index(0)]
+            chips = float(np.clip(won, -min(stacks), min(stacks)))
+            stacks = [stacks[0] + chips, stacks[1] - chips]
+            hands.append(match.actions)
+            returns.append(won)
+            paid.append(chips)
+        return {
+            "hands": hands,
+            "returns": returns,
+            "paid": paid,
+            "stacks": stacks,
+            "seconds": [round(own, 7) for own in seconds],
+        }
 
+    def pair(self, records: Records) -> dict[str, tuple[_Number, _Number]]:
+        # Of each deal: sessions won, of its two, draws counted half; chips paid; hands.
+        points, chips, hands = np.zeros((3, len(records) // 2))
+        wins = draws = 0
+        for slot, record in records.items():
+            own = int(slot.swapped)
+            ahead = record["stacks"][own] - record["stacks"][1 - own]
+            wins += ahead > 0
+            draws += ahead == 0
+            points[slot.deal] += (1 + np.sign(ahead)) / 2
+            chips[slot.deal] += (-1 if own else 1) * sum(record["paid"])
+            hands[slot.deal] += len(record["hands"])
+        share, share_half = mean_and_half_width(points / 2, (0.0, 1.0))
+        per_hand, chips_half = ratio_and_half_width(chips, hands)
+        count, total = len(records), int(hands.sum())
+        return {
+            "won": (share, 1 - share),
+            "won_half_width": (share_half, share_half),
+            "chips": (per_hand, 0.0 - per_hand),
+            "chips_half_width": (chips_half, chips_half),
+            "sessions": (count, count),
+            "wins": (wins, count - wins - draws),
+            "draws": (draws, draws),
+            "hands": (total, total),
+        }
 
-def _outcome(bots: Sequence[str], records: Records) -> Outcome[Sessions]:
-    tables = tables_of(len(bots), _DIAGONAL, functools.partial(_pair, records))
-    found = Sessions(tuple(bots), **tables)
-    return Outcome(found, found._asdict(), pairs_csv(bots, tables))
-
-
-def _pair(records: Records, row: int, column: int) -> Both:
-    """What two bots did against each other."""
-    slots = slots_of(records, row, column)
-    # Of each deal: sessions won, of its two, draws counted half; chips paid; hands.
-    points, chips, hands = np.zeros((3, len(slots) // 2))
-    wins = draws = 0
-    for slot in slots:
-        record, own = records[slot], int(slot.swapped)
-        ahead = record["stacks"][own] - record["stacks"][1 - own]
-        wins += ahead > 0
-        draws += ahead == 0
-        points[slot.deal] += (1 + np.sign(ahead)) / 2
-        chips[slot.deal] += (-1 if own else 1) * sum(record["paid"])
-        hands[slot.deal] += len(record["hands"])
-    share, share_half = mean_and_half_width(points / 2, (0.0, 1.0))
-    per_hand, chips_half = ratio_and_half_width(chips, hands)
-    return {
-        "won": (share, 1 - share),
-        "won_half_width": (share_half, share_half),
-        "chips": (per_hand, 0.0 - per_hand),
-        "chips_half_width": (chips_half, chips_half),
-        "sessions": (len(slots), len(slots)),
-        "wins": (wins, len(slots) - wins - draws),
-        "draws": (draws, draws),
-        "hands": (int(hands.sum()), int(hands.sum())),
-    }
+    def result(self, tables: Tables, records: Records) -> tuple[Sessions, Record]:
+        found = Sessions(self._bots, **tables)
+        return found, found._asdict()

@@ -12,9 +12,7 @@ otherwise passive. These two limits are ours: for two players at a table no othe
 agreed on.
 """
 
-import csv
-import io
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -25,6 +23,8 @@ from spiel_cr.common.statistics import ratio_and_half_width
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
+
+from ..common.files import csv_text
 
 _LOOSE, _AGGRESSIVE = 0.5, 1.0
 
@@ -84,13 +84,6 @@ def read_hands(records: Mapping[Any, Record]) -> Iterator[Hand]:
             yield deal, (second, first) if hand % 2 else (first, second), actions
 
 
-class _Counts:
-    """Of a bot in the hands of a deal."""
-
-    def __init__(self) -> None:
-        self.hands = self.voluntary = self.raises = self.calls = 0
-
-
 def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
     """How each bot plays, in the order in which they first appear.
 
@@ -104,16 +97,17 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
     """
     loaded = open_game(game).game
     roles = PokerRoles(loaded)
-    deals: dict[str, dict[Hashable, _Counts]] = {}
+    # Of each bot in each deal how many hands, voluntary ones, and actions of each kind.
+    deals: dict[str, dict[Hashable, Counter[str]]] = {}
     streets: dict[str, list[list[int]]] = defaultdict(list)
     for deal, bots, actions in hands:
         own = [
-            deals.setdefault(bot, {}).setdefault(deal, _Counts())
+            deals.setdefault(bot, {}).setdefault(deal, Counter())
             for bot in dict.fromkeys(bots)
         ]
         by_seat = own if len(own) == 2 else own * 2
         for counts in by_seat:
-            counts.hands += 1
+            counts["hands"] += 1
         state = loaded.new_initial_state()
         street, dealt, joined = -1, False, set()
         for action in actions:
@@ -127,18 +121,18 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
                 while len(rows) <= street:
                     rows.append([0] * len(MEANINGS))
                 rows[street][MEANINGS.index(meaning)] += 1
-                by_seat[player].raises += meaning == "raise"
-                by_seat[player].calls += meaning == "call"
+                by_seat[player][meaning] += 1
                 if street == 0 and meaning in ("call", "raise"):
                     joined.add(player)
             state.apply_action(action)
         for player in joined:
-            by_seat[player].voluntary += 1
+            by_seat[player]["voluntary"] += 1
     return [_style(bot, list(own.values()), streets[bot]) for bot, own in deals.items()]
 
 
-def _style(bot: str, deals: list[_Counts], streets: list[list[int]]) -> Style:
-    table = np.array([(d.hands, d.voluntary, d.raises, d.calls) for d in deals], float)
+def _style(bot: str, deals: list[Counter[str]], streets: list[list[int]]) -> Style:
+    counted = ("hands", "voluntary", "raise", "call")
+    table = np.array([[deal[name] for name in counted] for deal in deals], float)
     hands, voluntary, raises, calls = table.T
     share, half = ratio_and_half_width(voluntary, hands)
     factor: tuple[float | None, float | None] = (None, None)
@@ -147,23 +141,20 @@ def _style(bot: str, deals: list[_Counts], streets: list[list[int]]) -> Style:
     return Style(bot, int(hands.sum()), streets, share, half, *factor)
 
 
+# Of the attributes of a style, those of all streets together.
+_WHOLE = "hands voluntary voluntary_half_width aggression aggression_half_width".split()
+
+
 def table_of_styles(styles: Iterable[Style]) -> str:
     """CSV, one line for each bot and street."""
-    text = io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
-    whole = (
-        "hands",
-        "voluntary",
-        "voluntary_half_width",
-        "aggression",
-        "aggression_half_width",
+    return csv_text(
+        ["bot", "street", *MEANINGS, *_WHOLE, "style"],
+        (
+            [style.bot, n, *counts, *(getattr(style, x) for x in _WHOLE), style.text]
+            for style in styles
+            for n, counts in enumerate(style.streets)
+        ),
     )
-    table.writerow(["bot", "street", *MEANINGS, *whole, "style"])
-    for style in styles:
-        facts = [getattr(style, name) for name in whole]
-        for street, counts in enumerate(style.streets):
-            table.writerow([style.bot, street, *counts, *facts, style.text])
-    return text.getvalue()
 
 
 def lines_of_styles(styles: Iterable[Style]) -> list[str]:

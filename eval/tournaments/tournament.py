@@ -9,7 +9,6 @@ Every match is a line of `matches.jsonl` as soon as it is over. A tournament tha
 stopped plays on from there.
 """
 
-import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -17,48 +16,19 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import atomic
+from spiel_cr.common import record_checks as checks
 from spiel_cr.common.json_log import Record
-from spiel_cr.common.record_checks import (
-    Test,
-    check_fields,
-    is_duration,
-    is_list,
-    is_number,
-    is_whole,
-    optional,
-)
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
+from spiel_cr.judging import one_match
 from spiel_cr.judging.many_matches import Slot, generator
-from spiel_cr.judging.one_match import (
-    Observer,
-    ProgramCounter,
-    play_match,
-    statistics_of,
-)
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
-from .round_robin import (
-    DEFAULTS,
-    SLOT_TESTS,
-    Both,
-    Instance,
-    Kind,
-    Made,
-    Outcome,
-    Records,
-    RoundRobinConfig,
-    check_slot,
-    pairs_csv,
-    run_round_robin,
-    slots_of,
-    tables_of,
-)
-
-_BY_SEAT = ("returns", "seconds", "late_moves", "programs_compiled")
+from . import round_robin
+from .round_robin import DEFAULTS, Instance, Records, RoundRobinConfig, Tables
 
 _Number = float | None
 
@@ -118,7 +88,7 @@ def play_tournament(
     out: atomic.Path,
     config: RoundRobinConfig = DEFAULTS,
     *,
-    observers: Sequence[Observer] = (),
+    observers: Sequence[one_match.Observer] = (),
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
 
@@ -141,143 +111,110 @@ def play_tournament(
         tournament in it, or a bot that chose what it may not.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    kind = Kind(
-        lines="matches",
-        table="table.csv",
-        title="tournament",
-        what="match",
-        play=lambda instance, made, slot: _play(
-            instance, bots, made, slot, config.seed, observers
-        ),
-        check_line=functools.partial(_check_line, tuple(bots)),
-        tabulate=lambda records: _outcome(
-            bots,
-            records,
-            utility_bounds(open_game(game).game),
-        ),
-    )
-    return run_round_robin(game, bots, matches, out, kind, config)
+    bounds = utility_bounds(open_game(game).game)
+    kind = _Matches(tuple(bots), config.seed, bounds, observers)
+    return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 
-_EACH_SEAT: dict[str, Test] = {
-    "returns": is_number,
-    "seconds": is_list(is_duration),
-    "late_moves": optional(is_whole),
-    "programs_compiled": is_whole,
+# A value for each seat.
+_LINE: dict[str, checks.Test] = {
+    "returns": checks.is_list(checks.is_number, 2),
+    "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
+    "late_moves": checks.is_list(checks.optional(checks.is_whole), 2),
+    "programs_compiled": checks.is_list(checks.is_whole, 2),
+    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_whole, 2)), 2),
 }
-_LINE: dict[str, Test] = {
-    **SLOT_TESTS,
-    "actions": is_list(is_whole),
-    **{name: is_list(test) for name, test in _EACH_SEAT.items()},
-    "unmet": is_list(optional(is_list(is_whole, 2)), 2),
-}
+_AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
 
 
-def _check_line(bots: Sequence[str], record: Record) -> None:
-    """Raises ValueError where a line is no match of these bots."""
-    check_fields(record, _LINE)
-    if [len(record[name]) for name in _BY_SEAT] != [2] * len(_BY_SEAT):
-        raise ValueError(f"is wrong: two values are due in each of {_BY_SEAT}")
-    check_slot(bots, record)
+class _Matches:
+    """Matches as a kind of round robin."""
 
+    what, lines, table = "match", "matches", "table.csv"
+    settings: Record = {}
 
-def _play(
-    instance: Instance,
-    bots: Sequence[str],
-    made: Made,
-    slot: Slot,
-    seed: int,
-    observers: Sequence[Observer],
-) -> dict[str, Any]:
-    """Plays a match; returns its line of the log."""
-    names = [bots[number] for number in slot.seats]
-    players = [made[number, seat] for seat, number in enumerate(slot.seats)]
-    chance = generator(seed, slot, 0)
-    draws = generator(seed, slot, 2 if slot.swapped else 1)
-    late = [_late_moves(player) for player in players]
-    counts = [_counts(player) for player in players]
-    programs = ProgramCounter()
-    try:
-        match = play_match(
-            instance, players, draws, chance=chance, observers=(programs, *observers)
+    def __init__(
+        self,
+        bots: tuple[str, ...],
+        seed: int,
+        bounds: tuple[float, float] | None,
+        observers: Sequence[one_match.Observer],
+    ) -> None:
+        self._bots, self._seed = bots, seed
+        self._bounds, self._observers = bounds, observers
+
+    def check(self, record: Record) -> None:
+        checks.check_fields(record, {"actions": checks.is_list(checks.is_whole)})
+        checks.check_fields(record, _LINE)
+
+    def play(
+        self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
+    ) -> Record:
+        seated = [own[seat] for seat, own in enumerate(players)]
+        late = [_late_moves(bot) for bot in seated]
+        asked = [_asked(bot) for bot in seated]
+        programs = one_match.ProgramCounter()
+        match = one_match.play_match(
+            instance,
+            seated,
+            generator(self._seed, slot, 2 if slot.swapped else 1),
+            chance=generator(self._seed, slot, 0),
+            observers=(programs, *self._observers),
         )
-    except ValueError as error:
-        raise ValueError(
-            f"match of {names[0]} and {names[1]}, deal {slot.deal}: {error}"
-        ) from error
-    return {
-        **slot._asdict(),
-        "players": names,
-        "returns": match.returns,
-        "actions": match.actions,
-        "seconds": [[round(s, 7) for s in own] for own in match.seconds],
-        "late_moves": [
-            None if before is None else (_late_moves(player) or 0) - before
-            for before, player in zip(late, players, strict=True)
-        ],
-        "programs_compiled": programs.counts,
-        "unmet": [
-            None
-            if before is None or after is None
-            else np.subtract(after, before).tolist()
-            for before, after in zip(counts, map(_counts, players), strict=True)
-        ],
-    }
+        return {
+            "returns": match.returns,
+            "actions": match.actions,
+            "seconds": [[round(s, 7) for s in own] for own in match.seconds],
+            "late_moves": [
+                None if count is None else (_late_moves(bot) or 0) - count
+                for count, bot in zip(late, seated, strict=True)
+            ],
+            "programs_compiled": programs.counts,
+            "unmet": [
+                None
+                if old is None or new is None
+                else [new[0] - old[0], new[1] - old[1]]
+                for old, new in zip(asked, map(_asked, seated), strict=True)
+            ],
+        }
+
+    def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
+        # Of each deal, as player 0 and as player 1.
+        returns = np.empty((len(records) // 2, 2))
+        for slot, record in records.items():
+            seat = int(slot.swapped)
+            returns[slot.deal, seat] = record["returns"][seat]
+        mean, half = mean_and_half_width(returns.mean(axis=1), self._bounds)
+        first, second = returns.mean(axis=0).tolist()
+        return {
+            "matches": (len(records), len(records)),
+            "mean": (mean, 0.0 - mean),
+            "half_width": (half, half),
+            _AS_PLAYER[0]: (first, -second),
+            _AS_PLAYER[1]: (second, -first),
+        }
+
+    def result(self, tables: Tables, records: Records) -> tuple[Tournament, Record]:
+        efforts = [_effort(bot, n, records) for n, bot in enumerate(self._bots)]
+        shown = {name: tables[name] for name in tables if name not in _AS_PLAYER}
+        found = Tournament(self._bots, **shown, efforts=efforts)
+        return found, found._asdict() | {"efforts": [e._asdict() for e in efforts]}
 
 
 def _late_moves(bot: pyspiel.Bot) -> int | None:
-    statistics = statistics_of(bot)
+    statistics = one_match.statistics_of(bot)
     return None if statistics is None else statistics.late_moves
 
 
-def _counts(bot: pyspiel.Bot) -> tuple[int, int] | None:
+def _asked(bot: pyspiel.Bot) -> tuple[int, int] | None:
     """How often a bot's `TablePolicy` was asked, and had not met the infoset."""
     policy = bot.policy if isinstance(bot, PolicyBot) else None
-    if isinstance(policy, TablePolicy):
-        return policy.asked, policy.unmet
-    return None
-
-
-_AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
-_DIAGONAL = {"matches": 0, **dict.fromkeys(("mean", "half_width", *_AS_PLAYER))}
-
-
-def _outcome(
-    bots: Sequence[str], records: Records, bounds: tuple[float, float] | None
-) -> Outcome[Tournament]:
-    pair = functools.partial(_pair, records, bounds)
-    tables = tables_of(len(bots), _DIAGONAL, pair)
-    efforts = [_effort(bot, number, records) for number, bot in enumerate(bots)]
-    own = {name: table for name, table in tables.items() if name not in _AS_PLAYER}
-    found = Tournament(tuple(bots), **own, efforts=efforts)
-    summary = found._asdict() | {"efforts": [effort._asdict() for effort in efforts]}
-    return Outcome(found, summary, pairs_csv(bots, tables))
-
-
-def _pair(
-    records: Records, bounds: tuple[float, float] | None, row: int, column: int
-) -> Both:
-    """What two bots won from each other."""
-    slots = slots_of(records, row, column)
-    # Of each deal, as player 0 and as player 1.
-    returns = np.empty((len(slots) // 2, 2))
-    for slot in slots:
-        seat = int(slot.swapped)
-        returns[slot.deal, seat] = records[slot]["returns"][seat]
-    mean, half = mean_and_half_width(returns.mean(axis=1), bounds)
-    first, second = returns.mean(axis=0).tolist()
-    return {
-        "matches": (len(slots), len(slots)),
-        "mean": (mean, 0.0 - mean),
-        "half_width": (half, half),
-        _AS_PLAYER[0]: (first, -second),
-        _AS_PLAYER[1]: (second, -first),
-    }
+    return (policy.asked, policy.unmet) if isinstance(policy, TablePolicy) else None
 
 
 def _effort(bot: str, number: int, records: Records) -> Effort:
     matches = [
-        {name: record[name][slot.seats.index(number)] for name in (*_BY_SEAT, "unmet")}
+        {name: record[name][slot.seats.index(number)] for name in _LINE}
         for slot, record in records.items()
         if number in slot.seats
     ]

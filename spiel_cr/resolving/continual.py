@@ -27,8 +27,7 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.result import HeldByTree, Result
-from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.policies.result import Held, Result
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
@@ -294,7 +293,7 @@ def _signal_roles(
     """Both players' layers in public terms; arguments as of `resolve`."""
     need = footprint.peak_bytes(game, dtype=dtype) + _gadget_bytes(game)
     _check_need(game.game, need, dtype, memory_limit)
-    held = HeldBySignals(game, form_of(game), dtype)
+    held = Held(game, form_of(game), dtype)
     roles = [decompose_public(game, player) for player in range(2)]
     return roles, functools.partial(Result, held=held)
 
@@ -316,7 +315,7 @@ def _compiled_roles(
         need += leaf_bytes(roles, *limit)
         remedy = "take a smaller depth, or a leaf that needs less"
         _check_need(tree.game, need, dtype, memory_limit, remedy=remedy)
-    return roles, functools.partial(Result, held=HeldByTree(tree))
+    return roles, functools.partial(Result, held=Held(tree, tree.form))
 
 
 def _gadget_bytes(game: SignalGame) -> int:

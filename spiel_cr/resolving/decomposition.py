@@ -232,8 +232,6 @@ def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
       count: how many there are on the left.
     """
     _, right = np.unique(right, return_inverse=True)
-    _, joined, _ = joint_components(
-        left, right, (count, int(right.max(initial=-1)) + 1)
-    )
+    joined = joint_components(left, right, (count, int(right.max(initial=-1)) + 1)).rows
     _, numbers = np.unique(joined, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32)

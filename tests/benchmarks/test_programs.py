@@ -16,7 +16,6 @@ SMALL = {
     "resolving": "--games kuhn --iterations 20 10",
     "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64 --until 0.1 "
     "--boards dark_hex(num_rows=2,num_cols=3)",
-    "first_order": "--games kuhn --algorithms pdhg cfr+ --seconds 1 --parts curves",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
     "signals": "--parts size --decks 2x2",
     "abstraction": "--games python_leduc_poker(num_ranks=3) --budgets 2-4 --until 0.2 "

@@ -1,7 +1,9 @@
 """The equal-time loop measures what it says; tables of solvers beside their peers."""
 
+import contextlib
 import json
 import multiprocessing
+from collections.abc import Iterator
 from typing import Any
 
 import pyspiel
@@ -150,12 +152,19 @@ def test_run_for_keeps_to_the_budget(
     assert 0.2 <= seconds <= 0.2 + max(0.02, cost) + 1e-3
 
 
+@contextlib.contextmanager
+def here(game: str, solver: str) -> Iterator[race.Ask]:
+    """A solver on a game, in this process."""
+    run = race.SolverRun(game, solver)
+    yield lambda method, *values: getattr(run, method)(*values)
+
+
 def test_smoke_in_process() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
     if c_reference.compiler() is not None:
         solvers.append("c")
     plan = race.Plan(0.05, repeats=3, window=0.02, seeds=2, points=2)
-    rows = race.race("kuhn", solvers, plan, race.here)["runs"]
+    rows = race.race("kuhn", solvers, plan, here)["runs"]
     by_solver = {row["solver"]: row for row in rows}
     assert list(by_solver) == solvers
     assert "no-such" in by_solver.pop("no-such")["missing"]

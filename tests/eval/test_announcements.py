@@ -39,8 +39,8 @@ PHASES = {
         ],
     ),
     "exploit": (
-        ("--policy", "uniform", "--minutes", "0.01", "--instruments", "exact;lbr"),
-        ["taking the policy uniform", r"exact, player 0: \d s are its share"],
+        ("--policy", "uniform", "--minutes", "0.01", "--instruments", "table"),
+        ["taking the policy uniform", r"table, player 0: \d.\d s"],
     ),
     "subgame": (
         ("--actions", "0,1,0,1", "--iterations", "2", "--trunk-iterations", "2"),

@@ -14,8 +14,8 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
-from spiel_cr.eval.common.plurals import counted
 from spiel_cr.judging import python_judge
+from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 needs_script = pytest.mark.skipif(not SCRIPT.exists(), reason="not installed")
@@ -44,31 +44,16 @@ SOLVE_KEYS = {
 KUHN = ("--game", "kuhn_poker")
 
 
-def run(*words):
-    """Runs a command in this process; returns nothing, prints as the command does."""
-    main._run(main._parse(["spiel-cr", *map(str, words)]))
-
-
-def report(capsys, *words):
-    """The JSON of a command: the last line of its stdout."""
-    run(*words, "--json")
-    return json.loads(capsys.readouterr().out.splitlines()[-1])
-
-
 def openspiel_nash_conv(path, game):
     """NashConv of a saved policy, by OpenSpiel."""
     table = spiel_cr.load_policy(path, game)
     return exploitability.nash_conv(pyspiel.load_game(game), table)
 
 
-def info_as_a_process(game):
-    words = [SCRIPT, "info", "--game", game, "--json"]
-    return subprocess.run(words, capture_output=True, text=True, timeout=60)
-
-
 @needs_script
 def test_info_as_a_process():
-    done = info_as_a_process("leduc_poker")
+    words = [SCRIPT, "info", "--game", "leduc_poker", "--json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
     found = json.loads(lines[-1])
@@ -77,29 +62,12 @@ def test_info_as_a_process():
     assert "9,457" in done.stdout  # and for people
 
 
-@needs_script
-@pytest.mark.slow
-def test_mistake_as_a_process():
-    done = info_as_a_process("leduc_poker(flavour=1)")
-    assert done.returncode == 2
-    assert done.stdout == ""
-    assert "flavour" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
 def test_version(capsys):
     with pytest.raises(SystemExit) as stopped:
         run("--version")
     assert stopped.value.code == 0
     assert capsys.readouterr().out == f"spiel-cr {spiel_cr.__version__}\n"
     assert re.fullmatch(r"\d+\.\d+\.\d+.*", spiel_cr.__version__)
-
-
-def test_info_without_json_prints_no_json(capsys):
-    run("info", *KUHN)
-    out = capsys.readouterr().out
-    assert "58" in out
-    assert "{" not in out
 
 
 @pytest.mark.parametrize("algorithm", ("cfr+", "dcfr(alpha=1.5,beta=0,gamma=2)", "lp"))
@@ -120,13 +88,6 @@ def test_solve_reports_what_openspiel_finds(capsys, tmp_path, algorithm):
         assert found["game_value"] == pytest.approx(-1 / 18, abs=0.05)
     expected = openspiel_nash_conv(path, "kuhn_poker")
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)
-
-
-def test_solve_says_to_people_what_it_says_to_programs(capsys):
-    run("solve", *KUHN, "--iterations", 100, "--json")
-    lines = capsys.readouterr().out.splitlines()
-    found = json.loads(lines[-1])
-    assert any(f"{found['nash_conv']:.3e}" in line for line in lines[:-1])
 
 
 @pytest.mark.parametrize("command", ("solve", "resolve"))
@@ -195,15 +156,10 @@ def test_checkpoint_is_continued(capsys, tmp_path):
 
 
 def test_progress_goes_to_stderr(capsys):
-    run("solve", *KUHN, "--iterations", 100, "--json")
-    solved = capsys.readouterr()
-    run("resolve", *KUHN, "--iterations", 20, "--json")
-    resolved = capsys.readouterr()
-    for streams in (solved, resolved):
-        assert "\r" not in streams.out
-        assert "it/s" not in streams.out
-        json.loads(streams.out.splitlines()[-1])
-    assert solved.err or resolved.err
+    for command in ("solve", "resolve"):
+        found, out, err = told(capsys, command, *KUHN, "--iterations", 100)
+        assert f"{found['nash_conv']:.3e}" in out
+        assert "\r" not in out and "it/s" not in out and err
 
 
 def test_resolve(capsys, tmp_path):
@@ -250,51 +206,16 @@ def test_resolve_beside_baselines(capsys):
     assert any(text.startswith("spiel_cr resolve") for text in lines)
 
 
-@pytest.mark.parametrize("command", ("solve", "resolve"))
-def test_place_that_cannot_be_saved_to(capsys, tmp_path, command):
-    (tmp_path / "file").write_text("not a folder")
-    path = tmp_path / "file" / "policy.npz"
-    with pytest.raises(SystemExit) as stopped:
-        run(command, *KUHN, "--iterations", 5, "--save", path)
-    assert stopped.value.code == 2
-    message = capsys.readouterr().err.splitlines()[-1]
-    assert message.startswith("spiel-cr: error:")
-    assert str(tmp_path / "file") in message
-
-
 def test_message_for_an_unknown_algorithm_lists_lp_too(capsys):
-    with pytest.raises(SystemExit):
-        run("solve", *KUHN, "--algorithm", "sarsa")
-    message = capsys.readouterr().err.split()
+    message = refused(capsys, "solve", *KUHN, "--algorithm", "sarsa").split()
     assert {"cfr,", "cfr+,"} <= set(message)
     assert any(word.strip(",;'") == "lp" for word in message)
 
 
-_SOLVER_FLAGS = ("game", "algorithm", "iterations", "dtype", "memory-limit", "save")
-FLAGS = {
-    "info": ("game", "json", "memory-limit"),
-    "solve": (
-        *_SOLVER_FLAGS,
-        *("json", "seconds", "until", "eval-every", "plot"),
-        *("checkpoint", "checkpoint-every"),
-    ),
-    "resolve": (*_SOLVER_FLAGS, "json", "baselines", "seed"),
-}
-
-
-@pytest.mark.parametrize("command", FLAGS)
-def test_help(capsys, command):
-    with pytest.raises(SystemExit) as stopped:
-        run(command, "--help")
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    missing = [flag for flag in FLAGS[command] if f"--{flag}" not in out]
-    assert not missing
-
-
 @pytest.mark.skipif(sys.version_info >= (3, 13), reason="argparse wraps otherwise")
-def test_help_pages_are_those_of_the_parsers():
+def test_help_pages_are_those_of_the_parsers(monkeypatch):
     """Else: `make help-pages`."""
+    monkeypatch.setenv("COLUMNS", str(help_pages.HELP_COLUMNS))
     pages = main.make_help_pages()
     assert json.loads(help_pages.HELP_PAGES.read_text("utf-8")) == pages
     assert {"", "solve", "resolve"} <= set(pages)
@@ -323,27 +244,6 @@ def test_help_imports_nothing_heavy():
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "set()\n", done.stderr
-
-
-def test_help_names_the_commands(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run("--help")
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    assert all(command in out for command in FLAGS)
-
-
-@pytest.mark.parametrize(
-    ("number", "nouns", "text"),
-    [
-        (1, ("match", "matches"), "1 match"),
-        (2, ("match", "matches"), "2 matches"),
-        (0, ("solve",), "0 solves"),
-        (12345, ("solve",), "12,345 solves"),
-    ],
-)
-def test_counted(number, nouns, text):
-    assert counted(number, *nouns) == text
 
 
 def test_one_is_no_plural(capsys):

@@ -15,7 +15,6 @@ from open_spiel.python.algorithms import exploitability
 
 from spiel_cr import solve
 from spiel_cr.eval.cli import compare as cli_compare
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import comparisons, measure
@@ -23,6 +22,7 @@ from spiel_cr.eval.contestants import protocol, registry
 from spiel_cr.judging import python_judge
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
+from tests.support.commands import report, run, told
 from tests.support.strategies import random_behaviours
 
 KUHN = "kuhn_poker"
@@ -269,10 +269,9 @@ def test_bad_arguments(tmp_path, options, message):
 
 def test_the_command(tmp_path, capsys):
     words = ["compare", "--game", KUHN, "--algorithms", "lp;openspiel-cfr;uniform"]
-    words += ["--iterations", "20", "--workers", "0", "--out", str(tmp_path), "--json"]
-    main._run(main._parse(["spiel-cr", *words]))
-    out = capsys.readouterr().out.splitlines()
-    found = json.loads(out[-1])
+    words += ["--iterations", "20", "--workers", "0", "--out", tmp_path, "--json"]
+    found, shown, _ = told(capsys, *words)
+    out = shown.splitlines()
     assert found["runs"] == 3 and found["report"].endswith("report.html")
     (game,) = found["games"]
     best = game["results"][0]
@@ -285,7 +284,7 @@ def test_the_command(tmp_path, capsys):
         (tmp_path / name).unlink()
         (tmp_path / name).mkdir()
     with pytest.raises(SystemExit, match="1"):
-        main._run(main._parse(["spiel-cr", *words]))
+        run(*words)
     out, err = capsys.readouterr()
     assert "report" not in json.loads(out.splitlines()[-1]) and "report:" not in out
     assert all(
@@ -305,8 +304,7 @@ def test_results_have_a_folder_by_default(tmp_path, monkeypatch, capsys, given, 
     monkeypatch.chdir(tmp_path)
     words = [word for game in given for word in ("--game", game)]
     words += ["--algorithms", "uniform", "--iterations", "1", "--workers", "0"]
-    main._run(main._parse(["spiel-cr", "compare", *words, "--json"]))
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    found = report(capsys, "compare", *words)
     assert found["out"] == f"out/compare/{folder}"
     assert (tmp_path / found["report"]).exists()
 

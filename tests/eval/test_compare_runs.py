@@ -13,12 +13,12 @@ import time
 import pytest
 
 from spiel_cr.common import json_log
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
 from spiel_cr.eval.contestants import registry
 from spiel_cr.games.tree import compiler
+from tests.support.commands import report, run
 
 KUHN = "kuhn_poker"
 RESULTS = "results.jsonl"
@@ -216,14 +216,12 @@ def test_a_folder_with_an_unknown_algorithm_is_refused_before_the_run(tmp_path):
 def test_a_run_without_a_number_fails(tmp_path, monkeypatch, capsys):
     broken = registry.find("openspiel-cfr")._replace(make=Broken)
     monkeypatch.setitem(registry.BUNDLED, "openspiel-cfr", broken)
-    words = ["spiel-cr", "compare", "--game", KUHN, "--iterations", "1", "--json"]
-    words += ["--workers", "0", "--out", str(tmp_path), "--algorithms"]
-    main._run(main._parse([*words, "uniform;openspiel-cfr"]))
-    assert "exit_code" not in capsys.readouterr().out
+    words = ["compare", "--game", KUHN, "--iterations", "1", "--json"]
+    words += ["--workers", "0", "--out", tmp_path, "--algorithms"]
+    assert "exit_code" not in report(capsys, *words, "uniform;openspiel-cfr")
     # What else the folder has, was not asked for.
-    with pytest.raises(SystemExit) as exit_:
-        main._run(main._parse([*words, "openspiel-cfr"]))
-    assert exit_.value.code == 1
+    with pytest.raises(SystemExit, match="1"):
+        run(*words, "openspiel-cfr")
     out, err = capsys.readouterr()
     assert json.loads(out.splitlines()[-1])["runs"] == 2
     assert "nothing gave a number" in err
@@ -240,25 +238,16 @@ def test_one_run_at_a_time(tmp_path):
 
 
 @pytest.mark.slow
-def test_workers_give_the_same_numbers(tmp_path):
+@pytest.mark.parametrize("where", [{"workers": 2}, {"ray": True}], ids=str)
+def test_workers_and_ray_give_the_same_numbers(tmp_path, where):
+    if "ray" in where:
+        pytest.importorskip("ray")
     names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
-    serial = go(tmp_path / "serial", names)
-    parallel = go(tmp_path / "parallel", names, workers=2)
-    for one, two in zip(serial.records, parallel.records, strict=True):
-        for name in ("algorithm", "iterations", "nash_conv", "game_value"):
-            assert one[name] == two[name]
-    assert not multiprocessing.active_children()
-
-
-@pytest.mark.slow
-def test_ray_gives_the_same_numbers(tmp_path):
-    pytest.importorskip("ray")
-    names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
-    serial = go(tmp_path / "serial", names)
-    spread = go(tmp_path / "ray", names, ray=True)
+    serial, spread = go(tmp_path / "serial", names), go(tmp_path / "on", names, **where)
     for one, two in zip(serial.records, spread.records, strict=True):
         for name in ("algorithm", "iterations", "nash_conv", "game_value"):
             assert one[name] == two[name]
+    assert "ray" in where or not multiprocessing.active_children()
 
 
 def test_a_crash_costs_its_own_run_only():
@@ -305,14 +294,8 @@ def test_patience_needs_processes(tmp_path, options, message):
 
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     """Killed in its second run, of ten minutes; workers end, and the rest is left."""
-    words = [
-        "compare",
-        "--game",
-        KUHN,
-        "--algorithms",
-        "lp;openspiel-cfr;openspiel-cfr+",
-    ]
-    words += ["--seconds", "600", "--out", str(tmp_path)]
+    words = ["compare", "--game", KUHN, "--seconds", "600", "--out", str(tmp_path)]
+    words += ["--algorithms", "lp;openspiel-cfr;openspiel-cfr+"]
     file = tmp_path / RESULTS
     process = start(words)
     deadline = time.monotonic() + 120
@@ -336,7 +319,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         return measure.failed(c, "not really run")
 
     monkeypatch.setattr(workers, "measure_run", note)
-    main._run(main._parse(["spiel-cr", *words, "--workers", "0"]))
+    run(*words, "--workers", "0")
     assert ran == ["openspiel-cfr", "openspiel-cfr+"]
     after = lines(tmp_path)
     assert after[:1] == before and len(after) == 3

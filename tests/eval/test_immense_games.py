@@ -10,8 +10,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import memory
-from spiel_cr.eval.cli import main
 from spiel_cr.judging import responding
+from tests.support.commands import run
 
 HOLDEM = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=5 10,"
@@ -82,7 +82,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
     monkeypatch.setattr(responding, "_on_states", search)
     held, began = memory.held_bytes(), time.process_time()
     with pytest.raises(SystemExit) as stopped:
-        main._run(main._parse(["spiel-cr", command, "--game", game, *words]))
+        run(command, "--game", game, *words)
     assert time.process_time() - began < MOST_SECONDS
     # The walk, had it begun, would have taken more within a second.
     assert memory.held_bytes() - held < 5e7

@@ -1,18 +1,18 @@
 """One match: the referee, the person at the terminal, the command `play`."""
 
 import io
-import json
 
 import numpy as np
 import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.judging import one_match as matches
+from tests.support.commands import report, told
 
 KUHN = "kuhn_poker"
+SOLVED = "solved(solver=cfr+,iterations=50)"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
 
 
@@ -255,23 +255,6 @@ def test_many_matches_swap_seats_and_keep_a_score():
     assert len({p.match.actions[:2] for p in series.played}) > 1
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--web",), "human;B"),
-        (("--port", 8000), "port=8000: only the page has one; give --web"),
-        (("--web", "--port", 80), "--port=80 must lie from 1024"),
-        (("--no-open",), "give --web"),
-        (("--matches", 0), "matches=0"),
-    ],
-)
-def test_options_of_the_page(capsys, words, message):
-    with pytest.raises(SystemExit) as stopped:
-        run("--bots", "uniform;uniform", *words)
-    assert stopped.value.code == 2
-    assert message in capsys.readouterr().err
-
-
 def test_bad_answers_are_explained_and_asked_again():
     match, text = at_terminal(["human", "uniform"], "7\nraise\n\n²\nbet\n")
     assert match.actions[2] == 1
@@ -318,41 +301,23 @@ def test_a_game_too_large_for_a_bot_is_refused_at_once():
         at_terminal(["human", "resolving"], "", game="phantom_ttt")
 
 
-def run(*words):
-    main._run(main._parse(["spiel-cr", "play", "--game", KUHN, *map(str, words)]))
-
-
 def test_command_for_bots(capsys):
-    words = ("--bots", "uniform;solved(solver=cfr+,iterations=50)", "--json")
-    run(*words, "--seed", 4)
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    words = ("play", "--game", KUHN, "--bots", f"uniform;{SOLVED}")
+    found = report(capsys, *words, "--seed", 4)
     assert found.keys() == {"game", "bots", "seed", "matches", "totals"}
     (match,) = found["matches"]
     assert match.keys() == {"bots", "actions", "returns"}
     assert sum(match["returns"]) == 0 and match["returns"] == found["totals"]
-    run(*words, "--seed", 4)
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+    assert report(capsys, *words, "--seed", 4) == found
     # Without a seed every match is another, which can be seen again.
-    run(*words)
-    other = json.loads(capsys.readouterr().out.splitlines()[-1])
-    run(*words, "--seed", other["seed"])
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == other
+    other = report(capsys, *words)
+    assert report(capsys, *words, "--seed", other["seed"]) == other
 
 
 def test_command_for_a_person(capsys, monkeypatch):
     monkeypatch.setattr("sys.stdin", io.StringIO("0\nq\n"))
-    run("--bots", "resolving(solver=cfr+,iterations=20);human", "--json", "--seed", 1)
-    out = capsys.readouterr().out
-    found = json.loads(out.splitlines()[-1])
+    words = ("--bots", "resolving(solver=cfr+,iterations=20);human", "--seed", 1)
+    found, out, _ = told(capsys, "play", "--game", KUHN, *words)
     assert "you are player 1" in out
     (match,) = found["matches"]
     assert match["actions"][3] == 0
-
-
-def test_help(capsys):
-    with pytest.raises(SystemExit) as stopped:
-        run("--help")
-    assert stopped.value.code == 0
-    out = capsys.readouterr().out
-    for word in ("--bots", "--seed", "resolving(", "oos(", "uniform(", "human", "q "):
-        assert word in out

@@ -7,23 +7,11 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import browser, games
-
-
-def random_strategy(tree, seed):
-    random = np.random.default_rng(seed)
-    found = []
-    for infosets in tree.infosets:
-        behaviour = np.ones(infosets.decisions.num_sequences)
-        row = 1
-        for count in infosets.decisions.num_actions:
-            behaviour[row : row + count] = random.dirichlet(np.ones(count))
-            row += count
-        found.append(behaviour)
-    return found[0], found[1]
+from tests.support.commands import refused, report, run, told
+from tests.support.strategies import random_behaviours
 
 
 def walk(state, policy, own, others, found):
@@ -66,7 +54,7 @@ def walk(state, policy, own, others, found):
 @pytest.mark.parametrize("name", ["leduc7", "goofspiel3_simultaneous"])
 def test_numbers_agree_with_a_slow_walk(name):
     tree = games.compiled(name)
-    strategy = random_strategy(tree, 1)
+    strategy = random_behaviours(tree, 1)
     policy = policy_lib.tabular_policy(tree, strategy)
     found = {}
     walk(tree.game.new_initial_state(), policy, [1.0, 1.0], [1.0, 1.0], found)
@@ -86,7 +74,7 @@ def test_numbers_agree_with_a_slow_walk(name):
 def test_best_values_are_those_of_a_best_response():
     """At infosets where the player never acts again, the best action's value."""
     tree = games.compiled("kuhn")
-    views = infoset_view.view_infosets(tree, random_strategy(tree, 2))
+    views = infoset_view.view_infosets(tree, random_behaviours(tree, 2))
     last = [v for v in (*views[0], *views[1]) if len(v.key) == 3 or v.player == 1]
     assert len(last) == 9
     for view in last:
@@ -101,14 +89,10 @@ def saved(tmp_path_factory):
     return path
 
 
-def run(*words):
-    main._run(main._parse(["spiel-cr", "show", *map(str, words)]))
-
-
 def test_the_command(saved, capsys):
-    run("--policy", saved, "--game", "kuhn_poker", "--json")
-    out = capsys.readouterr().out.splitlines()
-    found = json.loads(out[-1])
+    words = ("--policy", saved, "--game", "kuhn_poker")
+    found, text, _ = told(capsys, "show", *words)
+    out = text.splitlines()
     assert len(found["infosets"]) == 12 and found["left_off"] == 0
     by_key = {i["key"]: i for i in found["infosets"]}
     # With the king the second player always bets after a pass; see Kuhn 1950.
@@ -120,34 +104,15 @@ def test_the_command(saved, capsys):
 
 
 def test_filters(saved, capsys):
-    game = ("--policy", saved, "--game", "kuhn_poker", "--json")
-    run(*game, "--player", 1, "--find", "B", "--sort", "reach")
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])["infosets"]
+    game = ("show", "--policy", saved, "--game", "kuhn_poker")
+    words = ("--player", 1, "--find", "B", "--sort", "reach")
+    found = report(capsys, *game, *words)["infosets"]
     assert sorted(i["key"] for i in found) == ["0b", "1b", "2b"]
     reach = [i["own_reach"] * i["others_reach"] for i in found]
     assert reach == sorted(reach, reverse=True)
-    run(*game, "--limit", 2)
-    out = capsys.readouterr().out
+    found, out, _ = told(capsys, *game, "--limit", 2)
     assert "4 more; raise --limit" in out
-    found = json.loads(out.splitlines()[-1])
     assert len(found["infosets"]) == 4 and found["left_off"] == 8
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--policy", "nowhere.npz", "--game", "kuhn_poker"), "write one with"),
-        (("--policy", "SAVED", "--game", "leduc_poker"), "holds a policy for"),
-        (("--policy", "SAVED", "--game", "kuhn_poker", "--limit", "0"), "limit=0"),
-    ],
-)
-def test_refusals(saved, tmp_path, capsys, words, message):
-    files = {"SAVED": saved, "PAGE": tmp_path / "page.html"}
-    with pytest.raises(SystemExit) as stopped:
-        run(*(files.get(word, word) for word in words))
-    assert stopped.value.code == 2
-    out, err = capsys.readouterr()
-    assert message in err and not out
 
 
 def data_of(page):
@@ -160,7 +125,7 @@ def data_of(page):
 @pytest.fixture(scope="module")
 def leduc_page(tmp_path_factory):
     tree = games.compiled("leduc7")
-    strategy = random_strategy(tree, 4)
+    strategy = random_behaviours(tree, 4)
     views = infoset_view.view_infosets(tree, strategy)
     # Whatever a game's strings hold.
     views[0][0] = views[0][0]._replace(key="1 </script><b>")
@@ -192,7 +157,7 @@ def test_the_page_holds_the_whole_tree(leduc_page):
 def test_large_games_have_no_page(monkeypatch):
     monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
     tree = games.compiled("kuhn")
-    strategy = random_strategy(tree, 0)
+    strategy = random_behaviours(tree, 0)
     with pytest.raises(ValueError, match="leave out --html"):
         tree_page.tree_page(tree, strategy, ([], []), title="", lead="")
 
@@ -202,17 +167,15 @@ def test_large_games_are_refused_before_their_tables(
 ):
     monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
     page = tmp_path / "page.html"
-    with pytest.raises(SystemExit):
-        run("--policy", saved, "--game", "kuhn_poker", "--html", page)
-    out, err = capsys.readouterr()
-    assert "a page has room for 50" in err and not out
+    words = ("--policy", saved, "--game", "kuhn_poker", "--html", page)
+    assert "a page has room for 50" in refused(capsys, "show", *words)
 
 
 @browser.needs_browser
 def test_the_page_opens_where_most_is_lost(tmp_path):
     """In order of own reach x gain; and what is played there with all hands."""
     tree = games.compiled("leduc7")
-    strategy = random_strategy(tree, 4)
+    strategy = random_behaviours(tree, 4)
     views = infoset_view.view_infosets(tree, strategy)
     path = tmp_path / "tree.html"
     path.write_text(tree_page.tree_page(tree, strategy, views, title="a", lead="b"))
@@ -246,7 +209,7 @@ def test_outcomes_have_the_games_own_words():
 
 def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
     page = tmp_path / "kuhn.html"
-    run("--policy", saved, "--game", "kuhn_poker", "--html", page)
+    run("show", "--policy", saved, "--game", "kuhn_poker", "--html", page)
     out, err = capsys.readouterr()
     assert not out and f"page: {page}" in err and page.exists()
 

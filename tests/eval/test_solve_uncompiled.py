@@ -1,6 +1,5 @@
 """`spiel-cr solve` without compiling, and what takes the policies that it saves."""
 
-import json
 import re
 
 import numpy as np
@@ -8,7 +7,6 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.eval.cli import main
 from spiel_cr.games.tree import compiler
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.players.bots import PolicyBot
@@ -16,23 +14,13 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
+from tests.support.commands import refused, report, run, told
 
 SAMPLE = (
     *("--algorithm", "os-mccfr(batch=64,incremental=false)"),
     *("--iterations", "3"),
 )
 LIMIT = ("--memory-limit", "3GB")
-
-
-def run(*words):
-    main._run(main._parse(["spiel-cr", *map(str, words)]))
-
-
-def report(capsys, *words):
-    """The JSON of a command, and what it said on stderr."""
-    run(*words, "--json")
-    out, err = capsys.readouterr()
-    return json.loads(out.splitlines()[-1]), err
 
 
 @pytest.fixture(scope="module")
@@ -60,27 +48,26 @@ def nothing_is_compiled(monkeypatch):
 def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
     path = tmp_path / "policy.npz"
     words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--compile", "never")
-    found, _ = report(capsys, *words, "--save", path, "--seed", "4")
+    found = report(capsys, *words, "--save", path, "--seed", "4")
     assert found["compiled"] is False and found["keys"] == "rules"
     assert found["trajectories"] == 2 * 3 * 64 and not found["full"]
     assert 0 < found["known_share"] < 1
     assert found["table_bytes"] < found["table_limit"] < 2.7e9
     policy = spiel_cr.load_policy(path)
     assert len(policy.strategy) == found["infosets"] > 300
-    plain, _ = report(capsys, *words, "--no-vectorised")
+    plain = report(capsys, *words, "--no-vectorised")
     assert plain["keys"] == "strings"
 
 
 def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
-    found, err = report(capsys, *words, *SAMPLE)
+    found, _, err = told(capsys, *words, *SAMPLE)
     assert found["compiled"] is False
     (said,) = (line for line in err.splitlines() if "without compiling" in line)
     assert "phantom_ttt() has about" in said
     for more in (("--algorithm", "cfr+"), (*SAMPLE, "--until", "1")):
-        with pytest.raises(SystemExit):
-            run(*words, *more)
-        assert "an algorithm that samples (os-mccfr" in capsys.readouterr().err
+        said = refused(capsys, *words, *more)
+        assert "an algorithm that samples (os-mccfr" in said
 
 
 @pytest.mark.parametrize(
@@ -91,9 +78,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     ],
 )
 def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, why):
-    with pytest.raises(SystemExit):
-        run("solve", "--game", "phantom_ttt", *LIMIT, *words)
-    said = capsys.readouterr().err.strip()
+    said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
     assert re.search(f"cannot be sampled without compiling: .*{why}", said)
 
 
@@ -102,30 +87,26 @@ def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, *LIMIT, "--checkpoint")
     for number, how in enumerate(("never", "always")):
         path = tmp_path / f"{number}.npz"
-        run(*words, path, "--compile", how)
+        report(capsys, *words, path, "--compile", how)
         other = {"never": "always", "always": "never"}[how]
-        found, _ = report(capsys, *words, path)
+        found = report(capsys, *words, path)
         assert found["compiled"] is (how == "always") and found["iterations"] == 3
-        with pytest.raises(SystemExit):
-            run(*words, path, "--compile", other)
-        said = capsys.readouterr().err
+        said = refused(capsys, *words, path, "--compile", other)
         assert "was begun" in said and f"--compile {other}) out" in said
-    with pytest.raises(SystemExit):
-        run(*words, tmp_path / "0.npz", "--until", "1")
-    assert "0.npz was begun so: until" in (capsys.readouterr().err)
+    said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
+    assert "0.npz was begun so: until" in said
 
 
 def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
-    run(*words)
-    with pytest.raises(SystemExit):
-        run(*words, "--memory-limit", "1MB")
-    assert "c is of the compiled game" in capsys.readouterr().err
+    report(capsys, *words)
+    said = refused(capsys, *words, "--memory-limit", "1MB")
+    assert "c is of the compiled game" in said
 
 
 def test_games_that_fit_are_compiled(capsys):
     words = ("solve", "--game", "kuhn_poker", "--iterations", "3", *LIMIT)
-    found, _ = report(capsys, *words)
+    found = report(capsys, *words)
     assert found["compiled"] is True and found["nash_conv"] > 0
 
 
@@ -152,7 +133,7 @@ def test_opponents_are_read_from_the_policy(saved, nothing_is_compiled):
 
 def test_a_best_response_to_the_policy_is_exact(saved, capsys):
     words = ("best-response", "--game", "kuhn_poker", "--policy", saved)
-    found, _ = report(capsys, *words, "--method", "exact")
+    found = report(capsys, *words, "--method", "exact")
     tree = games.compiled("kuhn")
     behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))
     expected = nash_conv(tree.form, reach_of(tree.form, behaviour))
@@ -169,20 +150,19 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
     bots = ("--bots", f"policy(path={path});uniform", "--matches", "4")
     # The second time all matches lie in the folder.
     for _ in range(2):
-        run("tournament", *game, *bots, "--out", tmp_path / "out", "--json")
-        out = capsys.readouterr().out
-        share, none = json.loads(out.splitlines()[-1])["unmet_share"]
+        out = ("--out", tmp_path / "out")
+        found, out, _ = told(capsys, "tournament", *game, *bots, *out)
+        share, none = found["unmet_share"]
         assert none is None and 0.3 < share <= 1
         assert f"never met: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
-    run("best-response", *game, *words, "--rollouts", "1", "--json")
-    out = capsys.readouterr().out
-    share = json.loads(out.splitlines()[-1])["unmet_share"]
+    found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
+    share = found["unmet_share"]
     assert 0.3 < share <= 1 and f"never met: {share:.1%} of" in out
 
 
 def test_show_lists_the_policy(saved, capsys):
-    found, _ = report(capsys, "show", "--game", "kuhn_poker", "--policy", saved)
+    found = report(capsys, "show", "--game", "kuhn_poker", "--policy", saved)
     assert len(found["infosets"]) == 12
     played = [a["probability"] for a in found["infosets"][0]["actions"]]
     assert sum(played) == pytest.approx(1) and np.ptp(played) > 0.02
@@ -195,7 +175,7 @@ def test_a_tournament_with_the_policy(tmp_path, capsys):
     run(*words, "--save", path, "--compile", "never")
     bots = f"policy(path={path});uniform"
     words = ("tournament", "--game", "phantom_ttt", "--bots", bots, "--matches", "100")
-    found, _ = report(capsys, *words, "--out", tmp_path / "out")
+    found = report(capsys, *words, "--out", tmp_path / "out")
     # Measured +0.35, with a half width of 0.15.
     assert found["mean"][0][1] > 0
 
@@ -204,7 +184,7 @@ def test_a_tournament_with_the_policy(tmp_path, capsys):
 def test_the_playing_evaluator_plays_the_policy(saved, capsys):
     words = ("evaluate", "--game", "kuhn_poker", "--evaluator", "playing")
     words += ("--matches", "200", "--bot", f"policy(path={saved})")
-    found, _ = report(capsys, *words)
+    found = report(capsys, *words)
     assert found["infosets_defined"] == 12
     tree = games.compiled("kuhn")
     behaviour = behaviour_from_policy(tree, spiel_cr.load_policy(saved, tree))

@@ -8,6 +8,7 @@ from spiel_cr.eval.cli import main, study
 from spiel_cr.eval.studies import (
     best_responses,
     gameshrink,
+    hidden_boards,
 )
 from spiel_cr.eval.studies.study import Line, Study
 
@@ -92,3 +93,19 @@ def test_studies_agree_with_what_was_published(capsys, name):
     }
     assert differs == known.get(name, [])
     assert found["seconds"] < 600
+
+
+def test_hidden_boards(monkeypatch):
+    """A board of 2x2, of which player 0 wins every match; 94 infosets when abrupt."""
+    game = "dark_hex(board_size=2"
+    games, abrupt = {f"{game})": (5.4e-5, 1.0)}, {f"{game},gameversion=adh)": 9.4e-5}
+    monkeypatch.setattr(hidden_boards, "_GAMES", games)
+    monkeypatch.setattr(hidden_boards, "_ABRUPT", abrupt)
+    monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.25})
+    lines = list(hidden_boards.STUDY.run(1.0))
+    assert [line.agrees for line in lines] == [True] * 4
+    assert lines[-1].ours == "94" and lines[2].ours == "1.250000000"
+    monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.26})
+    monkeypatch.setattr(hidden_boards, "_ABRUPT", {f"{game},gameversion=adh)": 1.0})
+    monkeypatch.setattr(hidden_boards, "_GAMES", {f"{game})": (1.0, 0.9)})
+    assert [line.agrees for line in hidden_boards.STUDY.run(1.0)] == [False] * 4

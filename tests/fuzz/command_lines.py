@@ -183,7 +183,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt(weights=one)", "pdhg")
+_FIRST_ORDER = ("egt", "pdhg")
 _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
@@ -465,7 +465,7 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
     ("exploit", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
-    ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
+    ("exploit", "--seeds"): Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 _OWN_VALUES |= {

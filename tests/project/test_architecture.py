@@ -45,7 +45,7 @@ EVAL = {
     "comparison": "common contestants reporting",
     "inspection": "reporting",
     "studies": "common",
-    "table": "reporting",
+    "table": "common reporting",
     "cli": "common tournaments contestants reporting comparison inspection studies "
     "table",
 }

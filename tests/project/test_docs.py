@@ -1,7 +1,6 @@
 """What README.md and docs/ promise: code that runs, links that lead somewhere."""
 
 import inspect
-import pathlib
 import re
 import subprocess
 import sys
@@ -11,11 +10,11 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
+from tests.project import pages
+from tests.project.pages import README, ROOT
 
-ROOT = pathlib.Path(__file__).parents[2]
-README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+GAMES = ROOT / "docs" / "games.md"
+each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
 
 _PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -38,7 +37,7 @@ def test_python_of_the_readme_runs(capsys):
     assert abs(exact) < 1e-9
 
 
-@pages
+@each_page
 def test_links_lead_somewhere(page):
     for link in _LINK.findall(page.read_text("utf-8")):
         if "://" in link or link.startswith("mailto:"):
@@ -52,9 +51,12 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_site_has_all_pages():
-    """Each page once in the site's list, and in the table of the first page."""
+    """Each guide once in the site's list, and in the table of the first page.
+
+    The site lists measurements by itself.
+    """
     places = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
-    names = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    names = [page.name for page in pages.MANUAL]
     assert sorted(places) == names
     first = _LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
     assert set(names) - {"index.md"} <= set(first)
@@ -74,7 +76,7 @@ def test_the_site_builds(tmp_path):
             assert f'id="spiel_cr.{name}"' in page, name
 
 
-@pages
+@each_page
 def test_nothing_is_left_to_fill_in(page):
     text = page.read_text("utf-8")
     lines = [line.strip() for line in text.splitlines()]
@@ -85,7 +87,7 @@ def test_nothing_is_left_to_fill_in(page):
 
 
 def test_table_of_games_is_complete():
-    listed = [name for name, _ in _OWN_GAME.findall(README.read_text("utf-8"))]
+    listed = [name for name, _ in _OWN_GAME.findall(GAMES.read_text("utf-8"))]
     modules = (ROOT / "game_defs").glob("*.py")
     source = "\n".join(module.read_text("utf-8") for module in modules)
     ours = set(re.findall(r"\"(python_\w+)\"", source))
@@ -93,7 +95,7 @@ def test_table_of_games_is_complete():
     assert len(listed) == 7
 
 
-@pytest.mark.parametrize("row", _OWN_GAME.findall(README.read_text("utf-8")))
+@pytest.mark.parametrize("row", _OWN_GAME.findall(GAMES.read_text("utf-8")))
 def test_table_of_games_gives_the_defaults(row):
     name, cell = row
     written = dict(pair.split("=") for pair in cell.split("`")[1].split(", "))

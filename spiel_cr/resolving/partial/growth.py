@@ -141,7 +141,7 @@ def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     known = np.stack([other, _last_step(table, rows, other), table.observation[rows]])
     _, seen = np.unique(known, axis=1, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
-    _, joined, _ = joint_components(infoset, seen.reshape(-1), shape)
+    joined = joint_components(infoset, seen.reshape(-1), shape).rows
     return groups(joined[infoset])
 
 

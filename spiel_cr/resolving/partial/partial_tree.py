@@ -188,7 +188,7 @@ class PartialTree:
             while self.table.parent[row] >= 0:
                 path.append(int(self.table.action[row]))
                 row = int(self.table.parent[row])
-            raise error.at(self.game, path[::-1]) from error
+            raise error.at(path[::-1]) from error
 
     def next_public_state(
         self,

@@ -1,20 +1,12 @@
 """`spiel-cr solve` and `compare` with networks."""
 
-import json
-
 import pytest
 
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
-from spiel_cr.eval.contestants import deep_entries, registry
+from spiel_cr.eval.contestants import registry, spiel_cr_entries
+from tests.support.commands import told
 
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
-
-
-def report(capsys, *words):
-    main._run(main._parse(["spiel-cr", *map(str, words), "--json"]))
-    out = capsys.readouterr().out
-    return json.loads(out.splitlines()[-1]), out
 
 
 @pytest.mark.slow
@@ -22,7 +14,7 @@ def test_a_compiled_game(tmp_path, capsys):
     saved = tmp_path / "policy.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL]
     words += ["--iterations", 2, "--eval-every", 1, "--save", saved]
-    found, out = report(capsys, *words)
+    found, out, _ = told(capsys, *words)
     assert found["compiled"] and found["judge"] == "openspiel"
     assert [point["iterations"] for point in found["curve"]] == [1, 2]
     assert found["curve"][-1]["nash_conv"] == pytest.approx(found["nash_conv"])
@@ -34,34 +26,11 @@ def test_a_game_that_is_not_compiled(tmp_path, capsys):
     saved, kept = tmp_path / "policy.npz", tmp_path / "state.npz"
     words = ["solve", "--game", "kuhn_poker", "--algorithm", SMALL, "--save", saved]
     words += ["--checkpoint", kept, "--compile", "never", "--iterations"]
-    found, out = report(capsys, *words, 2)
+    found, out, _ = told(capsys, *words, 2)
     assert found["compiled"] is False and found["iterations"] == 2
     assert "not compiled" in out and saved.exists()
-    more, _ = report(capsys, *words, 3)
+    more, _, _ = told(capsys, *words, 3)
     assert (more["iterations"], more["trajectories"]) == (3, 96)
-
-
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (("--algorithm", "sd-cfr(x=1)"), "unknown parameter 'x'"),
-        (("--dtype", "float32"), "dtype='float32': algorithm='sd-cfr' trains"),
-        (("--workers", "2"), "workers=2: algorithm='sd-cfr'"),
-        (("--imperfect-recall",), "imperfect_recall=True: algorithm='sd-cfr'"),
-        (("--form", "signals"), "--form signals"),
-        (("--plot", "x.png"), "--plot needs points"),
-        (
-            ("--algorithm", "sd-cfr(network=table)", "--compile", "never"),
-            "network=table needs the compiled game",
-        ),
-    ],
-)
-def test_refusals(capsys, words, said):
-    line = ["spiel-cr", "solve", "--game", "kuhn_poker", "--algorithm", "sd-cfr"]
-    with pytest.raises(SystemExit) as stopped:
-        main._run(main._parse([*line, *words]))
-    assert stopped.value.code == 2
-    assert said in capsys.readouterr().err
 
 
 @pytest.mark.slow
@@ -89,6 +58,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(deep_entries.network_run, "networks", refuse)
+    monkeypatch.setattr(spiel_cr_entries.network_run, "networks", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)

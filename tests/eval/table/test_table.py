@@ -9,10 +9,11 @@ import socket
 import threading
 import time
 
+import pyspiel
 import pytest
 
 from spiel_cr.eval.cli import play, signals
-from spiel_cr.eval.table import knowledge, server, table
+from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
 from tests.support import tables
 
@@ -215,15 +216,15 @@ def at(game, actions):
 
 
 def test_moves_that_a_player_cannot_but_know():
-    """Poker's are all public; in goofspiel only what the result of a round tells."""
-    from tests.support import games
-
-    tree = games.compiled("kuhn")
-    known = knowledge.Knowledge(tree)
-    assert known.opponents_moves(at(tree.game, [0, 1, 1]), 1) == ["Bet"]
-    assert known.opponents_moves(at(tree.game, [0, 1, 0, 1]), 0) == ["Bet"]
-    assert known.opponents_moves(at(tree.game, [0, 1]), 0) == []
-    assert len(known.histories(at(tree.game, [0, 1, 1]), 1)) == 2
+    """Poker's are all public; what is hidden is told at the end."""
+    known = families.opponents_moves
+    game = pyspiel.load_game(KUHN)
+    assert known(at(game, [0, 1, 1]), 1) == ["Bet"]
+    assert known(at(game, [0, 1, 0, 1]), 0) == ["Bet"]
+    assert known(at(game, [0, 1]), 0) == []
+    hidden = pyspiel.load_game("python_ii_goofspiel(num_cards=2)")
+    assert known(at(hidden, [1]), 1) == []
+    assert known(at(hidden, [1, 0, 0, 1]), 0) == ["Bid 2"]
 
 
 def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):

@@ -9,10 +9,10 @@ import pyspiel
 import pytest
 
 from spiel_cr.common import json_log, statistics
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.tournaments import sessions, tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 from spiel_cr.eval.tournaments.sessions import SessionConfig
+from tests.support.commands import told
 
 LEDUC = "leduc_poker"
 BOTS = ("uniform", "honest(rollouts=2)", "uniform()")
@@ -184,10 +184,8 @@ def test_games_without_chips_are_refused(tmp_path, game):
 
 def test_the_command(tmp_path, capsys):
     words = ["tournament", "--game", "kuhn_poker", "--bots", "uniform;honest"]
-    words += ["--out", str(tmp_path), "--matches", "4", "--styles", "--json"]
-    main._run(main._parse(["spiel-cr", *words, "--session", "stack=3,rounds=4"]))
-    out = capsys.readouterr().out
-    report = json.loads(out.splitlines()[-1])
+    words += ["--out", tmp_path, "--matches", "4", "--styles"]
+    report, out, _ = told(capsys, *words, "--session", "stack=3,rounds=4")
     assert report["sessions"] == [[0, 4], [4, 0]]
     assert [style["bot"] for style in report["styles"]] == ["uniform", "honest"]
     assert "4 sessions per pair, of at most 4 hands, with stacks of 3" in out

@@ -12,11 +12,12 @@ from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cr
 from spiel_cr.common import json_log
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
+from spiel_cr.judging import one_match
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import uniform_bot
+from tests.support.commands import refused, report, run, told
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
@@ -156,14 +157,6 @@ def test_seats_are_really_swapped(tmp_path):
     assert abs(values[1] + values[0]) > 8 * error
 
 
-def test_a_bot_against_its_like_is_worth_nothing(tmp_path):
-    """The mean is within 4 standard errors of 0: a false alarm in 16 000 seeds."""
-    found = play(tmp_path, bots=["uniform", "uniform"], matches=1000)
-    error = found.half_width[0][1] / 1.9647  # Student's t, 499 degrees of freedom
-    assert 0 < error < 0.1
-    assert abs(found.mean[0][1]) < 4 * error
-
-
 def test_same_seed_same_matches(tmp_path):
     one = play(tmp_path / "one", seed=5)
     two = play(tmp_path / "two", seed=5)
@@ -194,15 +187,6 @@ def test_resumed_as_if_never_stopped(tmp_path, actions, error):
         assert here.exists()
         if name == "table.csv":
             assert here.read_text() == there.read_text()
-
-
-def test_line_cut_short_is_played_again(tmp_path):
-    straight = play(tmp_path)
-    expected = moves(tmp_path)
-    log = tmp_path / "matches.jsonl"
-    log.write_bytes(log.read_bytes()[:-90])
-    assert results(play(tmp_path)) == results(straight)
-    assert moves(tmp_path) == expected
 
 
 def test_nothing_is_played_twice(tmp_path):
@@ -248,7 +232,7 @@ def test_damaged_line_is_named(tmp_path):
     wrong["returns"] = [0.0, *wrong["returns"]]
     made[3] = json.dumps(json_log.sealed(wrong)) + "\n"
     log.write_text("".join(made))
-    with pytest.raises(ValueError, match="line 4, is not a match.*two values are due"):
+    with pytest.raises(ValueError, match="line 4, is not a match.*has a wrong returns"):
         play(tmp_path)
 
 
@@ -326,17 +310,11 @@ def test_efforts(tmp_path):
     assert summary["efforts"] == [effort._asdict() for effort in found.efforts]
 
 
-def run(*words):
-    main._run(main._parse(["spiel-cr", "tournament", *map(str, words)]))
-
-
 def test_command(tmp_path, capsys):
-    words = ("--game", KUHN, "--bots", f"uniform; {SOLVED};{RESOLVING}")
-    words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3, "--json")
-    run(*words)
-    streams = capsys.readouterr()
-    *table, last = streams.out.splitlines()
-    found = json.loads(last)
+    words = ("tournament", "--game", KUHN, "--bots", f"uniform; {SOLVED};{RESOLVING}")
+    words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3)
+    found, shown, err = told(capsys, *words)
+    table = shown.splitlines()
     assert found.keys() == {*RESULTS, "unmet_share"}
     assert found["unmet_share"] == [None] * 3
     assert found["bots"] == list(BOTS)
@@ -344,8 +322,8 @@ def test_command(tmp_path, capsys):
     for i, j in itertools.permutations(range(3), 2):
         cell = f"{found['mean'][i][j]:+.4f} ± {found['half_width'][i][j]:.4f}"
         assert any(line.startswith(f"[{i + 1}]") and cell in line for line in table)
-    assert "--matches 5 is odd: 6" in streams.err
-    assert "18/18" in streams.err
+    assert "--matches 5 is odd: 6" in err
+    assert "18/18" in err
     out = tmp_path / "new" / "out"
     summary = json.loads((out / "summary.json").read_text("utf-8"))
     assert {key: summary[key] for key in RESULTS}.items() <= found.items()
@@ -358,41 +336,26 @@ def test_command(tmp_path, capsys):
     assert float(rows[0]["mean"]) == found["mean"][0][1]
     assert float(rows[0]["half_width"]) == found["half_width"][0][1]
     assert not [path for path in out.iterdir() if path.name.endswith(".part")]
-    run(*words)
-    assert json.loads(capsys.readouterr().out.splitlines()[-1]) == found
+    assert report(capsys, *words) == found
 
 
 def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tournament, "play_match", interrupt)
-    with pytest.raises(SystemExit) as stopped:
-        run("--game", KUHN, "--bots", "uniform;uniform", "--out", tmp_path)
-    assert stopped.value.code == 130
+    monkeypatch.setattr(one_match, "play_match", interrupt)
+    with pytest.raises(SystemExit, match="130"):
+        run(
+            "tournament", "--game", KUHN, "--bots", "uniform;uniform", "--out", tmp_path
+        )
     assert f"kept in {tmp_path}" in capsys.readouterr().err
 
 
-def test_out_must_be_a_folder(tmp_path, capsys):
-    path = tmp_path / "file"
-    path.write_text("mine")
-    for out in (path, path / "below"):
-        with pytest.raises(SystemExit) as stopped:
-            run("--game", KUHN, "--bots", "uniform;uniform", "--out", out)
-        assert stopped.value.code == 2
-        assert str(path) in capsys.readouterr().err.splitlines()[-1]
-    assert path.read_text() == "mine"
-
-
-def never_compile(monkeypatch):
+def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
     def refuse(*arguments, **options):
         pytest.fail("the game was compiled")
 
     monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
-
-
-def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
-    never_compile(monkeypatch)
     bots = ["uniform", "uniform"]
     # Some 2e10 histories.
     found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")
@@ -416,10 +379,8 @@ def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
 @pytest.mark.parametrize("bot", [RESOLVING, SOLVED, "oos(iterations=2)"])
 def test_a_game_too_large_for_a_bot_is_refused_at_once(tmp_path, capsys, bot):
     out = tmp_path / "out"
-    with pytest.raises(SystemExit) as stopped:
-        run("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
-    assert stopped.value.code == 2
-    error = capsys.readouterr().err
+    words = ("--game", "phantom_ttt", "--bots", f"uniform;{bot}", "--out", out)
+    error = refused(capsys, "tournament", *words)
     assert f"bot={bot!r} needs the whole game" in error and "memory_limit" in error
     remedy = f"{bot.partition('(')[0]}(max_histories=N"
     assert (remedy in error) == bot.startswith("resolving")

@@ -29,7 +29,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.solvers.algorithms import CFR, find
 
-from ..command import Commands, add_command, given, option, path_value, writing
+from .command import Commands, add_command, given, option, path_value, writing
 
 
 def add(commands: Commands) -> None:
@@ -91,9 +91,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _solved(
-    signals: SignalGame,
-    partition: gameshrink.Partition,
-    arguments: argparse.Namespace,
+    signals: SignalGame, partition: gameshrink.Partition, arguments: argparse.Namespace
 ) -> dict[str, float]:
     """Solves the game of buckets; both NashConvs, in the game's units."""
     announce("solving the game of buckets")

@@ -1,1 +1,0 @@
-"""The command `solve` where the game is not solved whole: by sampling, by networks."""

@@ -1,0 +1,24 @@
+"""Infosets of a compiled game by their strings."""
+
+import numpy as np
+
+from spiel_cr.games.tree.tree import CompiledGame
+
+
+def members(tree: CompiledGame, player: int) -> dict[str, np.ndarray]:
+    """The histories of each of a player's infosets, by its information state.
+
+    Args:
+      tree: the compiled game.
+      player: who acts there.
+
+    Returns:
+      int [n] for each string.
+    """
+    histories = tree.histories
+    own = np.flatnonzero(histories.player == player)
+    own = own[np.argsort(histories.infoset[own], kind="stable")]
+    ends = np.cumsum(np.bincount(histories.infoset[own]))
+    groups = np.split(own, ends[:-1])
+    # Without any infosets there is still one group, of no histories.
+    return dict(zip(tree.infosets[player].keys, groups, strict=False))
