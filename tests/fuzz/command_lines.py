@@ -161,7 +161,8 @@ def make_line(seed: int, command: str | None = None) -> Line:
 def _fixed(command: str, chosen: dict[str, str]) -> set[str]:
     """What the chosen options set."""
     pairs = ((one, flag) for flag in chosen for one in ("", command))
-    return {name for pair in pairs for name in _NEEDS.get(pair, ())}
+    fixed = {name for pair in pairs for name in _NEEDS.get(pair, ())}
+    return fixed | ({"--game"} if "kuhn.npz" in chosen.get("--leaf", "") else set())
 
 
 def _need(command: str, flag: str, chosen: dict[str, str]) -> None:
