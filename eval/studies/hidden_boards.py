@@ -17,9 +17,8 @@ _ABRUPT = {
 }
 # NashConv of uniform play, published in single precision.
 _UNIFORM = {"dark_hex": 1.832806}
-_SINGLE = 5e-6
 _ITERATIONS = 60
-_BY = "a benchmark of policy gradients, 2025"
+_BY = "Rudolph et al. 2025"
 
 
 def _run(share: float) -> Iterator[Line]:
@@ -37,14 +36,10 @@ def _run(share: float) -> Iterator[Line]:
             low - 5e-5 <= value <= high + 5e-5,
         )
         if name in _UNIFORM:
-            found = spiel_cr.nash_conv(name, "uniform")
-            published = _UNIFORM[name]
-            yield Line(
-                f"{name}: NashConv of uniform play",
-                f"{published} ({_BY}; single precision)",
-                f"{found:.9f}",
-                abs(found - published) < _SINGLE,
-            )
+            found, published = spiel_cr.nash_conv(name, "uniform"), _UNIFORM[name]
+            text = f"{published} ({_BY}; single precision)"
+            agrees = abs(found - published) < 5e-6
+            yield Line(f"{name}: NashConv, uniform", text, f"{found:.9f}", agrees)
     for name, millions in _ABRUPT.items():
         game = abrupt_game(open_game(name))
         assert game is not None
@@ -61,7 +56,7 @@ def _infosets(name: str, millions: float, infosets: int) -> Line:
 STUDY = Study(
     "hidden-boards",
     "phantom tic-tac-toe and dark hex, whole: sizes, values, uniform play",
-    "a benchmark of policy gradients in imperfect-information games, 2025, whose judge "
-    "computes them exactly",
+    "Rudolph et al. 2025, 'Reevaluating policy gradient methods for "
+    "imperfect-information games', and the judge that they published, exp-a-spiel",
     _run,
 )

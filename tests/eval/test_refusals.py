@@ -14,8 +14,11 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
+# Who cannot count its turns.
+HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
+COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
 DEEP = f"solve {KUHN} --algorithm sd-cfr"
 GRID = "show --game python_leduc_poker --policy GRID"
 
@@ -31,6 +34,7 @@ ROWS = [
     ("info --game leduc_poker --memory-limit 10MB", "memory"),
     (f"info {KUHN} --memory-limit lots", "lots"),
     (f"info {KUHN} --colour", "--colour"),
+    (f"play --game {HIDDEN} --bots resolving(iterations=1);uniform", "turns"),
     ("solve", "--game"),
     ("solve --game 2048", "2048"),
     ("solve --game kuhn_pocker", "kuhn_pocker"),
@@ -115,6 +119,12 @@ ROWS = [
     (f"solve {KUHN} --flagfile=missing", "--flagfile"),
     (f"info {KUHN} --json=yes", "argument --json: it takes no value; leave 'yes' out"),
     (f"info {KUHN} surplus", "unrecognized arguments: surplus; leave them out"),
+    (f"{COMPARE} --seeds 0", "seeds=0"),
+    (f"{COMPARE} --workers=-1", "workers=-1"),
+    (f"{COMPARE} --iterations 0", "iterations=0"),
+    (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
+    (f"{COMPARE} --ray --patience 5", "patience=5: runs on Ray cannot be given up"),
+    (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"{DEEP}(x=1)", "unknown parameter 'x'"),
     (f"{DEEP} --dtype float32", "dtype='float32': algorithm='sd-cfr' trains"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),
@@ -153,6 +163,7 @@ EARLY = [
     (f"{JUDGED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint-every=0", "checkpoint_every=0"),
+    (f"{SAMPLED} --checkpoint DAMAGED", "error: checkpoint /"),
     (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
     (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),

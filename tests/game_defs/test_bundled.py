@@ -10,7 +10,6 @@ from game_defs.bundled.packing import Packing
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import vectorised_check
 
-slow = pytest.mark.slow
 HIDDEN = (
     "phantom_ttt",
     "phantom_ttt(gameversion=abrupt)",
@@ -85,21 +84,26 @@ MORE = (
 )
 
 
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS])
-def test_plays_the_same_game(game):
-    vectorised_check.check(
-        game, np.random.default_rng(0), rollouts=40, max_histories=5_000
-    )
-
-
-@slow
-@pytest.mark.parametrize(
-    "game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS, *MORE, HOLDEM]
+USUAL = (*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS)
+_OFTEN = (
+    pytest.param(game, 1, 1_000, 100_000, marks=pytest.mark.slow)
+    for game in (*USUAL, *MORE, HOLDEM)
 )
-def test_plays_the_same_game_often(game):
-    vectorised_check.check(
-        game, np.random.default_rng(1), rollouts=1_000, max_histories=100_000
-    )
+
+
+@pytest.mark.parametrize(
+    ("game", "seed", "rollouts", "most"),
+    [*((game, 0, 40, 5_000) for game in USUAL), *_OFTEN],
+)
+def test_plays_the_same_game(game, seed, rollouts, most):
+    random = np.random.default_rng(seed)
+    vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
+
+
+LONG_POKER = (
+    "universal_poker(numRounds=2,blind=2 1,stack=100 3,numSuits=3,numRanks=4,"
+    "firstPlayer=2 1,numBoardCards=1 1,raiseSize=10 1,betting=limit)"
+)
 
 
 @pytest.mark.parametrize(
@@ -119,6 +123,8 @@ def test_plays_the_same_game_often(game):
         "universal_poker",
         POKERS[0].replace("=limit", "=nolimit"),
         HOLDEM.replace("3 1 1,", "3 1 2,"),
+        # 255 raises have no place in OpenSpiel's tensor.
+        LONG_POKER,
         HOLDEM.replace("fcpa", "fcpa,potSize=20,boardCards=2c3c4c"),
     ],
 )
