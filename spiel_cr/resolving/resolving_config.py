@@ -10,7 +10,7 @@ from spiel_cr.resolving.leaves.leaf_strings import (
     DepthUnit,
     Leaf,
     check_lookahead,
-    knows_ranges,
+    is_fixed,
 )
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
@@ -134,10 +134,12 @@ class ResolvingConfig:
     def _check_leaf(self) -> None:
         """Refuses a bad lookahead, and what does not go with its leaf values."""
         check_lookahead(self.depth, self.depth_unit, self.leaf)
-        if knows_ranges(self.leaf) and self.by_best_response:
+        if self.by_best_response and not is_fixed(self.leaf):
             raise ValueError(
-                f"values={self.values!r} does not go with leaf={self.leaf!r}: nothing "
-                f"beyond the lookahead's end is there to respond to; leave values out"
+                f"values={self.values!r} does not go with leaf={self.leaf!r}: values "
+                f"that know the ranges leave nothing to respond to, and with a "
+                f"blueprint the opponent is promised a best response anyway; leave "
+                f"values out"
             )
 
     def _check_sampled(self, sampled: MCCFRConfig) -> None:

@@ -149,3 +149,9 @@ def test_where_the_player_never_comes_the_plan_stays():
 
     np.testing.assert_array_equal(resolved(0.0).behaviour, plan)
     assert np.abs(resolved(0.5).behaviour - plan).max() > 0.01
+
+
+def test_promises_are_best_responses_whatever_is_asked_for():
+    leaf = Continuations(random_behaviours(games.compiled("kuhn"), 1), 2)
+    with pytest.raises(ValueError, match="promised a best response anyway"):
+        ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")

@@ -33,7 +33,7 @@ class Kind(NamedTuple):
       text: how it is written.
       parameters: with their types; a path is one of a file, and must be given.
       make: from these.
-      knows_ranges: whether it depends on the players' ranges.
+      fixed: whether it is one number per history.
       compiled, partial: whether it goes with games that are compiled whole, and with
         trees of those that are not.
     """
@@ -41,7 +41,7 @@ class Kind(NamedTuple):
     text: str
     parameters: dict[str, Any]
     make: Callable[..., Leaf]
-    knows_ranges: bool = False
+    fixed: bool = True
     compiled: bool = True
     partial: bool = False
 
@@ -51,12 +51,13 @@ KINDS = {
         "exact(iterations=100,algorithm=cfr+)",
         {"iterations": int, "algorithm": str},
         ExactValues,
-        knows_ranges=True,
+        fixed=False,
     ),
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
         {"path": str, "k": int, "kind": str},
         Continuations,
+        fixed=False,
     ),
     "rollouts": Kind(
         "rollouts(n=10,seed=0)",
@@ -115,11 +116,11 @@ def parse_leaf(
     )
 
 
-def knows_ranges(leaf: object) -> bool:
-    """Whether a leaf, or what its string says, depends on the players' ranges."""
+def is_fixed(leaf: object) -> bool:
+    """Whether a leaf, or what its string says, is one number per history."""
     if isinstance(leaf, str):
-        return KINDS[parse(leaf, "leaf").name].knows_ranges
-    return isinstance(leaf, ValueFunction)
+        return KINDS[parse(leaf, "leaf").name].fixed
+    return not isinstance(leaf, ValueFunction | Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:

@@ -7,21 +7,21 @@ import spiel_cr
 from spiel_cr.eval.contestants import registry
 from spiel_cr.policies.leaf_values import UniformValue
 from spiel_cr.resolving.leaves import ExactValues
-from spiel_cr.resolving.leaves.leaf_strings import LEAVES, knows_ranges, parse_leaf
+from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 
 KINDS = {
-    "exact": (ExactValues, True),
-    "uniform": (UniformValue, False),
+    "exact": (ExactValues, False),
+    "uniform": (UniformValue, True),
 }
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_what_a_string_makes(name):
-    kind, aware = KINDS[name]
+    kind, fixed = KINDS[name]
     assert isinstance(parse_leaf(name), kind)
-    assert knows_ranges(name) == knows_ranges(parse_leaf(name)) == aware
+    assert is_fixed(name) == is_fixed(parse_leaf(name)) == fixed
     assert any(text.partition("(")[0] == name for text in LEAVES)
 
 
