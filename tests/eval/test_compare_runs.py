@@ -17,7 +17,7 @@ from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
 from spiel_cr.eval.contestants import registry
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
 
 KUHN = "kuhn_poker"
@@ -175,7 +175,7 @@ def test_games_too_large_are_refused_at_once(tmp_path):
             measure, "GameInstance", lambda *a, **b: walks.append(a) or make(*a, **b)
         )
         # Histories are counted; how much memory is held by when is the machine's.
-        patch.setattr(compiler, "_EVERY", math.inf)
+        patch.setattr(estimate, "_EVERY", math.inf)
         first, second = compare_with("401MB")
     assert "more than 8,333 histories" in first["missing"] == second["missing"]
     assert first["nash_conv"] is None and first["error"] is None
@@ -275,21 +275,6 @@ def test_patience_has_an_end():
     (late,) = workers.run_in_processes([endless], 1, 0.3)
     assert late["error"] == "given up after 0.3 wall-clock seconds (--patience)"
     assert not multiprocessing.active_children()
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"workers": 0}, "without worker processes cannot be given up"),
-        ({"workers": 2, "ray": True}, "on Ray cannot be given up"),
-        ({"workers": 1, "seconds": 0.0}, "must be finite and above 0"),
-    ],
-)
-def test_patience_needs_processes(tmp_path, options, message):
-    seconds = options.pop("seconds", 5.0)
-    with pytest.raises(ValueError, match=f"patience={seconds:g}.* {message}"):
-        go(tmp_path / "new", patience=seconds, **options)
-    assert not (tmp_path / "new").exists()
 
 
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):

@@ -18,6 +18,7 @@ BOTS = "--bots=uniform;uniform"
 HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
+COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
 DEEP = f"solve {KUHN} --algorithm sd-cfr"
 GRID = "show --game python_leduc_poker --policy GRID"
 
@@ -118,6 +119,12 @@ ROWS = [
     (f"solve {KUHN} --flagfile=missing", "--flagfile"),
     (f"info {KUHN} --json=yes", "argument --json: it takes no value; leave 'yes' out"),
     (f"info {KUHN} surplus", "unrecognized arguments: surplus; leave them out"),
+    (f"{COMPARE} --seeds 0", "seeds=0"),
+    (f"{COMPARE} --workers=-1", "workers=-1"),
+    (f"{COMPARE} --iterations 0", "iterations=0"),
+    (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
+    (f"{COMPARE} --ray --patience 5", "patience=5: runs on Ray cannot be given up"),
+    (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"{DEEP}(x=1)", "unknown parameter 'x'"),
     (f"{DEEP} --dtype float32", "dtype='float32': algorithm='sd-cfr' trains"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),

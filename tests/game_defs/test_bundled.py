@@ -10,7 +10,6 @@ from game_defs.bundled.packing import Packing
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import vectorised_check
 
-slow = pytest.mark.slow
 HIDDEN = (
     "phantom_ttt",
     "phantom_ttt(gameversion=abrupt)",
@@ -85,21 +84,20 @@ MORE = (
 )
 
 
-@pytest.mark.parametrize("game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS])
-def test_plays_the_same_game(game):
-    vectorised_check.check(
-        game, np.random.default_rng(0), rollouts=40, max_histories=5_000
-    )
-
-
-@slow
-@pytest.mark.parametrize(
-    "game", [*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS, *MORE, HOLDEM]
+USUAL = (*HIDDEN, *DICE, *BATTLESHIPS, *CARDS, *POKERS)
+_OFTEN = (
+    pytest.param(game, 1, 1_000, 100_000, marks=pytest.mark.slow)
+    for game in (*USUAL, *MORE, HOLDEM)
 )
-def test_plays_the_same_game_often(game):
-    vectorised_check.check(
-        game, np.random.default_rng(1), rollouts=1_000, max_histories=100_000
-    )
+
+
+@pytest.mark.parametrize(
+    ("game", "seed", "rollouts", "most"),
+    [*((game, 0, 40, 5_000) for game in USUAL), *_OFTEN],
+)
+def test_plays_the_same_game(game, seed, rollouts, most):
+    random = np.random.default_rng(seed)
+    vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
 
 
 LONG_POKER = (

@@ -112,11 +112,8 @@ def test_knowledge(game_string):
                 nodes.append(game_contract.Node(node.state.child(cell), index, cell))
     tree = game_contract.Tree(game, nodes, complete=False)
     for sample in (tree, game_contract.sampled_tree(game_string)):
-        game_contract.check_knowledge(sample, known_to)
         game_contract.check_knowledge(
-            sample,
-            lambda history, player: (tuple(history[:-1]), len(history)),
-            private_info=pyspiel.PrivateInfoType.NONE,
+            sample, known_to, lambda history, _: (tuple(history[:-1]), len(history))
         )
 
 
@@ -287,30 +284,6 @@ def test_sizes(game_string, expected):
 
 def test_size_of_openspiels_game():
     assert count_levels(keep=False, reply=False).histories == 58_086_835
-
-
-@pytest.mark.parametrize("keep", [False, True])
-def test_rules_of_arrays_are_those_of_integers(keep):
-    rng = np.random.default_rng(3)
-    boards = []
-    for _ in range(200):
-        board = 0
-        while not latent_board.is_over(board, keep):
-            boards.append(board)
-            legal = [c for c in range(9) if latent_board.legal_cells(board) >> c & 1]
-            board = latent_board.play(board, 1 << int(rng.choice(legal)))
-        boards.append(board)
-    array = np.asarray(boards)
-    for rule in (
-        latent_board.legal_cells,
-        latent_board.public_part,
-        lambda board: latent_board.play(
-            board, latent_board.legal_cells(board) & 0b10010
-        ),
-        lambda board: latent_board.is_over(board, keep),
-        lambda board: latent_board.utility(board, keep),
-    ):
-        assert rule(array).tolist() == [rule(board) for board in boards]
 
 
 @pytest.mark.slow

@@ -2,12 +2,10 @@
 
 import itertools
 
-import numpy as np
 import pyspiel
 import pytest
 
-from game_defs import poker_deck
-from tests.support import game_contract, lp_reference
+from tests.support import game_contract
 from tests.support.states import play
 
 FOLD, CALL, RAISE = 0, 1, 2
@@ -113,11 +111,8 @@ def test_rules_and_returns(settings):
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_knowledge(settings):
     tree = game_contract.full_tree(game_string(*settings))
-    game_contract.check_knowledge(tree, known_to)
     game_contract.check_knowledge(
-        tree,
-        lambda history, _: (len(history[:2]), tuple(history[2:])),
-        private_info=pyspiel.PrivateInfoType.NONE,
+        tree, known_to, lambda history, _: (len(history[:2]), tuple(history[2:]))
     )
 
 
@@ -216,22 +211,6 @@ def test_more_chips_than_can_be_bet_change_nothing():
     )
 
 
-def test_value_and_nash_conv():
-    game = pyspiel.load_game("python_leduc_poker")
-    # Two other programs agree on these five decimals.
-    assert lp_reference.game_value(game) == pytest.approx(-0.07811, abs=5e-6)
-    uniform = pyspiel.UniformRandomPolicy(game)
-    assert pyspiel.nash_conv(game, uniform) == pytest.approx(2.725, abs=1e-12)
-
-
-def test_value_is_that_of_openspiels_game():
-    value = lp_reference.game_value(pyspiel.load_game(game_string(13, 13, 2)))
-    theirs = lp_reference.game_value(pyspiel.load_game("leduc_poker"))
-    # Twice the accuracy of the solver, with utilities up to 13.
-    assert value == pytest.approx(theirs, abs=2e-6)
-    assert value == pytest.approx(-0.085606, abs=5e-7)
-
-
 def test_strings():
     state = play("python_leduc_poker", [2, 1, CALL, RAISE, CALL, 0, RAISE])
     assert str(state) == "cards 2 1 public 0 bets ddcrcdr chips 7 3"
@@ -254,31 +233,3 @@ def test_states_share_one_betting_tree_and_deck():
     read = game.deserialize_state(serialized)
     assert read.tree is game.tree and read.deck is game.deck
     assert len(serialized) < 1000
-
-
-def test_rules_of_arrays_are_those_of_integers():
-    """Walks through the game by indexing the tables, a level at a time."""
-    game = pyspiel.load_game(game_string(4, 9, 2, 3))
-    children = np.asarray(game.tree.children)
-    mover = np.asarray(game.tree.mover)
-    num_deals = np.asarray([bets.num_deals for bets in game.tree.bets])
-    states = [game.new_initial_state()]
-    rows, cards = np.zeros(1, int), np.zeros(1, int)
-    while states:
-        assert rows.tolist() == [state.row for state in states]
-        assert cards.tolist() == [state.cards for state in states]
-        wins = game.deck.showdown(cards)
-        assert wins.tolist() == [game.deck.showdown(state.cards) for state in states]
-        steps = [
-            (index, action)
-            for index, state in enumerate(states)
-            if not state.is_terminal()
-            for action in state.legal_actions()
-        ]
-        states = [states[index].child(action) for index, action in steps]
-        parents, actions = np.asarray(steps, int).reshape(-1, 2).T
-        rows, cards = rows[parents], cards[parents]
-        deals = mover[rows] < 0
-        dealt = poker_deck.add_card(cards, num_deals[rows], actions)
-        cards = np.where(deals, dealt, cards)
-        rows = children[rows, np.where(deals, 0, actions)]

@@ -4,11 +4,8 @@ from collections.abc import Hashable
 
 import pyspiel
 import pytest
-from open_spiel.python import policy
-from open_spiel.python.algorithms import exploitability
 
-from game_defs import princess_and_monster
-from tests.support import game_contract, lp_reference
+from tests.support import game_contract
 from tests.support.game_contract import Sizes
 
 # Every parameter is changed at least once; 2 x 3 makes the corners an odd number of
@@ -140,39 +137,4 @@ def test_players_know_their_own_moves_only(game_string):
     def own_moves(history: list[int], player: int) -> Hashable:
         return tuple(history[player::2]), public(history, player)
 
-    game_contract.check_knowledge(tree, own_moves)
-    game_contract.check_knowledge(
-        tree, public, private_info=pyspiel.PrivateInfoType.NONE
-    )
-
-
-@pytest.mark.parametrize(
-    "horizon, nash_conv", [(4, 5.5), pytest.param(5, 65 / 9, marks=pytest.mark.slow)]
-)
-def test_uniform_nash_conv(horizon, nash_conv):
-    game = load(horizon)
-    uniform = exploitability.nash_conv(game, policy.UniformRandomPolicy(game))
-    # Sums of about 10^4 rational terms, each with a relative error of 1e-16.
-    assert uniform == pytest.approx(nash_conv, abs=1e-10)
-
-
-@pytest.mark.parametrize("horizon, value", [(4, 42 / 13), (5, 1.8715572)])
-def test_value(horizon, value):
-    # 5e-8 is half the last digit known.
-    computed = lp_reference.game_value(load(horizon))
-    assert computed == pytest.approx(value, abs=5e-8)
-
-
-@pytest.mark.parametrize("rows, columns", [(2, 2), (2, 5), (4, 3)])
-def test_neighbour_table(rows, columns):
-    table = princess_and_monster.neighbour_table(rows, columns)
-    assert len(table) == rows * columns
-    opposite = {"Up": "Down", "Down": "Up", "Left": "Right", "Right": "Left"}
-    names = [name for name, _, _ in princess_and_monster.DIRECTIONS]
-    num_edges = 0
-    for square, targets in enumerate(table):
-        for name, target in zip(names, targets, strict=True):
-            if target >= 0:
-                num_edges += 1
-                assert table[target][names.index(opposite[name])] == square
-    assert num_edges == 2 * (rows * (columns - 1) + columns * (rows - 1))
+    game_contract.check_knowledge(tree, own_moves, public)

@@ -87,17 +87,6 @@ def settings_of(game):
     return *numbers, sizes, given["max_bets"]
 
 
-def check_rules(tree):
-    settings = settings_of(tree.game)
-    for node in tree.nodes:
-        state = node.state
-        mover, legal, returns = reference(settings, state.history())
-        assert state.returns() == returns, state
-        assert state.current_player() == mover, state
-        if legal is not None:
-            assert state.legal_actions() == legal, state
-
-
 def known_to(history, player):
     """The own card, the public ones, all bets, and how many cards were dealt."""
     private, rest = list(history[:2]), list(history[2:])
@@ -131,38 +120,39 @@ def information_states(num_ranks, num_suits, max_bets):
     return strings
 
 
-def test_openspiel_checks():
-    game_contract.check_api(SMALL)
+@pytest.mark.parametrize("whole", [False, pytest.param(True, marks=slow)])
+def test_openspiel_checks(whole):
+    game_contract.check_api(SMALL, game_contract.measure(SMALL) if whole else None)
 
 
-@slow
-def test_openspiel_checks_of_all_states():
-    game_contract.check_api(SMALL, game_contract.measure(SMALL))
-
-
-@pytest.mark.parametrize("game", SETTINGS)
-def test_rules_and_returns(game):
-    check_rules(game_contract.full_tree(game))
-
-
-@pytest.mark.parametrize("game", LARGE_SETTINGS)
-def test_rules_and_returns_in_random_games(game):
-    check_rules(game_contract.sampled_tree(game, num_games=60))
-
-
-@slow
-@pytest.mark.parametrize("game", MORE)
-def test_rules_and_returns_of_more_games(game):
-    check_rules(game_contract.full_tree(game))
+@pytest.mark.parametrize(
+    ("game", "num_games"),
+    [
+        *((game, 0) for game in SETTINGS),
+        *((game, 60) for game in LARGE_SETTINGS),
+        *(pytest.param(game, 0, marks=slow) for game in MORE),
+    ],
+)
+def test_rules_and_returns(game, num_games):
+    """In all states, or in those of random games."""
+    if num_games:
+        tree = game_contract.sampled_tree(game, num_games=num_games)
+    else:
+        tree = game_contract.full_tree(game)
+    settings = settings_of(tree.game)
+    for node in tree.nodes:
+        state = node.state
+        mover, legal, returns = reference(settings, state.history())
+        assert state.returns() == returns, state
+        assert state.current_player() == mover, state
+        if legal is not None:
+            assert state.legal_actions() == legal, state
 
 
 def test_knowledge():
     tree = game_contract.full_tree(SMALL)
-    game_contract.check_knowledge(tree, known_to)
     game_contract.check_knowledge(
-        tree,
-        lambda history, _: (len(history[:2]), tuple(history[2:])),
-        private_info=pyspiel.PrivateInfoType.NONE,
+        tree, known_to, lambda history, _: (len(history[:2]), tuple(history[2:]))
     )
 
 
@@ -311,19 +301,19 @@ def test_value_of_a_game_with_one_suit():
     assert value == pytest.approx(-1 / 24, abs=1e-8)
 
 
-@pytest.mark.parametrize("game", [SMALL, LARGE_SETTINGS[0], LARGE_SETTINGS[1]])
-def test_vectorised_rules_are_those_of_states(game):
-    vectorised_check.check(
-        game, np.random.default_rng(0), rollouts=30, max_histories=3_000
-    )
-
-
-@slow
-@pytest.mark.parametrize("game", [NAME, *MORE, game_string(max_bets=10)])
-def test_vectorised_rules_are_those_of_states_often(game):
-    vectorised_check.check(
-        game, np.random.default_rng(1), rollouts=1_000, max_histories=60_000
-    )
+@pytest.mark.parametrize(
+    ("game", "seed", "rollouts", "most"),
+    [
+        *((game, 0, 30, 3_000) for game in (SMALL, *LARGE_SETTINGS)),
+        *(
+            pytest.param(game, 1, 1_000, 60_000, marks=slow)
+            for game in (NAME, *MORE, game_string(max_bets=10))
+        ),
+    ],
+)
+def test_vectorised_rules_are_those_of_states(game, seed, rollouts, most):
+    random = np.random.default_rng(seed)
+    vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
 
 
 @pytest.mark.parametrize(

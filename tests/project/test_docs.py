@@ -11,12 +11,11 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from tests.project import pages
-from tests.project.pages import README, ROOT
+from tests.project.pages import README, ROOT, blocks
 
 GAMES = ROOT / "docs" / "games.md"
 each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
 
-_PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 _OWN_GAME = re.compile(r"^\| `(python_\w+)` \| (.*) \|$", re.MULTILINE)
@@ -29,8 +28,8 @@ def anchor(heading):
 
 
 def test_python_of_the_readme_runs(capsys):
-    (code,) = _PYTHON.findall(README.read_text("utf-8"))
-    exec(compile(code, "README.md", "exec"), {"__name__": "readme"})
+    (block,) = blocks(README, "python")
+    exec(compile(block.text, "README.md", "exec"), {"__name__": "readme"})
     solved, resolved, exact = map(float, capsys.readouterr().out.split())
     assert 0 < solved < 0.01
     assert 0 < resolved < 0.1
@@ -62,6 +61,22 @@ def test_the_site_has_all_pages():
     assert set(names) - {"index.md"} <= set(first)
 
 
+def test_pages_are_short():
+    """A page is read in minutes, and all of them in an afternoon; measurements not."""
+    words = {p: len(p.read_text("utf-8").split()) for p in [README, *pages.MANUAL]}
+    # What the code is like, for those who change it, may take longer.
+    longer = {"architecture.md": 1800}
+    for page, count in words.items():
+        assert count <= longer.get(page.name, 1200), (page.name, count)
+    assert sum(words.values()) <= 30_000
+
+
+@pytest.mark.parametrize("page", [README, *pages.MANUAL], ids=pages.name_of)
+def test_pages_begin_with_what_works(page):
+    before, fence, _ = page.read_text("utf-8").partition("\n```")
+    assert fence and before.count("\n") < 15
+
+
 @pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Strictly: a broken link, or a docstring that cannot be read, is an error."""
@@ -69,6 +84,10 @@ def test_the_site_builds(tmp_path):
     subprocess.run(["make", "linked"], cwd=ROOT, check=True)
     build = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True)
+    for page in tmp_path.rglob("*.html"):
+        assert 'src="http' not in page.read_text("utf-8"), (
+            "nothing comes from elsewhere"
+        )
     page = (tmp_path / "api" / "spiel_cr.html").read_text("utf-8")
     for name in spiel_cr.__all__:
         item = getattr(spiel_cr, name)

@@ -15,7 +15,6 @@ import sys
 import unittest
 from collections.abc import Callable, Hashable
 from pathlib import Path
-from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -124,21 +123,24 @@ def _playthrough_path(game_string: str) -> Path:
 # Our own checks, each on a tree.
 
 
-def check_knowledge(
-    tree: Tree, known: Callable[[list[int], int], Hashable], **observer: Any
-) -> None:
+Knows = Callable[[list[int], int], Hashable]
+
+
+def check_knowledge(tree: Tree, known: Knows, public: Knows) -> None:
     """What players see tells histories apart exactly where what they know differs.
 
     Args:
       tree: the histories.
       known: what a player knows at a history, given its actions, chance included, and
         the player; written in the test from the rules alone.
-      **observer: fields of the type of observer; without any, the information state.
+      public: what everybody knows, likewise.
     """
+    nobody = {"private_info": pyspiel.PrivateInfoType.NONE}
     for player in PLAYERS:
-        strings, _ = observe(tree, player, **observer)
-        wanted = [known(node.state.history(), player) for node in tree.nodes]
-        assert same_partition(strings, wanted), f"player {player}"
+        for knows, observer in ((known, {}), (public, nobody)):
+            strings, _ = observe(tree, player, **observer)
+            wanted = [knows(node.state.history(), player) for node in tree.nodes]
+            assert same_partition(strings, wanted), f"player {player}"
 
 
 def check_perfect_recall(tree: Tree) -> None:
