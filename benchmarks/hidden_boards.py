@@ -131,8 +131,7 @@ def _curves(rows: Sequence[Row]) -> Panels:
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
     for line in over_seeds(rows, ("game", "algorithm")):
         points = zip(*(row["curve"] for row in line["each"]), strict=True)
-        label = line["algorithm"].partition("(")[0]
-        panels.setdefault(line["game"], {})[label] = [
+        panels.setdefault(line["game"], {})[line["algorithm"]] = [
             (median(p["seconds"] for p in some), median(p["nash_conv"] for p in some))
             for some in points
         ]
