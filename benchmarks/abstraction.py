@@ -1,7 +1,4 @@
-"""Lossy abstraction: exact NashConv of the whole game.
-
-See docs/abstraction.md.
-"""
+"""Lossy abstraction: exact NashConv of the whole game."""
 
 import argparse
 import time
@@ -93,7 +90,6 @@ _BUCKETS: dict[str, Column] = {
 BENCHMARK = frame.Benchmark(
     "abstraction",
     "Measure lossy abstraction: exact NashConv of the whole game.",
-    "abstraction.md",
     OPTIONS,
     {
         "buckets": frame.Part(

@@ -1,7 +1,4 @@
-"""Best responses that are found by search on compiled trees, beside exact ones.
-
-See docs/best-responses.md.
-"""
+"""Best responses that are found by search on compiled trees, beside exact ones."""
 
 import argparse
 from collections.abc import Iterator, Sequence
@@ -106,7 +103,6 @@ _SHARES: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "best_response",
     "Measure searched best responses beside exact ones and LBR.",
-    "best-responses.md",
     OPTIONS,
     {
         "shares": Part(

@@ -1,4 +1,4 @@
-"""Full-width solvers against their peers. See docs/benchmarks.md."""
+"""Full-width solvers against their peers."""
 
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -117,7 +117,6 @@ _ALL: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "cfr",
     "Measure spiel_cr's full-width solvers beside their peers.",
-    "benchmarks.md",
     OPTIONS,
     {
         "race": Part(

@@ -1,4 +1,4 @@
-"""Deep CFR and its successors, and self-play, on compiled games. See docs/deep.md.
+"""Deep CFR and its successors, and self-play, on compiled games.
 
 Each run is a process of its own with one thread. Its seconds are those of the
 processor, so that other work on the machine does not count; judging does not, either.
@@ -106,14 +106,13 @@ def measure_self_play(
     for point in range(1, _POINTS + 1):
         solver.run_to(decisions * point // _POINTS)
         curve.append([solver.decisions, solver.nash_conv()])
-    play, learn = (solver.processor_seconds_of[what] for what in ("play", "learn"))
+    play, learn = (solver.seconds_of[what] for what in ("play", "learn"))
     return {
         "curve": curve,
         "nash_conv": curve[-1][1],
         "play_seconds": play,
         "learn_seconds": learn,
         "decisions_per_second": solver.decisions / play,
-        "gflops": solver.flops / learn / 1e9,
         "peak_bytes": peak_bytes(),
     }
 
@@ -185,13 +184,11 @@ _SELF_PLAY: dict[str, Column] = {
     "play, s": "{play_seconds:.0f}",
     "learning, s": "{learn_seconds:.0f}",
     "decisions/s of play": "{decisions_per_second:,.0f}",
-    "GFLOP/s of learning": "{gflops:.0f}",
     **PEAK,
 }
 BENCHMARK = frame.Benchmark(
     "deep",
     "Trains deep CFR, its successors and self-play, and judges them.",
-    "deep.md",
     OPTIONS,
     {
         "nodes": frame.Part(

@@ -149,7 +149,6 @@ class Benchmark:
     Attributes:
       name: of the command, and of the folder of its rows.
       words: one sentence for `--help`.
-      page: of docs/, which says what is measured and has the tables.
       options: by name.
       parts: by name.
       check: after parsing; raises ValueError for options that do not fit together.
@@ -158,11 +157,15 @@ class Benchmark:
 
     name: str
     words: str
-    page: str
     options: Mapping[str, Option]
     parts: Mapping[str, Part]
     check: Callable[[argparse.Namespace], object] = lambda options: None
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
+
+    @property
+    def page(self) -> str:
+        """The page that says what is measured and has the tables."""
+        return f"docs/measurements/{self.name}.md"
 
     @property
     def marks(self) -> document.Marks:
@@ -192,7 +195,7 @@ class Benchmark:
         parser = argparse.ArgumentParser(
             prog=f"python -m benchmarks {self.name}",
             description=self.words,
-            epilog=f"What is measured, and how, is written in docs/{self.page}.",
+            epilog=f"What is measured, and how, is written in {self.page}.",
         )
         names = tuple(self.parts)
         shared = {"parts": Option(names, "what is measured", choices=names)}

@@ -64,7 +64,7 @@ GAMES = {
     # make 44 decisions.
     "river": f"universal_poker(betting=nolimit,{_HOLDEM},blind=100 50,stack=1800 1800,"
     "bettingAbstraction=fchpa,potSize=200,boardCards=5c9dJs2h3c)",
-    "turn": f"universal_poker(betting=limit,{_HOLDEM},blind=10 5,"
+    "turn": f"universal_poker(betting=limit,{_HOLDEM},blind=40 40,"
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
     "boardCards=5c9dJs2h)",
 }

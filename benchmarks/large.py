@@ -1,19 +1,17 @@
-"""Games of millions of histories: compiling, solving, memory. See docs/large.md."""
+"""Games of millions of histories: compiling, solving, memory."""
 
 import argparse
-import os
 import statistics
 import tempfile
 import time
 from collections.abc import Iterator
 
 import spiel_cr
-from benchmarks.document import MEMORY, PEAK_GB, Column, count
+from benchmarks.document import MEMORY, Column, count
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, in_a_process, plan
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening import vectorised
-from spiel_cr.games.worlds import world_game
 
 GAMES = ("ii_goofspiel6", "princess7", "latent_ttt", "liars_dice6")
 # Paths of compiling.
@@ -32,9 +30,6 @@ OPTIONS = {
     ),
     "dtypes": Option(("float32", "float64"), "of solving", ("float32", "float64")),
     "algorithm": Option("cfr+", "of solving"),
-    "boards": Option(("phantom_ttt", "dark_hex3"), "of hidden stones"),
-    "hidden": Option("pcfr+", "algorithm on hidden boards"),
-    "until": Option(0.01, "NashConv on hidden boards"),
     "seconds": Option(60.0, "of iterating before NashConv is taken"),
     "repeats": Option(3, "of compiling other than by walks; the median counts"),
 }
@@ -97,46 +92,14 @@ def measure_solve(game: str, algorithm: str, dtype: str, seconds: float) -> Row:
     )
     peak = peak_bytes()
     result.nash_conv()  # compiles a program
-    return {**_judged(result), "peak_bytes": peak, "start_bytes": start}
-
-
-def _judged(result: spiel_cr.Result) -> Row:
-    """What a solve took, and its NashConv."""
     began = time.perf_counter()
     nash_conv = result.nash_conv()
     return {
         **{name: getattr(result, name) for name in _MEASURED},
         "nash_conv": nash_conv,
         "nash_conv_seconds": time.perf_counter() - began,
-    }
-
-
-def measure_worlds(game: str, algorithm: str, dtype: str, until: float) -> Row:
-    """Solves hidden boards by their worlds, from the game string to a NashConv.
-
-    Args:
-      game: OpenSpiel string or short name.
-      algorithm: a full-width one.
-      dtype: of the solver; NashConv is computed in float64.
-      until: the NashConv to stop at, looked at after every fifth iteration.
-    """
-    began = time.perf_counter()
-    worlds = world_game(string_of(game))
-    pairs = sum(worlds.pairs)
-    assert worlds.form
-    building = time.perf_counter() - began
-    goal = spiel_cr.Goal(until=until, eval_every=5)
-    result = spiel_cr.solve(worlds, algorithm, goal, dtype=dtype)
-    peak = peak_bytes()
-    low, high = result.value_bounds()
-    return {
-        **_judged(result),
-        "pairs": pairs,
-        "build_seconds": building,
-        "low": low,
-        "high": high,
         "peak_bytes": peak,
-        "load": os.getloadavg()[0],
+        "start_bytes": start,
     }
 
 
@@ -169,24 +132,9 @@ _SOLVED: dict[str, Column] = {
     "computed in, s": "{nash_conv_seconds:.2f}",
     **MEMORY,
 }
-_WORLDS: dict[str, Column] = {
-    "game": "{game}",
-    "solver": "{algorithm}, {dtype}",
-    "pairs": count("pairs"),
-    "laid out in, s": "{build_seconds:.1f}",
-    "jit, s": "{compile_seconds:.1f}",
-    "iterations": "{iterations:,}",
-    "in, s": "{seconds:.1f}",
-    "NashConv": "{nash_conv:.2e}",
-    "computed in, s": "{nash_conv_seconds:.2f}",
-    "value": "[{low:.5f}, {high:.5f}]",
-    **PEAK_GB,
-    "load": "{load:.1f}",
-}
 BENCHMARK = Benchmark(
     "large",
     "Measure compiling, solving and memory on games of millions of histories.",
-    "large.md",
     OPTIONS,
     {
         "compile": Part(
@@ -201,11 +149,6 @@ BENCHMARK = Benchmark(
                 game="games", algorithm="algorithm", dtype="dtypes", seconds="seconds"
             ),
             (Table("Solving, and NashConv.", _SOLVED, 2),),
-        ),
-        "worlds": Part(
-            measure_worlds,
-            plan(game="boards", algorithm="hidden", dtype="dtypes", until="until"),
-            (Table("Hidden boards, by worlds.", _WORLDS, 3),),
         ),
     },
 )

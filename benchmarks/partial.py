@@ -1,4 +1,4 @@
-"""Players of partial trees: how exploitable they are, and matches. See docs/partial.md.
+"""Players of partial trees: how exploitable they are, and matches.
 
 A player is asked at every infoset of a game that can still be compiled whole, and
 OpenSpiel judges the strategy that it answers with. Games that are too large for that
@@ -8,6 +8,7 @@ uniform play, in alternating seats.
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -25,14 +26,13 @@ from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.judging import traversing
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
 
-# The histories that partial trees may have; the last one may hold all.
+# The histories that partial trees may have: a ninth of all, a quarter, a half.
 SIZES = {
-    "ii_goofspiel4": (250, 500, 1000, 2229),
-    "leduc": (500, 1000, 3000),
-    "liars_dice4": (500, 1000, 3000),
+    "ii_goofspiel4": (250, 557, 1114),
+    "leduc": (1050, 2364, 4728),
+    "liars_dice4": (909, 2045, 4090),
 }
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Histories that the ISMCTSBot's samples are drawn from.
@@ -42,7 +42,7 @@ OPTIONS = {
     "games": Option(tuple(SIZES), "of part exploitability"),
     "sizes": Option((), "histories of a tree (default: by game)", kind=int),
     "iterations": Option((100,), "per solve of part exploitability, without a clock"),
-    "leaves": Option(("rollouts(n=4)",), "at the frontier of part exploitability"),
+    "blueprints": Option((10, 100, 1000), "iterations of CFR+; 0: the player's own"),
     "settings": Option((), "of all bots, such as gadget=maxmargin", kind=str),
     "seeds": Option(4, "of each bot of part exploitability"),
     "large": Option(("phantom_ttt", "ii_goofspiel7"), "of part matches"),
@@ -53,23 +53,31 @@ OPTIONS = {
 }
 
 
-def measure(game: str, bot: str, seed: int) -> Row:
+def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
     """NashConv of a bot by asking it everywhere.
 
     Args:
       game: OpenSpiel string or short name.
-      bot: for `spiel_cr.load_bot`.
+      bot: for `spiel_cr.load_bot`, without its blueprint.
+      blueprint: its iterations of CFR+ on the whole game; 0: the player makes one.
       seed: of both seats.
     """
     tree = spiel_cr.compile_game(string_of(game), observations=True)
-    begun = time.perf_counter()
-    first, second = (
-        traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seed))
-        for seat in range(2)
-    )
+    begun, of_blueprint = time.perf_counter(), None
+    with tempfile.TemporaryDirectory() as folder:
+        if blueprint:
+            solved = spiel_cr.solve(tree, "cfr+", blueprint)
+            of_blueprint = solved.nash_conv()
+            solved.save(f"{folder}/blueprint.npz")
+            bot = f"{bot[:-1]},blueprint={folder}/blueprint.npz)"
+        first, second = (
+            traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seed))
+            for seat in range(2)
+        )
     evaluation = traversing.evaluate(tree, (first, second))
     return {
         "histories": len(tree.histories),
+        "of_blueprint": of_blueprint,
         "nash_conv": evaluation.nash_conv,
         **{name: getattr(evaluation, name) for name in _COUNTED},
         "max_ms": evaluation.max_ms,
@@ -100,7 +108,7 @@ class Worlds:
                 player,
                 UniformRandomPolicy(game),
                 max_histories=_WORLDS,
-                particles=ParticleConfig(_WORLDS),
+                particles=_WORLDS,
                 seed=seed,
             )
             for player in range(2)
@@ -213,16 +221,17 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
     for game in options.games:
         bots = [
             _string(
-                f"max_histories={size}",
-                f"iterations={iterations}",
-                f"leaf={leaf}",
-                *options.settings,
+                f"max_histories={size}", f"iterations={iterations}", *options.settings
             )
-            for leaf in options.leaves
             for iterations in options.iterations
             for size in options.sizes or SIZES.get(game, (1000,))
         ]
-        yield from product(game=[game], bot=bots, seed=range(options.seeds))
+        yield from product(
+            game=[game],
+            blueprint=options.blueprints,
+            bot=bots,
+            seed=range(options.seeds),
+        )
 
 
 def _plan_matches(options: argparse.Namespace) -> list[Row]:
@@ -237,13 +246,13 @@ def _plan_matches(options: argparse.Namespace) -> list[Row]:
 
 
 def _of_seeds(rows: Sequence[Row]) -> list[Row]:
-    return over_seeds(rows, ("game", "bot"))
+    return over_seeds(rows, ("game", "bot", "blueprint"))
 
 
 def _each_seed(row: Mapping[str, Any]) -> str:
     values = sorted(run["nash_conv"] for run in row["each"])
-    each = " ".join(f"{value:.3f}" for value in values)
-    return f"**{statistics.fmean(values):.3f}** ({each})"
+    each = " ".join(f"{value:.5f}" for value in values)
+    return f"**{statistics.fmean(values):.5f}** ({each})"
 
 
 def _ways(row: Mapping[str, Any]) -> str:
@@ -256,6 +265,10 @@ _ASKED: dict[str, Column] = {
     "game": "{game}",
     "player": "`{bot}`",
     "histories of the game": "{histories:,}",
+    "blueprint": "{blueprint}",
+    "its NashConv": lambda row: (
+        "–" if row["of_blueprint"] is None else f"{row['of_blueprint']:.5f}"
+    ),
     "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",
     **PEAK,
@@ -291,7 +304,6 @@ _CONDUCT: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "partial",
     "NashConv of players of partial trees, and matches in games that are too large.",
-    "partial.md",
     OPTIONS,
     {
         "exploitability": Part(

@@ -1,4 +1,4 @@
-"""Players: exploitability, punctuality, gadgets and matches. See docs/playing.md."""
+"""Players: exploitability, punctuality, gadgets and matches."""
 
 import argparse
 import statistics
@@ -193,7 +193,6 @@ _LATENESS: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "players",
     "Measure spiel_cr's players: NashConv, late answers, matches.",
-    "playing.md",
     OPTIONS,
     {
         "exploitability": Part(

@@ -1,7 +1,4 @@
-"""NashConv of resolved strategies, and of players that resolve by sampling.
-
-See docs/resolving.md.
-"""
+"""NashConv of resolved strategies, and of players that resolve by sampling."""
 
 import spiel_cr
 from benchmarks.document import WHO, over, pivot
@@ -42,7 +39,6 @@ def measure(game: str, algorithm: str, iterations: int) -> Row:
 BENCHMARK = Benchmark(
     "resolving",
     "NashConv of continually resolved strategies, and of players that sample.",
-    "resolving.md",
     OPTIONS,
     {
         "strategies": Part(

@@ -1,4 +1,4 @@
-"""Sampled solvers against their peers. See docs/sampling.md."""
+"""Sampled solvers against their peers."""
 
 import argparse
 from collections.abc import Iterator, Mapping, Sequence
@@ -121,7 +121,6 @@ _QUALITY: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "sampling",
     "Measure spiel_cr's sampled solvers beside OpenSpiel's.",
-    "sampling.md",
     OPTIONS,
     {
         "rates": Part(

@@ -2,7 +2,7 @@
 
 OpenSpiel's solvers cannot take a river with ranges: they step into the impossible ones
 of the 1 624 350 deals that `handReaches` makes, and stop with an error. So the range is
-every hand of a deck, and decks grow. See docs/signals.md.
+every hand of a deck, and decks grow.
 """
 
 import time
@@ -161,7 +161,6 @@ _GROWTH: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "signals",
     "Measure signal games: Rhode Island Hold'em, liar's dice, rivers and turns.",
-    "signals.md",
     OPTIONS,
     {
         "solve": Part(

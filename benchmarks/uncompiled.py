@@ -1,7 +1,4 @@
-"""Games that are never compiled: memory, speed, matches, responses.
-
-See docs/never-compiled.md.
-"""
+"""Games that are never compiled: memory, speed, matches, responses."""
 
 import argparse
 import hashlib
@@ -178,7 +175,6 @@ _PLAYED: dict[str, Column] = {
 BENCHMARK = Benchmark(
     "uncompiled",
     "Measure sampling of games that are never compiled, beside OpenSpiel's sampler.",
-    "never-compiled.md",
     OPTIONS,
     {
         "sampling": Part(

@@ -1,10 +1,5 @@
-"""Resolve Leduc poker one betting round at a time, with several leaf values.
+"""Resolve Leduc poker one betting round at a time, with several leaf values."""
 
-Run as `python examples/look_ahead.py [NETWORK]`, where NETWORK is a file that
-`spiel-cr train-values --game python_leduc_poker --depth 1 --depth-unit rounds` wrote.
-"""
-
-import sys
 import tempfile
 from pathlib import Path
 
@@ -19,7 +14,6 @@ with tempfile.TemporaryDirectory() as folder:
     spiel_cr.solve(tree, "cfr+", 100).save(blueprint)
     leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
     leaves += [f"continuations(path={blueprint},k=1)", "uniform"]
-    leaves += [f"network(path={path})" for path in sys.argv[1:2]]
     whole = spiel_cr.resolve(tree, "pcfr+", ITERATIONS)
     print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")
     for leaf in leaves:

@@ -2,6 +2,7 @@
 
 from .games.opening.loading import load_game as load_game
 from .games.tree.compiler import compile_game as compile_game
+from .judging.exploiting import exploit as exploit
 from .judging.many_matches import play_matches as play_matches
 from .judging.response_config import ResponseConfig as ResponseConfig
 from .judging.verdicts import best_response as best_response

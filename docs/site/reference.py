@@ -2,6 +2,7 @@
 
 A package's page lists what its `__all__` lists, and then the modules behind it that
 pages of the documentation import. So there is no list of names to keep in step.
+The site's list of pages gets the measurements and the reference.
 """
 
 import ast
@@ -96,10 +97,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_files(files: Any, config: Any) -> Any:
-    """Adds a page for each package that has something public, and where they are."""
+    """Adds pages of packages that have something public, and lists measurements."""
     for path in sorted((_ROOT / "examples").glob("*.*")):
         place = f"examples/{path.name}"
         files.append(File.generated(config, place, content=path.read_text("utf-8")))
+    measured = sorted((_ROOT / "docs" / "measurements").glob("*.md"))
+    config.nav.append({"Measurements": [f"measurements/{p.name}" for p in measured]})
     places = ["api/index.md"]
     listed = ["# API reference\n", "What each package offers, from its docstrings.\n"]
     for package in _packages():

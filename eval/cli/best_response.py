@@ -8,7 +8,8 @@ policies:
 methods (default: exact where it can be had, else ismcts):
   exact   best response on the compiled game; to a policy that was solved with --form
           signals, on the signal form, and on large hidden boards (phantom_ttt,
-          dark_hex) on the form of worlds: nothing is compiled
+          dark_hex) on the form of worlds: nothing is compiled; on their abrupt forms
+          minutes of streaming, see --checkpoint
   ismcts  ISMCTS-BR (Timbers et al. 2022): search from the responder's belief
   lbr     local best response (Lisy & Bowling 2017): one action ahead
   learned ISMCTS-BR with a network trained on --rounds of searched episodes; needs
@@ -57,12 +58,10 @@ from spiel_cr.judging.targets import Target, load_target
 from spiel_cr.players import opponents
 from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option
-
-# In each seat.
-_MATCHES = 1000
+from .command import Commands, add_command, given, option, path_value
 
 
 def add(commands: Commands) -> None:
@@ -70,7 +69,13 @@ def add(commands: Commands) -> None:
     text = "find a response to a policy: a lower bound on its exploitability"
     chumps = ", ".join(opponents.CHUMPS)
     parser = add_command(
-        commands, "best-response", _best_response, text, __doc__, chumps=chumps
+        commands,
+        "best-response",
+        _best_response,
+        text,
+        __doc__,
+        resumes=True,
+        chumps=chumps,
     )
     option(parser, "--game")
     option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
@@ -102,8 +107,8 @@ def add(commands: Commands) -> None:
     option(parser, "--rollouts", text, 1000, metavar="N")
     text = "of learned: episodes, then training"
     option(parser, "--rounds", text, 20, metavar="N")
-    text = f"in each seat, to estimate the value (default: {_MATCHES} where needed)"
-    option(parser, "--matches", text, metavar="N")
+    text = "in each seat, to estimate the value where it is not exact"
+    option(parser, "--matches", text, config.matches, metavar="N")
     text = "of exact beliefs on states"
     option(parser, "--max-histories", text, config.max_histories, metavar="N")
     text = "of larger beliefs"
@@ -115,6 +120,8 @@ def add(commands: Commands) -> None:
     option(parser, "--memory-limit", "compile the game if it needs no more", "4GB")
     text = "search on states though it would fit"
     option(parser, "--states", text, action="store_true")
+    text = "of abrupt hidden boards: go on from this file, and write to it on the way"
+    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
     option(parser, "--seed")
 
 
@@ -134,6 +141,13 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         **given(arguments, "seed", "memory_limit"),
         progress=True,
     )
+    if arguments.checkpoint is not None:
+        if target.streamed is None:
+            raise ValueError(
+                f"--checkpoint {arguments.checkpoint} is for exact responses on abrupt "
+                f"hidden boards, which take minutes; leave it out"
+            )
+        target.streamed.checkpoint = Checkpoint(arguments.checkpoint)
     form = _form(target, arguments.states)
     if form == "states" and target.too_large is not None:
         print(f"searching on states: {target.too_large}", file=sys.stderr)
@@ -166,6 +180,8 @@ def _form(target: Target, states: bool) -> str:
     """On which form of the game responses are found."""
     if states:
         return "states"
+    if target.streamed is not None:
+        return "abrupt"
     if target.tree is not None:
         return "compiled"
     if target.form is None:
@@ -189,16 +205,18 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
     return ResponseConfig(
         method,
         search,
-        matches=_MATCHES if arguments.matches is None else arguments.matches,
-        always_play=arguments.matches is not None,
-        **given(arguments, *names, "luck_rollouts", "seed"),
+        **given(arguments, *names, "matches", "luck_rollouts", "seed"),
     )
 
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
     if report["method"] == "exact":
-        forms = {"signals": "signal form", "worlds": "form of worlds"}
+        forms = {
+            "signals": "signal form",
+            "worlds": "form of worlds",
+            "abrupt": "worlds of an abrupt board, streamed",
+        }
         where = forms.get(report["form"], "compiled game")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:
@@ -207,10 +225,9 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
         if len(seat.returns):
             number = counted(len(seat.returns), "match", "matches")
-            mean, half = seat.matches_value, seat.matches_half_width
             plain = seat.plain_half_width
             noise = "" if plain is None else f" (plain returns ± {plain:.4f})"
-            print(f"              {number} {mean:+.4f} ± {half:.4f}{noise}")
+            print(f"              {number} ± {seat.half_width:.4f}{noise}")
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
     print(f"  {_total(report)}")

@@ -88,14 +88,8 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         one_sided.check_room(setting)
     announce("looking for the table of all-in hands")
     folder = arguments.cache or equities.default_folder()
-    table = equities.through(
-        folder,
-        _strength,
-        players=setting.players,
-        boards=arguments.boards,
-        seed=arguments.seed,
-        progress=True,
-    )
+    draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
+    table = equities.through(folder, _strength, draws, progress=True)
     out = pathlib.Path(arguments.out) if arguments.out else None
     announce("solving the tournament")
     engine = Engine(equities.hand_tables(table), arguments.workers)

@@ -43,7 +43,7 @@ from .command import Parser, check_arguments, note_unwritten
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info solve resolve evaluate subgame best_response exploit tournament play compare "
-    "show train_values abstract jam_fold"
+    "show study abstract jam_fold"
 )
 
 # How XLA begins to say that it was asked for what makes no sense.

@@ -81,7 +81,7 @@ def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
                 f"node={words!r}: after {' '.join(path) or 'the deal'} there is no "
                 f"action {word!r}; choose among {', '.join(names.values())}"
             )
-        node = policy.finder.after([*policy.finder.path(node), action])
+        node = policy.finder.after([*policy.signals.betting.path(node), action])
         path.append(names[action])
         state.apply_action(action)
         _after_deals(state)
@@ -170,7 +170,7 @@ def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> Hand
         )
     mine = [s for s, public in enumerate(boards) if public in kinds]
     state = _after_deals(policy.game.new_initial_state())
-    for action in policy.finder.path(number):
+    for action in policy.signals.betting.path(number):
         state.apply_action(action)
         _after_deals(state)
     rows, columns, place = _places([hands[s] for s in mine], [boards[s] for s in mine])

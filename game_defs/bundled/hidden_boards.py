@@ -183,6 +183,15 @@ class VectorisedHiddenBoard:
         taken = other[:, None] >> self._cells & 1
         return (own[:, None] >> self._cells & 1) + taken == 0, taken
 
+    def abrupt_board(self) -> tuple[int, Callable[..., np.ndarray]] | None:
+        """Returns the number of cells, and who wins; None of the classical variants.
+
+        Also None where turns are revealed: players know more then.
+        """
+        if not self._abrupt or self._sees_turns:
+            return None
+        return len(self._cells), self._wins
+
     def _try_columns(self, player: int) -> slice:
         start = _SEQUENCES + player * self._tries.width
         return slice(start, start + self._tries.width)

@@ -22,12 +22,11 @@ class Clusters(Protocol):
     """The ways to cluster some points.
 
     Attributes:
-      costs: float64 [m], what 1 .. m clusters cost: weights times distances.
+      costs: float64 [m], what 1 .. m clusters cost: weights times distances; never
+        rising.
     """
 
-    @property
-    def costs(self) -> np.ndarray:
-        """float64 [m], see above; never rising."""
+    costs: np.ndarray
 
     def labels(self, count: int) -> np.ndarray:
         """int32 [n], the cluster of each point where there are `count` of them.
@@ -115,12 +114,7 @@ class _Intervals:
             best = through[ends, begin]
             self._begins.append(begin.astype(np.int32))
             costs.append(best[-1])
-        self._costs = np.minimum.accumulate(np.array(costs)) + spread
-
-    @property
-    def costs(self) -> np.ndarray:
-        """See `Clusters`."""
-        return self._costs
+        self.costs = np.minimum.accumulate(np.array(costs)) + spread
 
     def labels(self, count: int) -> np.ndarray:
         """See `Clusters`."""
@@ -161,11 +155,7 @@ class _Grown:
             grown = _lloyd(points, weights, centres, norm)
             found = grown if grown.cost <= found.cost else found
             self._steps.append(grown)
-
-    @property
-    def costs(self) -> np.ndarray:
-        """See `Clusters`."""
-        return np.minimum.accumulate([step.cost for step in self._steps])
+        self.costs = np.minimum.accumulate([step.cost for step in self._steps])
 
     def labels(self, count: int) -> np.ndarray:
         """See `Clusters`."""

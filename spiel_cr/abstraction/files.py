@@ -9,7 +9,6 @@ from spiel_cr.abstraction.methods import Method
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.signal_files import fingerprint
 
 # What files say that they hold.
 _KIND = "abstraction"
@@ -36,7 +35,7 @@ def save_abstraction(path: atomic.Path, game: SignalGame, found: Abstraction) ->
     described: dict[str, Any] = {
         "kind": _KIND,
         "game": str(game.game),
-        "fingerprint": fingerprint(game),
+        "fingerprint": game.fingerprint,
         "budget": found.budget,
         "method": dataclasses.asdict(found.method),
         "seed": found.seed,
@@ -64,7 +63,7 @@ def load_abstraction(path: atomic.Path, game: SignalGame) -> Abstraction:
             f"{path} holds no abstraction but {said.get('kind')!r}; give a file that "
             "spiel-cr abstract --save wrote"
         )
-    if said.get("fingerprint") != fingerprint(game):
+    if said.get("fingerprint") != game.fingerprint:
         raise ValueError(
             f"{path} holds an abstraction of {said.get('game')}, whose signals or "
             f"payoffs are not those of {game.game}; give the game that it was made for"

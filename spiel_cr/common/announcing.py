@@ -14,6 +14,11 @@ _BEGAN = time.monotonic()
 _listens = False
 
 
+def elapsed() -> float:
+    """Seconds since the process began."""
+    return time.monotonic() - _BEGAN
+
+
 @contextlib.contextmanager
 def listening() -> Iterator[None]:
     """Whatever is announced in the block is shown, and so are bars of long walks."""
@@ -43,7 +48,7 @@ def announce(text: str, *, progress: bool | None = None) -> None:
     """
     if not is_wanted(progress):
         return
-    line = f"[{time.monotonic() - _BEGAN:6.1f} s] {text}"
+    line = f"[{elapsed():6.1f} s] {text}"
     # Without it there are no bars. Importing it for a line would delay the first one.
     bars = sys.modules.get("tqdm")
     if bars is None:

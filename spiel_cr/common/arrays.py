@@ -1,6 +1,7 @@
 """Integer arrays: ranges of many lengths, equal rows, pairs and labels in order."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -146,22 +147,43 @@ class Groups:
         return self._order[begin:end]
 
 
+class Components(NamedTuple):
+    """The parts that a matrix falls apart into: rows and columns that meet.
+
+    Attributes:
+      number: how many there are.
+      rows: integers, the part of each row, from 0.
+      columns: the same of columns.
+    """
+
+    number: int
+    rows: np.ndarray
+    columns: np.ndarray
+
+    @property
+    def heights(self) -> np.ndarray:
+        """int64 [parts], how many rows each has."""
+        return np.bincount(self.rows, minlength=self.number)
+
+    @property
+    def widths(self) -> np.ndarray:
+        """int64 [parts], how many columns each has."""
+        return np.bincount(self.columns, minlength=self.number)
+
+
 def joint_components(
     rows: np.ndarray, columns: np.ndarray, shape: tuple[int, int]
-) -> tuple[int, np.ndarray, np.ndarray]:
-    """The parts that a matrix falls apart into: rows and columns that meet.
+) -> Components:
+    """The parts of a matrix.
 
     Args:
       rows: integers [nnz], of the entries.
       columns: integers [nnz], likewise.
       shape: of the matrix.
-
-    Returns:
-      How many parts there are, and the part of each row and of each column.
     """
     height, size = shape[0], sum(shape)
     links = scipy.sparse.coo_array(
         (np.ones(len(rows), bool), (rows, height + columns)), shape=(size, size)
     )
     count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    return int(count), part[:height], part[height:]
+    return Components(int(count), part[:height], part[height:])

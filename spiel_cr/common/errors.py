@@ -17,6 +17,14 @@ class TooManyHistoriesError(ValueError):
     """The game has more histories than were allowed."""
 
 
+def too_many_histories(game: object, limit: int) -> TooManyHistoriesError:
+    """The error to raise where a game turns out to have more histories than allowed."""
+    return TooManyHistoriesError(
+        f"{game} has more than max_histories={limit} histories; raise the limit or "
+        f"choose smaller game parameters"
+    )
+
+
 class InvalidGameError(ValueError):
     """A game breaks what it promises, such as zero sum; the message names a history."""
 

@@ -5,14 +5,17 @@ variable.
 """
 
 import dis
+import functools
 import importlib
 import importlib.util
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 # Modules and files, with the system's separator of paths between them.
 VARIABLE = "SPIEL_CR_IMPORT"
@@ -71,6 +74,19 @@ def import_from_environment() -> None:
     import_own(
         [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     )
+
+
+@functools.cache
+def registered(group: str, name: str) -> Any:
+    """What an installed package registers under a name; None: nothing.
+
+    Args:
+      group: of entry points, such as "spiel_cr.signals".
+      name: of a game.
+    """
+    for point in metadata.entry_points(group=group, name=name):
+        return point.load()
+    return None
 
 
 def was_named(module: str) -> bool:

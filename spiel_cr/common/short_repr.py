@@ -19,7 +19,8 @@ def short_repr(self: Any) -> str:
     said = []
     for name, default in _fields(self):
         value = getattr(self, name)
-        if value is None or (_is_plain(value) and value == default) or _is_empty(value):
+        usual = isinstance(value, str | int | float | bool) and value == default
+        if value is None or usual or (isinstance(value, tuple) and not value):
             continue
         said.append(f"{name}={_described(value)}")
     return f"{type(self).__name__}({', '.join(said)})"
@@ -37,14 +38,6 @@ def _fields(record: Any) -> list[tuple[str, Any]]:
     return [(name, defaults.get(name, dataclasses.MISSING)) for name in record._fields]
 
 
-def _is_plain(value: object) -> bool:
-    return isinstance(value, str | int | float | bool)
-
-
-def _is_empty(value: object) -> bool:
-    return isinstance(value, tuple) and not value
-
-
 def _described(value: object) -> str:
     """One value in a few letters."""
     if isinstance(value, float):
@@ -55,10 +48,7 @@ def _described(value: object) -> str:
         return f"({', '.join(map(_described, value))})"
     if isinstance(value, tuple | list | dict | set):
         return f"<{len(value)} entries>"
-    text = repr(value)
-    if len(text) <= _MOST and "\n" not in text and " at 0x" not in text:
-        return text
-    text = str(value)
-    if len(text) <= _MOST and "\n" not in text and " at 0x" not in text:
-        return text
+    for text in (repr(value), str(value)):
+        if len(text) <= _MOST and "\n" not in text and " at 0x" not in text:
+            return text
     return f"<{type(value).__name__}>"

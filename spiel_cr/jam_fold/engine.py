@@ -1,7 +1,7 @@
 """Hands of many states, a batch at a time."""
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
@@ -16,8 +16,6 @@ from spiel_cr.jam_fold.hands import HandTables
 # busy, and not its memory.
 _BATCH = 32
 _MOST_WORKERS = 1024
-
-Arrays = dict[str, np.ndarray]
 
 
 class InnerSettings(NamedTuple):
@@ -34,7 +32,10 @@ class InnerSettings(NamedTuple):
 
 
 class Engine:
-    """Does the arithmetic of hands, in threads of this process.
+    """Does the arithmetic of hands of N states, in threads of this process.
+
+    A profile is float32 [N, I, C]. What outcomes are worth, float32 [N, O, n], may be
+    less whatever is constant for a player and state. `forced` is bool [N, I].
 
     Attributes:
       tables: of deals and showdowns.
@@ -54,57 +55,51 @@ class Engine:
         self._workers = check_whole(workers, "workers", 1, _MOST_WORKERS)
         self._placed = jax.tree.map(jax.numpy.asarray, tables)
 
-    def run(self, jobs: Sequence[Arrays]) -> Iterator[Arrays]:
-        """Does jobs as `do` does, and yields what comes out in the order of jobs."""
+    def play(
+        self,
+        profile: np.ndarray,
+        worth: np.ndarray,
+        forced: np.ndarray,
+        inner: InnerSettings,
+        begin: int,
+    ) -> np.ndarray:
+        """Fictitious play: the profile after `inner.steps` more, of `begin` before."""
+        program = functools.partial(_play, begin=np.float32(begin), inner=inner)
+        return self._batched(program, profile, worth, forced)[0]
+
+    def best_replies(
+        self, profile: np.ndarray, worth: np.ndarray, forced: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Best responses, as profiles, and their values, float64 [N, n]."""
+        best, gain = self._batched(_best_replies, profile, worth, forced)
+        return best, gain.astype(float)
+
+    def ends(self, profile: np.ndarray) -> np.ndarray:
+        """float64 [N, O], the chances of how hands end."""
+        players = next(n for n in (2, 3) if len(rules.infosets(n)) == profile.shape[1])
+        shape = len(profile), len(rules.outcomes(players)), players
+        (found,) = self._batched(_ends, profile, np.zeros(shape, np.float32))
+        ends: np.ndarray = found.astype(float)
+        return ends / ends.sum(1, keepdims=True)
+
+    def _batched(
+        self, program: Callable[..., tuple[jax.Array, ...]], *states: np.ndarray
+    ) -> list[np.ndarray]:
+        """What a program says of arrays of states, which it is given in batches."""
+        count, players = len(states[0]), states[1].shape[2]
+        size = min(_BATCH, count)
+
+        def do(first: int) -> list[np.ndarray]:
+            rows = np.resize(np.arange(first, min(first + size, count)), size)
+            parts = (array[rows] for array in states)
+            found = program(self._placed, *parts, players=players)
+            return [np.asarray(array)[: count - first] for array in found]
+
         # The first one alone, which compiles what all of them run.
-        yield from (do(self._placed, job) for job in jobs[:1])
+        done = [do(0)]
         with ThreadPoolExecutor(self._workers) as pool:
-            yield from pool.map(functools.partial(do, self._placed), jobs[1:])
-
-
-def batches(arrays: Mapping[str, np.ndarray]) -> Iterator[tuple[np.ndarray, Arrays]]:
-    """Rows of arrays of N states in batches of one shape.
-
-    Yields:
-      The states of the batch, and its arrays; states are repeated to fill the shape.
-    """
-    count = len(next(iter(arrays.values())))
-    size = min(_BATCH, count)
-    for first in range(0, count, size):
-        here = np.arange(first, min(first + size, count))
-        filled = np.resize(here, size)
-        yield here, {name: array[filled] for name, array in arrays.items()}
-
-
-def do(tables: HandTables, job: Arrays) -> Arrays:
-    """One batch of B states.
-
-    Args:
-      tables: of deals and showdowns.
-      job: profile float32 [B, I, C]; worth float32 [B, O, n], values of outcomes, less
-        whatever is constant for a player and state; forced bool [B, I]. With them
-        begin, steps, refresh, one number each: fictitious play; or with only: nothing
-        but how hands end.
-
-    Returns:
-      Of fictitious play: profile. Else: best [B, I, C], gain [B, n], the values of best
-      responses; ends [B, O].
-    """
-    players = job["worth"].shape[2]
-    if "only" in job:
-        ends = _ends(tables, job["profile"], job["worth"], players=players)
-        return {"ends": np.asarray(ends, float)}
-    given = (tables, job["profile"], job["worth"], job["forced"])
-    if "steps" in job:
-        inner = InnerSettings(int(job["steps"]), int(job["refresh"]))
-        found = _play(*given, np.float32(job["begin"]), players=players, inner=inner)
-        return {"profile": np.asarray(found)}
-    best, gain, ends = _decide(*given, players=players)
-    return {
-        "best": np.asarray(best),
-        "gain": np.asarray(gain, float),
-        "ends": np.asarray(ends, float),
-    }
+            done += pool.map(do, range(size, count, size))
+        return [np.concatenate(parts) for parts in zip(*done, strict=True)]
 
 
 @functools.partial(jax.jit, static_argnames=("players", "inner"))
@@ -113,11 +108,11 @@ def _play(
     profile: jax.Array,
     worth: jax.Array,
     forced: jax.Array,
-    begin: jax.Array,
     *,
+    begin: jax.Array,
     players: int,
     inner: InnerSettings,
-) -> jax.Array:
+) -> tuple[jax.Array]:
     """Fictitious play: averages after `inner.steps` more best responses."""
 
     def step(t: jax.Array, average: jax.Array, found: hands.Values) -> jax.Array:
@@ -138,20 +133,20 @@ def _play(
         return jax.lax.fori_loop(first, last, triple, average)
 
     if players == 2:
-        return jax.lax.fori_loop(0, inner.steps, pair, profile)
-    return jax.lax.fori_loop(0, -(-inner.steps // inner.refresh), block, profile)
+        return (jax.lax.fori_loop(0, inner.steps, pair, profile),)
+    return (jax.lax.fori_loop(0, -(-inner.steps // inner.refresh), block, profile),)
 
 
 @functools.partial(jax.jit, static_argnames=("players",))
-def _decide(
+def _best_replies(
     tables: HandTables,
     profile: jax.Array,
     worth: jax.Array,
     forced: jax.Array,
     *,
     players: int,
-) -> tuple[jax.Array, jax.Array, jax.Array]:
-    """Best responses, their values, and how hands end under the profile."""
+) -> tuple[jax.Array, jax.Array]:
+    """Best responses and their values."""
     found = _values(tables, profile, worth, players)
     jam = (found.jam > found.fold) | forced[:, :, None]
     each = jax.numpy.where(jam, found.jam, found.fold).sum(2)
@@ -159,15 +154,15 @@ def _decide(
     totals = [each[:, position == p].sum(1) for p in range(players)]
     # Where all fold to it, the big blind has nothing to decide.
     totals[-1] += found.ends[:, 0] * worth[:, 0, -1]
-    return jam.astype(profile.dtype), jax.numpy.stack(totals, 1), found.ends
+    return jam.astype(profile.dtype), jax.numpy.stack(totals, 1)
 
 
 @functools.partial(jax.jit, static_argnames=("players",))
 def _ends(
     tables: HandTables, profile: jax.Array, worth: jax.Array, *, players: int
-) -> jax.Array:
+) -> tuple[jax.Array]:
     """How hands end; what else the values take is not computed."""
-    return _values(tables, profile, worth, players).ends
+    return (_values(tables, profile, worth, players).ends,)
 
 
 def _values(

@@ -64,39 +64,50 @@ def default_folder() -> pathlib.Path:
     return pathlib.Path(base).expanduser() / "spiel_cr"
 
 
+class Draws(NamedTuple):
+    """What is drawn for a table.
+
+    Attributes:
+      players: 2 or 3; of three the table of two is made, too.
+      boards: drawn at least, in whole blocks.
+      seed: of the draws.
+    """
+
+    players: int
+    boards: int
+    seed: int = 0
+
+
 def through(
     folder: os.PathLike[str] | str,
     strength: Strength,
+    draws: Draws,
     *,
-    players: int,
-    boards: int,
-    seed: int = 0,
     progress: bool = False,
 ) -> Equities:
     """Reads the table from a folder, or makes it and writes it there.
 
     Args:
       folder: made where it is missing.
-      strength, players, boards, seed, progress: as in `sample`.
+      strength, draws, progress: as in `sample`.
 
     Raises:
       ValueError: an argument is out of range, or the folder is a file.
     """
-    check_whole(players, "players", 2, 3)
-    check_whole(boards, "boards", 1, 10**8)
-    check_seed(seed)
+    check_whole(draws.players, "players", 2, 3)
+    check_whole(draws.boards, "boards", 1, 10**8)
+    check_seed(draws.seed)
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
         raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
-    paths = {n: place / f"all-in-{n}-{boards}-{seed}-v{_VERSION}.npz" for n in (2, 3)}
+    name = f"{draws.boards}-{draws.seed}-v{_VERSION}.npz"
+    paths = {n: place / f"all-in-{n}-{name}" for n in (2, 3)}
     # A table of three hands has those of two, too.
-    for path in (paths[3], paths[players]):
+    for path in (paths[3], paths[draws.players]):
         with contextlib.suppress(OSError, DamagedFileError):
             return load(path)
-    table = sample(
-        strength, players=players, boards=boards, seed=seed, progress=progress
-    )
-    save(paths[players], table)
+    table = sample(strength, draws, progress=progress)
+    save(paths[draws.players], table)
     return table
 
 
@@ -125,23 +136,15 @@ def load(path: os.PathLike[str] | str) -> Equities:
     )
 
 
-def sample(
-    strength: Strength,
-    *,
-    players: int,
-    boards: int,
-    seed: int = 0,
-    progress: bool = False,
-) -> Equities:
+def sample(strength: Strength, draws: Draws, *, progress: bool = False) -> Equities:
     """Estimates the table.
 
     Args:
-      strength: of hands.
-      players: 2 or 3.
-      boards: how many, at least; whole blocks of 512.
-      seed: of `numpy.random.Generator`.
-      progress: show a bar on stderr.
+      strength: see `Strength`.
+      draws: how many, and which.
+      progress: show a bar.
     """
+    players, boards, seed = draws
     rng = np.random.default_rng(seed)
     blocks = -(-boards // _BOARDS_OF_BLOCK)
     c = hand_classes.NUM_CLASSES

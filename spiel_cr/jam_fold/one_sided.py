@@ -12,7 +12,7 @@ sizes of its bet. We go in, or lose our blind. If we go in, it calls or quits. O
 small blind there is one offer, the big blind.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -172,7 +172,7 @@ class OneSided:
         rows, classes = self.seats[1].allowed.shape[1], len(self.tables.deal)
         offers = self.seats[1].quits.shape[1]
         profile = np.zeros((2 * self.most, rows + offers, classes), np.float32)
-        for stages, part in zip(self.seats, self._parts(profile), strict=True):
+        for stages, part in self._by_seat(profile):
             k = stages.quits.shape[1]
             part[:, :k] = np.where(stages.forced, 1, 0.5)
             part[:, k:] = stages.allowed / stages.allowed.sum(1, keepdims=True)
@@ -191,9 +191,7 @@ class OneSided:
         """
         new = profile.copy()
         worths = self._worth(values[:, 0])
-        for stages, part, worth in zip(
-            self.seats, self._parts(new), worths, strict=True
-        ):
+        for (stages, part), worth in zip(self._by_seat(new), worths, strict=True):
             small = Worth(*(np.asarray(w, np.float32) for w in worth))
             may = stages.allowed, stages.forced
             part[:] = _match(self.tables, small, *may, np.int32(inner.steps))
@@ -215,13 +213,11 @@ class OneSided:
         """Each player's best response to the other for one hand, and its values."""
         best, found = np.zeros_like(profile), []
         total = self._exact.deal.sum()
-        for stages, part, new, mine, theirs in zip(
-            self.seats,
-            self._parts(profile.astype(float)),
-            self._parts(best),
-            self._worth(values[:, 0]),
-            self._worth(1 - values[:, 1]),
-            strict=True,
+        worths = zip(
+            self._worth(values[:, 0]), self._worth(1 - values[:, 1]), strict=True
+        )
+        for (stages, part, new), (mine, theirs) in zip(
+            self._by_seat(profile.astype(float), best), worths, strict=True
         ):
             k = stages.quits.shape[1]
             stay, go = _our_values(self._exact, part[:, k:], mine)
@@ -242,9 +238,7 @@ class OneSided:
         found = []
         for player in (0, 1):
             mixed = profile.copy()
-            for stages, new, part in zip(
-                self.seats, self._parts(mixed), self._parts(replies), strict=True
-            ):
+            for stages, new, part in self._by_seat(mixed, replies):
                 k = stages.quits.shape[1]
                 own = slice(k) if player == 0 else slice(k, None)
                 new[:, own] = part[:, own]
@@ -252,12 +246,11 @@ class OneSided:
             found.append(1 - ours if player else ours)
         return np.stack(found, 1)
 
-    def _parts(self, profile: np.ndarray) -> list[np.ndarray]:
-        """[M, 3 * K + 1, C] of each seat; views."""
-        return [
-            profile[: self.most, : 3 * self.seats[0].quits.shape[1] + 1],
-            profile[self.most :],
-        ]
+    def _by_seat(self, *profiles: np.ndarray) -> Iterator[tuple[Any, ...]]:
+        """Of each seat its stages, and of each profile [M, 3 * K + 1, C]; views."""
+        rows = 3 * self.seats[0].quits.shape[1] + 1
+        yield self.seats[0], *(profile[: self.most, :rows] for profile in profiles)
+        yield self.seats[1], *(profile[self.most :] for profile in profiles)
 
     def _after(self, ours: np.ndarray) -> np.ndarray:
         """[2 * (total + 1)], our value by our chips, 0 to total, and by the seat."""
@@ -285,9 +278,7 @@ class OneSided:
         """[N, 2 * (total + 1)], chances of what is after a hand, as in `_after`."""
         chances = np.zeros((2, self.most, 2, self.most + 2))
         state = np.arange(self.most)
-        for seat, (stages, part) in enumerate(
-            zip(self.seats, self._parts(profile.astype(float)), strict=True)
-        ):
+        for seat, (stages, part) in enumerate(self._by_seat(profile.astype(float))):
             k = stages.quits.shape[1]
             ours, quits, calls = part[:, :k], part[:, k : 2 * k], part[:, 2 * k : -1]
             deal, both = self._exact.deal, _showdowns(self._exact)

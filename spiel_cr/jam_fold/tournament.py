@@ -4,13 +4,11 @@ A state is who has how many chips, by position; positions move on after each han
 is left when a player goes out is a smaller tournament, which is solved before.
 """
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse
 
-from spiel_cr.jam_fold import engine as engines
 from spiel_cr.jam_fold import rules
 from spiel_cr.jam_fold.chip_model import chip_model
 from spiel_cr.jam_fold.engine import Engine, InnerSettings
@@ -90,89 +88,43 @@ class Tournament:
           The new averages: the one before times t / (t + 1), plus the best response
           over t + 1, with t from `begin`.
         """
-        numbers = {"begin": begin, "steps": inner.steps, "refresh": inner.refresh}
-        arrays = {name: np.array(number) for name, number in numbers.items()}
-        new: np.ndarray = self._run(profile, values, arrays)["profile"]
-        return new
-
-    def decide(
-        self, profile: np.ndarray, values: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Values of one hand and what follows, and best responses to it.
-
-        Args:
-          profile: [N, I, C].
-          values: [N, n] after the hand.
-
-        Returns:
-          Best responses [N, I, C], each player's alone; values of them [N, n]; chances
-          of the hand's outcomes under the profile [N, O].
-        """
-        found = self._run(profile, values, {})
-        ends = found["ends"]
-        return found["best"], values + found["gain"], ends / ends.sum(1, keepdims=True)
+        worth = self._worth(values)
+        return self.engine.play(profile, worth, self.forced, inner, begin)
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one hand by the profile, and `values` after it."""
         worth = self.follow.worth(values)
-        found: np.ndarray = np.einsum("so,sop->sp", self._ends(profile), worth)
+        found: np.ndarray = np.einsum("so,sop->sp", self.engine.ends(profile), worth)
         return found
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end, exactly.
 
-        Raises:
-          numpy.linalg.LinAlgError: the tournament need not end.
+        A linear system of all states and positions.
         """
-        return self.follow.solve(self._ends(profile))
+        return self.follow.solve(self.engine.ends(profile))
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by `replies` to the end while the others do not."""
-        n = self.setting.players
         ends = []
-        for player in range(n):
+        for player in range(self.setting.players):
             mixed = profile.copy()
             own = [len(before) == player for before in self.infosets]
             mixed[:, own] = replies[:, own]
-            ends.append(self._ends(mixed))
+            ends.append(self.engine.ends(mixed))
         return self.follow.solve(np.stack(ends, axis=2))
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Best responses [N, I, C] and their values [N, n], one hand ahead."""
-        return self.decide(profile, values)[:2]
+        worth = self._worth(values)
+        best, gain = self.engine.best_replies(profile, worth, self.forced)
+        return best, values + gain
 
-    def _ends(self, profile: np.ndarray) -> np.ndarray:
-        values = np.zeros((len(profile), self.setting.players))
-        ends = self._run(profile, values, {"only": np.array(True)})["ends"]
-        return ends / ends.sum(1, keepdims=True)
-
-    def _run(
-        self,
-        profile: np.ndarray,
-        values: np.ndarray,
-        numbers: Mapping[str, np.ndarray],
-    ) -> dict[str, np.ndarray]:
-        """What the engine finds for all states, see `engine.do`."""
-        # The program adds many small numbers: only what differs is given to it.
-        worth = self.follow.worth(values) - values[:, None]
-        states = {
-            "profile": profile,
-            "worth": worth.astype(np.float32),
-            "forced": self.forced,
-        }
-        parts = list(engines.batches(states))
-        found = list(self.engine.run([{**part, **numbers} for _, part in parts]))
-        return {
-            name: np.concatenate(
-                [
-                    one[name][: len(here)]
-                    for (here, _), one in zip(parts, found, strict=True)
-                ]
-            )
-            for name in found[0]
-        }
+    def _worth(self, values: np.ndarray) -> np.ndarray:
+        """What outcomes are worth beyond the states' values: sums of small numbers."""
+        return (self.follow.worth(values) - values[:, None]).astype(np.float32)
 
 
 class _Follow(NamedTuple):

@@ -7,7 +7,7 @@ of JSON.
 
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,16 +20,6 @@ from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.record_checks import (
-    Test,
-    check_fields,
-    is_duration,
-    is_list,
-    is_number,
-    is_table,
-    is_text,
-    is_whole,
-)
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
@@ -130,13 +120,11 @@ def evaluate_repeatedly(
         "fingerprint": fingerprint(compiled),
         "versions": storage.versions(),
     }
-    num_actions = playing.num_actions_by_key(compiled) if config.plays else None
     with JsonLog(
         out,
         config.evaluator,
         settings,
         key=("repeat", "seat", "match") if config.plays else ("repeat", "seat"),
-        check=functools.partial(_check_line, compiled, num_actions),
     ) as log:
         found = [
             _evaluated(compiled, bot, config, log, repeat)
@@ -179,41 +167,6 @@ def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> CompiledGame
             f"this policy exact NashConv needs no compiled game: spiel-cr "
             f"best-response --game '{game}' --policy {path} --method exact"
         ) from error
-
-
-def _check_line(
-    compiled: CompiledGame,
-    num_actions: Sequence[Mapping[str, int]] | None,
-    record: Record,
-) -> None:
-    """Raises ValueError where a line is no result of this game.
-
-    Args:
-      compiled: the game.
-      num_actions: where matches are played, see `playing.num_actions_by_key`.
-      record: the line.
-    """
-    tests: dict[str, Test] = {
-        "repeat": is_whole,
-        "seat": lambda value: is_whole(value) and value < 2,
-        "work": is_table(is_duration),
-    }
-    if num_actions is not None:
-        tests |= {
-            "match": is_whole,
-            "keys": is_list(is_text),
-            "policies": is_list(is_list(is_duration)),
-            "utility": is_number,
-        }
-    else:
-        tests["behaviour"] = is_list(is_duration)
-    check_fields(record, tests)
-    if set(record["work"]) != set(traversing.Work._fields):
-        raise ValueError(f"has work other than {traversing.Work._fields}")
-    if num_actions is not None:
-        playing.check_met(_met(record), num_actions)
-    else:
-        traversing.check_behaviour(compiled, record["seat"], record["behaviour"])
 
 
 def _met(record: Record) -> playing.Met:

@@ -7,7 +7,7 @@ matches long, so that much of the game is met: it picks at random among the acti
 do not end the game.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -18,9 +18,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.bot_base import Learns
-
-# Probabilities of an answer were divided by their sum before they were written.
-_SUM_TOLERANCE = 1e-9
 
 
 class Met(NamedTuple):
@@ -99,32 +96,6 @@ def play(compiled: CompiledGame, bot: pyspiel.Bot, match: int, *, seed: int) -> 
         state.apply_action(action)
     utility = player_return(state, player)
     return Met(match, player, keys, policies, utility, interview.work())
-
-
-def num_actions_by_key(compiled: CompiledGame) -> tuple[dict[str, int], ...]:
-    """For each player the number of legal actions at each information state."""
-    return tuple(
-        dict(zip(infosets.keys, infosets.decisions.num_actions.tolist(), strict=True))
-        for infosets in compiled.infosets
-    )
-
-
-def check_met(met: Met, num_actions: Sequence[Mapping[str, int]]) -> None:
-    """Raises ValueError where what a file says of a match cannot be of this game.
-
-    Args:
-      met: of the right types; probabilities are at least 0.
-      num_actions: of the game, see `num_actions_by_key`.
-    """
-    if met.seat != seat_of(met.match):
-        raise ValueError(f"has seat {met.seat}, and match {met.match} is of the other")
-    if len(met.keys) != len(met.policies):
-        raise ValueError("has more or fewer policies than keys")
-    for key, policy in zip(met.keys, met.policies, strict=True):
-        if len(policy) != num_actions[met.seat].get(key):
-            raise ValueError(f"has no policy at {key!r} that fits the game")
-        if abs(sum(policy) - 1.0) > _SUM_TOLERANCE:
-            raise ValueError(f"has a policy at {key!r} that does not sum to 1")
 
 
 def aggregate(

@@ -8,6 +8,7 @@ asked wherever it comes, as in a match, so that its value is exact as well.
 import time
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.announcing import announce
@@ -16,7 +17,6 @@ from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import (
     Pairing,
     judged,
-    play_on_tree,
     play_responses,
     seat_of,
     seated,
@@ -27,7 +27,6 @@ from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
-from spiel_cr.judging.responses.particles import ParticleConfig
 from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.judging.targets import Target
@@ -55,6 +54,8 @@ def respond(
       ValueError: a bad argument, or a method that needs the whole tree.
       ImportError: "learned" without the extra [deep].
     """
+    if config.method == "exact" and target.streamed is not None and not states:
+        return target.streamed.seats[player]
     if config.method == "exact" and (states or not target.form and not target.rivals):
         raise ValueError(
             f"method='exact' needs the whole tree, and "
@@ -77,19 +78,12 @@ def _on_form(target: Target, player: int, config: ResponseConfig) -> Seat:
     found, simulations = _strategy(target, player, behaviour[1 - player], config)
     seconds = time.perf_counter() - begun
     both = seated(player, found, behaviour[1 - player])
-    count = config.matches if config.always_play else 0
-    if target.behaviour is not None and target.tree is not None:
-        # Draws of its own for each seat: matches that end at different times would mix
-        # equal ones up.
-        random = np.random.default_rng([config.seed, 1, player])
-        returns = play_on_tree(target.tree, both, count, random)[player]
-    elif count or target.rivals is not None:
+    returns = np.zeros(0)
+    if target.rivals is not None:
         bot = bots.PolicyBot(player, target.as_policy(both), seed=config.seed)
         rival = target.bot(1 - player, config.seed)
         pairing = Pairing(target.game, player, bot, rival, config.seed)
         returns, _ = play_responses(pairing, config)
-    else:
-        returns = np.zeros(0)
     seat = seat_of(target.game, player, returns, simulations, seconds)
     return judged(seat._replace(behaviour=found), target)
 
@@ -122,24 +116,19 @@ def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
     than these.
     """
     announce(f"{config.method} response of player {player}, on states")
-    game, opponent, known = target.game, target.policy, target.behaviour is not None
+    game, known = target.game, target.behaviour is not None
     begun = time.perf_counter()
     responder, simulations = state_responder(target, player, config)
     found, returns, half = None, np.zeros(0), None
-    if known and not config.always_play:
+    if known:
         found = played_strategy(target, responder, most=config.matches)
     if found is None:
-        rival, luck = target.bot(1 - player, config.seed), None
-        if config.luck_rollouts and not (target.rivals and isinstance(rival, Learns)):
-            uniform = openspiel_policy.UniformRandomPolicy(game)
-            policies = seated(player, uniform, opponent)
-            luck = {p: Answers(policy, p) for p, policy in enumerate(policies)}
+        rival = target.bot(1 - player, config.seed)
+        luck = luck_of(target, player, rival) if config.luck_rollouts else None
         pairing = Pairing(game, player, responder, rival, config.seed)
         returns, half = play_responses(
             pairing, config, luck=luck, opponent_is_known=target.rivals is None
         )
-        if known:
-            found = played_strategy(target, responder, most=config.matches)
     seconds = time.perf_counter() - begun
     simulations += responder.simulations
     seat = seat_of(game, player, returns, simulations, seconds)
@@ -147,6 +136,23 @@ def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
         plain_half_width=half, beliefs=responder.beliefs, behaviour=found
     )
     return judged(seat, target)
+
+
+def luck_of(
+    target: Target, player: int, rival: pyspiel.Bot
+) -> dict[int, Answers] | None:
+    """How both play in rollouts, to take luck out; None of bots that `Learns`.
+
+    Args:
+      target: the opponent.
+      player: the responder.
+      rival: who plays the opponent's seat.
+    """
+    if target.rivals and isinstance(rival, Learns):
+        return None
+    uniform = openspiel_policy.UniformRandomPolicy(target.game)
+    policies = seated(player, uniform, target.policy)
+    return {seat: Answers(policy, seat) for seat, policy in enumerate(policies)}
 
 
 def state_responder(
@@ -165,7 +171,7 @@ def state_responder(
         player,
         opponent,
         max_histories=config.max_histories,
-        particles=ParticleConfig(config.particles),
+        particles=config.particles,
         seed=seed,
     )
     if config.method == "lbr":

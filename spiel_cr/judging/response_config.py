@@ -7,7 +7,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_whole
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.particles import ParticleConfig
+from spiel_cr.judging.responses.state_posterior import PARTICLES
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
 
@@ -28,7 +28,6 @@ class ResponseConfig:
       rollouts: of "lbr" where the game is not compiled, per decision.
       rounds: of "learned", of episodes and training.
       matches: to estimate the value by, two or more.
-      always_play: play them also where the value is exact, to compare.
       max_histories: of exact beliefs on states; larger ones are approximated.
       particles: of approximate beliefs.
       luck_rollouts: after each move of chance and the opponent and one drawn in its
@@ -42,9 +41,8 @@ class ResponseConfig:
     rollouts: int = 1000
     rounds: int = 20
     matches: int = 1000
-    always_play: bool = True
     max_histories: int = 100_000
-    particles: int = ParticleConfig.particles
+    particles: int = PARTICLES
     luck_rollouts: int = 2
     seed: int = 0
 

@@ -10,13 +10,10 @@ from tqdm import tqdm
 
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.stepping.simulator import Positions, play
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.control_variates import Luck, without_luck
 from spiel_cr.judging.one_match import Observer, play_match
-from spiel_cr.judging.response_config import Behaviours, ResponseConfig
+from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import Seat, mean_of_matches
-from spiel_cr.judging.root_responses import setting
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
@@ -163,21 +160,3 @@ def play_responses(
         return plain, None
     half = mean_of_matches(plain, largest_utility(pairing.game))[1]
     return without_luck(plain, np.array(lucks)), half
-
-
-def play_on_tree(
-    tree: CompiledGame, behaviour: Behaviours, number: int, random: np.random.Generator
-) -> np.ndarray:
-    """float64 [2, number], both players' returns of matches between strategies."""
-    source, fixed, _ = setting.on_tree(tree, behaviour)
-
-    def act(positions: Positions, live: np.ndarray, match: np.ndarray) -> np.ndarray:
-        action = np.zeros(len(live), np.int64)
-        for player in (0, 1):
-            acts = positions.player[live] == player
-            if acts.any():
-                action[acts] = fixed.draw(positions, live[acts], random)
-        return action
-
-    utility = play(source, number, random, act)
-    return np.array([utility, -utility])

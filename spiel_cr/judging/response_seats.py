@@ -23,7 +23,7 @@ class Seat(NamedTuple):
       is_exact: whether `value` is exact; `judged_exactly` in reports.
       exact_value: of a best response; None where it is not known.
       on_policy: what the opponent's own policy gets in this seat; None where not known.
-      returns: float64 [matches], of each match; empty where none was played. On states
+      returns: float64 [matches], of each match; empty where it is exact. On states
         less the luck that `control_variates` finds in them. Match n of one seat may
         have the deals of match n of the other, and of no other match.
       simulations: or rollouts, to find the response; 0 where there are none.
@@ -53,25 +53,9 @@ class Seat(NamedTuple):
         return short_repr(self)
 
     @property
-    def matches_value(self) -> float | None:
-        """The mean of matches; None where none was played."""
-        return self._interval[0]
-
-    @property
-    def matches_half_width(self) -> float | None:
-        """Half of the 95 % confidence interval of `matches_value`."""
-        return self._interval[1]
-
-    @property
     def half_width(self) -> float:
         """Half of the 95 % confidence interval of `value`; 0 where that is exact."""
-        return 0.0 if self.is_exact else self._interval[1] or 0.0
-
-    @property
-    def _interval(self) -> tuple[float | None, float | None]:
-        if not len(self.returns):
-            return None, None
-        return mean_of_matches(self.returns, self.largest)
+        return 0.0 if self.is_exact else mean_of_matches(self.returns, self.largest)[1]
 
     def report(self) -> dict[str, Any]:
         """For JSON."""
@@ -82,8 +66,6 @@ class Seat(NamedTuple):
             "judged_exactly": self.is_exact,
             "exact_value": self.exact_value,
             "on_policy": self.on_policy,
-            "matches_value": self.matches_value,
-            "matches_half_width": self.matches_half_width,
             "plain_half_width": self.plain_half_width,
             "matches": len(self.returns),
             "simulations": self.simulations,
@@ -94,13 +76,9 @@ class Seat(NamedTuple):
 
 def _belief_report(beliefs: BeliefRecord) -> dict[str, Any]:
     """For JSON."""
-    return {
-        "decisions": beliefs.decisions,
-        "approximate": beliefs.approximate,
-        "empty": beliefs.empty,
-        "mean_effective_size": beliefs.mean_effective_size,
-        "least_effective_size": beliefs.least_effective_size,
-    }
+    names = ("decisions", "approximate", "empty")
+    sizes = ("mean_effective_size", "least_effective_size")
+    return {name: getattr(beliefs, name) for name in (*names, *sizes)}
 
 
 def summary(seats: Sequence[Seat]) -> dict[str, Any]:
@@ -115,18 +93,19 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
 
     Returns:
       `value`, `half_width`, `judged_exactly`, `exact_value`, `share`,
-      `share_half_width`, `matches_value`, `matches_half_width`, `matches`,
-      `simulations`, `seconds` and `seats`, a report of each. `half_width` is that of
+      `share_half_width`, `matches`, `simulations`, `seconds` and `seats`, a report of
+      each. `half_width` is that of
       `value`: 0 where it is exact. `share` is the gain over the opponent's own policy
       that was found, divided by that of a best response; with both seats that is
       NashConv found by NashConv. It and `exact_value` are None where not known; `share`
       also where its interval would be wider than itself.
     """
-    estimated = [seat.returns for seat in seats if not seat.is_exact]
+    estimated = [seat for seat in seats if not seat.is_exact]
     half = 0.0
     if estimated:
-        largest = _largest([seat for seat in seats if not seat.is_exact])
-        half = mean_of_matches(np.sum(estimated, axis=0), largest)[1]
+        known = [seat.largest for seat in estimated]
+        sums = np.sum([seat.returns for seat in estimated], axis=0)
+        half = mean_of_matches(sums, sum(known) if all(known) else 0.0)[1]
     value = sum(seat.value for seat in seats)
     exact = share = share_half = None
     if all(seat.exact_value is not None for seat in seats):
@@ -136,10 +115,6 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
         gain = exact - base
         if gain > _ROUNDING * scale and 2 * half <= abs(value - base):
             share, share_half = (value - base) / gain, half / gain
-    mean = matches_half = None
-    if all(len(seat.returns) for seat in seats):
-        sums = np.sum([seat.returns for seat in seats], axis=0)
-        mean, matches_half = mean_of_matches(sums, _largest(seats))
     return {
         "value": value,
         "half_width": half,
@@ -147,19 +122,11 @@ def summary(seats: Sequence[Seat]) -> dict[str, Any]:
         "exact_value": exact,
         "share": share,
         "share_half_width": share_half,
-        "matches_value": mean,
-        "matches_half_width": matches_half,
         "matches": sum(len(seat.returns) for seat in seats),
         "simulations": sum(seat.simulations for seat in seats),
         "seconds": sum(seat.seconds for seat in seats),
         "seats": [seat.report() for seat in seats],
     }
-
-
-def _largest(seats: Sequence[Seat]) -> float:
-    """That a sum of the seats' returns can be, without sign; 0 where not known."""
-    known = [seat.largest for seat in seats]
-    return sum(known) if all(known) else 0.0
 
 
 def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:

@@ -5,6 +5,8 @@ large hidden boards on that of worlds, any other one on the compiled game, or wh
 does not fit on OpenSpiel's states.
 """
 
+import math
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -15,16 +17,17 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.abrupt import abrupt_game
 from spiel_cr.games.worlds.game import WorldGame, shared_worlds
-from spiel_cr.games.worlds.hidden import hidden_board
+from spiel_cr.games.worlds.hidden import estimate_worlds, hidden_board
 from spiel_cr.judging.response_config import Behaviours
+from spiel_cr.judging.streamed import Streamed
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot, uniform_bot
@@ -38,9 +41,14 @@ from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
     behaviour_from_policy,
+    normalised,
 )
 from spiel_cr.solvers.laying_out import WORLDS, prefer
 
+# Histories and worlds that are laid out in a second, with care: compiled games by rules
+# on arrays and by OpenSpiel's states, and hidden boards (dark hex and phantom
+# tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
+_RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
 _VECTORS = 6
@@ -60,6 +68,7 @@ class Target(NamedTuple):
       rivals: the bots themselves, of player 0 and of player 1, where the policy is an
         estimate; else None.
       too_large: why there is no form; None: there is one.
+      streamed: judges it exactly where there is no form; None: nobody does.
     """
 
     name: str
@@ -70,6 +79,7 @@ class Target(NamedTuple):
     behaviour: Behaviours | None = None
     rivals: tuple[pyspiel.Bot, pyspiel.Bot] | None = None
     too_large: GameTooLargeError | MoreKnowledgeError | None = None
+    streamed: Streamed | None = None
 
     def strategy(self) -> Behaviours:
         """The policy on the form, each float64 [S]; estimated where there are rivals.
@@ -108,6 +118,7 @@ def load_target(
     seed: int = 0,
     signals: bool = True,
     memory_limit: Limit = None,
+    seconds: float = math.inf,
     progress: bool = False,
 ) -> Target:
     """Opens a game and a player of it.
@@ -121,55 +132,106 @@ def load_target(
       signals: take a policy that was solved in the form of signals on that form, and
         large hidden boards by worlds.
       memory_limit: do not compile larger games, nor lay out larger forms.
+      seconds: for laying the game out and asking the policy there; where that would
+        take longer it is as if it did not fit, unless the policy needs it.
       progress: show progress bars on stderr.
 
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
     """
-    loaded = open_game(game).game
-    text = given if isinstance(given, str) else ""
-    named = opponent_strings.read_opponent(text, loaded) if text else None
-    if isinstance(given, Result):
+    until = time.perf_counter() + seconds
+    opened = open_game(game)
+    loaded = opened.game
+    named = None
+    if isinstance(given, str):
+        named = opponent_strings.read_opponent(given, loaded)
+    elif isinstance(given, Result):
         given = given.average_policy()
+    whole = named is not None and named.whole
+    of_signals = isinstance(given, SignalPolicy) or (
+        isinstance(given, str) and opponent_strings.signal_file(given) is not None
+    )
     worlds, tree, too_large = None, None, None
-    if signals and not (named is not None and named.whole):
-        try:
+    try:
+        if not whole and not isinstance(game, CompiledGame):
+            _check_seconds(opened, seconds)
+        if signals and not whole:
             worlds = worlds_of(game, memory_limit)
-        except GameTooLargeError as error:
-            too_large = error
-    if text:
-        signals = signals and opponent_strings.signal_file(text) is not None
-    if worlds is None and not (signals and isinstance(given, str | SignalPolicy)):
-        try:
+        if worlds is None and not (signals and of_signals):
             tree = as_compiled(
                 game if isinstance(game, CompiledGame) else loaded,
                 observations=True,
                 memory_limit=memory_limit,
                 progress=progress,
             )
-        except GameTooLargeError as error:
-            too_large = error
-            if named is not None and named.whole:
-                raise
+    except GameTooLargeError as error:
+        too_large = error
+        if whole:
+            raise
     known = loaded if tree is None else tree
-    rivals = None
     if named is None:
         policy = _asked(given, loaded, seat, seed)
+        rivals = _silent(given, loaded, seat, seed)
     else:
-        announce(f"taking the policy {text}")
+        announce(f"taking the policy {given}")
         policy = opponent_strings.policy_of(named, known, seed)
         rivals = _rivals(named, known, seed)
-    target = Target(text or repr(given), loaded, policy, tree)
-    target = target._replace(rivals=rivals, too_large=too_large)
-    if worlds is not None:
-        return _in_worlds(target, worlds, progress)
-    if tree is not None:
-        target = target._replace(form=tree.form)
-        if target.rivals is None:
-            target = target._replace(behaviour=_behaviour(tree, policy))
-    elif signals and isinstance(policy, SignalPolicy):
-        return _on_signals(target, policy, memory_limit)
+    name = given if isinstance(given, str) else type(given).__name__
+    target = Target(name, loaded, policy, tree, rivals=rivals, too_large=too_large)
+    try:
+        if worlds is not None:
+            return _in_worlds(target, worlds, until, progress)
+        if tree is not None:
+            target = target._replace(form=tree.form)
+            if rivals is None:
+                behaviour = _behaviour(tree, _InTime(policy, until))
+                target = target._replace(behaviour=behaviour)
+        elif signals and isinstance(policy, SignalPolicy):
+            return _on_signals(target, policy, memory_limit)
+        elif signals and rivals is None and seconds == math.inf:
+            return _streamed(target, memory_limit, progress)
+    except _TimeError as error:
+        too_large = GameTooLargeError(str(error))
+        return target._replace(tree=None, form=None, too_large=too_large)
     return target
+
+
+class _TimeError(Exception):
+    """A policy is not asked further."""
+
+
+class _InTime(openspiel_policy.Policy):
+    """A policy until some time."""
+
+    def __init__(self, policy: openspiel_policy.Policy, until: float) -> None:
+        super().__init__(policy.game, [0, 1])
+        self.policy, self._until = policy, until
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """As the policy; raises `_TimeError` when the time is over."""
+        if time.perf_counter() > self._until:
+            raise _TimeError("there was no time to ask the policy everywhere")
+        odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
+        return odds
+
+
+def _check_seconds(opened: Opened, seconds: float) -> None:
+    """Raises GameTooLargeError if laying a game out clearly takes longer."""
+    if seconds == math.inf:
+        return
+    board = hidden_board(opened.rules)
+    if board is not None and prefer(opened).form == WORLDS:
+        need = estimate_worlds(opened.game, board) / _WORLDS_A_SECOND
+    else:
+        speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
+        need = opened.estimate(speed * seconds) / speed
+    if need > seconds:
+        raise GameTooLargeError(
+            f"laying {opened.game} out would take about {need:.2g} s, and there are "
+            f"{seconds:.2g} for that"
+        )
 
 
 def worlds_of(game: Game, memory_limit: Limit = None) -> WorldGame | None:
@@ -196,22 +258,32 @@ def worlds_of(game: Game, memory_limit: Limit = None) -> WorldGame | None:
     return shared_worlds(opened, memory_limit)
 
 
-def _in_worlds(target: Target, worlds: WorldGame, progress: bool) -> Target:
+def _in_worlds(
+    target: Target, worlds: WorldGame, until: float, progress: bool
+) -> Target:
     """A target that is asked at all infosets of hidden boards, where that is known."""
     if target.rivals is not None:
         return target
     try:
-        behaviour = behaviour_from_policy(worlds, target.policy, progress=progress)
+        asked = target.policy
+        if not hasattr(asked, "array_probabilities"):
+            asked = _InTime(asked, until)
+        behaviour = behaviour_from_policy(worlds, asked, progress=progress)
     except MoreKnowledgeError as error:
         return target._replace(too_large=error)
     policy = WorldPolicy(worlds, behaviour)
     return target._replace(policy=policy, form=worlds.form, behaviour=behaviour)
 
 
-def from_behaviour(name: str, tree: CompiledGame, behaviour: Behaviours) -> Target:
-    """A target by its action probabilities, of each player float64 [S]."""
-    policy = conversions.tabular_policy(tree, behaviour)
-    return Target(name, tree.game, policy, tree, tree.form, behaviour)
+def _streamed(target: Target, memory_limit: Limit, progress: bool) -> Target:
+    """A target on an abrupt hidden board, where that fits."""
+    try:
+        game = abrupt_game(open_game(target.game), memory_limit)
+    except GameTooLargeError as error:
+        return target._replace(too_large=error)
+    if game is None:
+        return target
+    return target._replace(streamed=Streamed(game, target.policy, progress=progress))
 
 
 def _asked(
@@ -222,18 +294,35 @@ def _asked(
         return given
     if isinstance(given, pyspiel.Bot):
         check_seat(given, seat, "policy_or_bot")
-
-    def make(player: int, own: int) -> pyspiel.Bot:
-        if isinstance(given, pyspiel.Bot) and player != seat:
-            return uniform_bot(game, player)
-        return seat_bot(given, game, player, seed=own, name="policy_or_bot")
-
-    return BotPolicy(game, make, seed=seed)
+    return BotPolicy(
+        game, lambda player, own: _made(given, game, player, seat, own), seed=seed
+    )
 
 
-def _behaviour(tree: CompiledGame, policy: openspiel_policy.Policy) -> Behaviours:
+def _made(
+    given: GivenPlayer, game: pyspiel.Game, player: int, seat: int, seed: int
+) -> pyspiel.Bot:
+    """A bot in a seat; a uniform one in the seat that a bot has not."""
+    if isinstance(given, pyspiel.Bot) and player != seat:
+        return uniform_bot(game, player)
+    return seat_bot(given, game, player, seed=seed, name="policy_or_bot")
+
+
+def _silent(
+    given: GivenPlayer, game: pyspiel.Game, seat: int, seed: int
+) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
+    """The bots themselves, where they are known by their moves alone."""
+    if isinstance(given, openspiel_policy.Policy):
+        return None
+    bots = [_made(given, game, player, seat, seed + 1 + player) for player in (0, 1)]
+    if all(bot.provides_policy() for bot in bots):
+        return None
+    return bots[0], bots[1]
+
+
+def _behaviour(tree: CompiledGame, policy: _InTime) -> Behaviours:
     """A policy on a compiled game; uniform play need not be asked."""
-    if type(policy) is openspiel_policy.UniformRandomPolicy:
+    if type(policy.policy) is openspiel_policy.UniformRandomPolicy:
         first, second = (
             conversions.uniform_behaviour(own.decisions) for own in tree.infosets
         )
@@ -267,12 +356,5 @@ def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Ta
     except GameTooLargeError as error:
         return target._replace(too_large=error)
     form = form_of(policy.signals)
-    first, second = map(_normalised, form.decisions, policy.behaviour)
+    first, second = map(normalised, form.decisions, policy.behaviour)
     return target._replace(form=form, behaviour=(first, second))
-
-
-def _normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
-    """float64 [S], probabilities that sum to 1 also where they were kept in float32."""
-    owner, played = decisions.owner[1:], behaviour[1:].astype(np.float64)
-    total = np.bincount(owner, played, minlength=len(decisions))
-    return np.append(1.0, played / total[owner])

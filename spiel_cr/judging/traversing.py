@@ -204,28 +204,6 @@ def traverse(
     return SeatStrategy(behaviour, met, interview.work())
 
 
-def check_behaviour(
-    compiled: CompiledGame, player: int, behaviour: Sequence[float]
-) -> None:
-    """Raises ValueError where numbers from a file are no strategy of this player.
-
-    Args:
-      compiled: the game.
-      player: whose.
-      behaviour: at least 0 each; should be [S], action probabilities by logical
-        sequence, 1 at the empty one.
-    """
-    decisions = compiled.infosets[player].decisions
-    if len(behaviour) != decisions.num_sequences:
-        raise ValueError(
-            f"has a behaviour of {len(behaviour)} numbers, and player {player} of "
-            f"{compiled.game} has {decisions.num_sequences} sequences"
-        )
-    totals = np.bincount(decisions.owner[1:], weights=behaviour[1:])
-    if np.abs(np.append(totals, behaviour[0]) - 1.0).max() > _SUM_TOLERANCE:
-        raise ValueError("has a behaviour whose probabilities do not sum to 1")
-
-
 def by_subgames(compiled: CompiledGame, player: int) -> np.ndarray:
     """int64 [I], infosets subgame by subgame, each subgame before what lies below it.
 

@@ -75,6 +75,8 @@ def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) ->
     if isinstance(policy, Result) and policy.form is not None:
         return policy.nash_conv()
     target = load_target(policy, game, memory_limit=memory_limit)
+    if target.streamed is not None:
+        return sum(seat.value for seat in target.streamed.seats)
     behaviour = target.strategy()
     assert target.form is not None
     low, high = best_responses.value_bounds(target.form, behaviour)
@@ -119,8 +121,8 @@ def best_response(
         signals=config is None or config.method == "exact",
         memory_limit=memory_limit,
     )
-    if config is None and target.form is not None:
-        config = ResponseConfig("exact", always_play=False)
+    if config is None and (target.form or target.streamed):
+        config = ResponseConfig("exact")
     seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:

@@ -70,6 +70,11 @@ class NamedBot(NamedTuple):
 def _partial(given: dict[str, Any]) -> PartialConfig | None:
     """Takes the settings of partial trees out; None: the game is compiled whole."""
     if "max_histories" in given:
+        if "leaf" in given:
+            raise ValueError(
+                f"leaf={given['leaf']!r} does not go with max_histories: partial trees "
+                f"end in continuations of the blueprint; give blueprint, k or rollouts"
+            )
         named = [name for name in _PARTIAL if name in given]
         return PartialConfig(**{name: given.pop(name) for name in named})
     if wrong := [name for name in given if name not in _RESOLVING]:

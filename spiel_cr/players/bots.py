@@ -34,7 +34,7 @@ from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.laying_out import SIGNALS, Layout, choose
-from spiel_cr.solvers.mccfr import choice, mccfr, sample_tree
+from spiel_cr.solvers.mccfr import choice, mccfr
 
 
 def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
@@ -203,10 +203,9 @@ class OOSBot(PolicyPlayer):
         self._finder = InfosetFinder(self._tree, player)
         footprint.check(self._tree, solver, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)
-        layout = sample_tree.build(self._tree, target=everywhere)
         announce(f"player {player}: warming up {solver.name}")
         self._solver = mccfr.make_solver(
-            self._tree, config=solver, seed=seed, layout=layout
+            self._tree, config=solver, seed=seed, target=everywhere
         )
         self._subgames = None
         if config.target == "subgame":
@@ -214,7 +213,6 @@ class OOSBot(PolicyPlayer):
         self._clock = Clock(config.move_ms, config.iterations)
         begin = config.move_ms if config.init_ms is None else config.init_ms
         deadline = None if begin is None else time.perf_counter() + begin / 1000
-        mccfr.aim(self._solver, self._tree, None)
         for until, most in ((None, 1), (deadline, None)):
             # The first time tells what an answer takes besides iterating.
             with self._clock.solve(self._solver, until, most):

@@ -11,9 +11,11 @@ from spiel_cr.games.stepping.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.partial.match import PartialStatistics
 from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_resolver import PartialResolver
+from spiel_cr.resolving.partial.partial_resolver import (
+    PartialResolver,
+    PartialStatistics,
+)
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 # Of trees that are solved anew at each move, and of their gadget games
@@ -76,10 +78,7 @@ class PartialResolvingBot(PolicyPlayer):
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
         answer = self.agent.strategy(observations(state, self._player, waiting=False))
-        if answer is None and self.agent.blueprint is not None:
+        if answer is None:
             odds = self.agent.blueprint.policy.action_probabilities(state)
             return sorted(odds.items())
-        if answer is None:
-            legal = state.legal_actions()
-            return [(action, 1 / len(legal)) for action in legal]
         return list(zip(answer[0], answer[1].tolist(), strict=True))

@@ -40,12 +40,8 @@ def infoset_values(
       opponent and chance, in the game's units; last, the value of the whole game.
     """
     own, other = form.layouts[player], form.layouts[1 - player]
-    other_positions = np.zeros(other.size)
-    other_positions[other.sequences] = other_reach
-    own_positions = None
-    if behaviour is not None:
-        own_positions = np.zeros(own.size)
-        own_positions[own.sequences] = behaviour
+    other_positions = _by_position(other, other_reach)
+    own_positions = None if behaviour is None else _by_position(own, behaviour)
     with jax.enable_x64(True):
         values, root = _evaluate(form.arrays[player], other_positions, own_positions)
         by_position, root_value = np.asarray(values), float(root)
@@ -66,11 +62,10 @@ def _action_values(
         np.add.at(total, decisions.parent, below)
         return total, below
     own, other = form.layouts[player], form.layouts[1 - player]
-    other_positions = np.zeros(other.size)
-    other_positions[other.sequences] = other_reach
     with jax.enable_x64(True):
-        tree = form.arrays[player]
-        values, _, actions = _evaluate(tree, other_positions, None, actions=True)
+        values, _, actions = _evaluate(
+            *(form.arrays[player], _by_position(other, other_reach), None), actions=True
+        )
     return np.asarray(actions)[own.sequences], np.asarray(values)[own.infosets]
 
 
@@ -130,10 +125,7 @@ def expected_value(
     if form.is_listed:  # and needs no program
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
-    positions = []
-    for own, mine in zip(form.layouts, reach, strict=True):
-        positions.append(np.zeros(own.size))
-        positions[-1][own.sequences] = mine
+    positions = map(_by_position, form.layouts, reach)
     with jax.enable_x64(True):
         return float(_expected(form.arrays[0], *positions))
 
@@ -200,10 +192,17 @@ def behaviour_value(
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
     """float64 [positions], a player's reach from its action probabilities."""
-    own = form.layouts[player]
-    positions = np.zeros(own.size, behaviour.dtype)
-    positions[own.sequences] = behaviour
+    positions = _by_position(form.layouts[player], behaviour, behaviour.dtype)
     return _normalised_reach(form.arrays[player], positions)
+
+
+def _by_position(
+    own: layout.Layout, values: np.ndarray, dtype: np.typing.DTypeLike = np.float64
+) -> np.ndarray:
+    """[positions], numbers of sequences; zeros at padding."""
+    positions = np.zeros(own.size, dtype)
+    positions[own.sequences] = values
+    return positions
 
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:

@@ -5,7 +5,9 @@ probability of the action that ends the sequence, 1 at the empty one. Its sequen
 (own reach) is the product of these on the way from the root.
 """
 
+import abc
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
@@ -15,24 +17,56 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.replay import states_along
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 
+# For each player float64 [S], action probabilities by logical sequence.
+Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
 # How far from 1 the probabilities at one decision may sum up to, in policies that
 # others made: enough for float32.
 SUM_TOLERANCE = 1e-5
+# What probabilities may be that are kept by logical sequence.
+DTYPES = ("float32", "float64")
 # The kinds of numpy's types that are numbers: of these, probabilities are made.
 _NUMBERS = "biuf"
 
 
-def check_acting(state: pyspiel.State, acts: int, player_id: int | None) -> int:
+class StatePolicy(openspiel_policy.Policy, abc.ABC):
+    """A policy of both players that is asked state by state, and is no table.
+
+    OpenSpiel's tools and all that takes a policy accept it.
+    """
+
+    def __init__(self, game: pyspiel.Game) -> None:
+        super().__init__(game, [0, 1])
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Probabilities of all legal actions of the player who acts.
+
+        Args:
+          state: at a decision.
+          player_id: who acts; may be left out.
+
+        Raises:
+          ValueError: another player acts, or none; or the state is of another game.
+        """
+        return self.probabilities_at(state, check_acting(state, player_id))
+
+    @abc.abstractmethod
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """The same where it is known that `player` acts."""
+
+
+def check_acting(state: pyspiel.State, player_id: int | None) -> int:
     """The player who acts.
 
     Args:
       state: that a policy is asked for.
-      acts: who acts there; neither 0 nor 1 where nobody decides.
       player_id: whose decision the asker takes it for; None: whoever acts.
 
     Raises:
       ValueError: another player acts, or none.
     """
+    acts = int(state.current_player())
     if acts not in (0, 1) or player_id not in (None, acts):
         raise ValueError(
             f"player_id={player_id!r}: after the actions {state.history()} player "
@@ -186,18 +220,68 @@ def check_behaviour(
             f"behaviour of player {player} has the probabilities [{checked[0]}] at "
             f"the empty sequence; they must be [1.0]"
         )
-    owner = decisions.owner[1:]
-    total = np.bincount(owner, weights=checked[1:], minlength=len(decisions))
-    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
-    good = np.abs(total - 1) <= tolerance
-    good[owner[~(checked[1:] >= -tolerance)]] = False
-    if not good.all():
-        infoset = int(np.argmin(good))
+    starts = decisions.first_sequence - 1
+    infoset = odd_infoset(checked[1:], starts, tolerance=tolerance, least=-tolerance)
+    if infoset is not None:
         first = decisions.first_sequence[infoset]
         played = checked[first:][: decisions.num_actions[infoset]]
         raise ValueError(_refusal(tree, player, infoset, played))
     # A linear program's zeros may be a little less.
     return checked if (checked >= 0).all() else np.maximum(checked, 0)
+
+
+def check_numbers(given: np.ndarray, count: int, whose: str) -> None:
+    """Refuses what is no array of a strategy's numbers, by logical sequence.
+
+    Args:
+      given: the numbers; float64 or float32 [count].
+      count: how many sequences the player has.
+      whose: numbers they are, for the error.
+
+    Raises:
+      ValueError: they are of another type or size; or the empty sequence has not 1.
+    """
+    if not isinstance(given, np.ndarray):
+        raise ValueError(
+            f"{whose} is of type {type(given).__name__}; give a numpy array of float32 "
+            f"or float64"
+        )
+    if given.shape != (count,) or given.dtype.name not in DTYPES:
+        raise ValueError(
+            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
+            f"{count} numbers of float32 or float64 in this form"
+        )
+    if given[0] != 1:
+        raise ValueError(
+            f"{whose} has the probability {given[0]} at the empty sequence; it must be "
+            f"1"
+        )
+
+
+def odd_infoset(
+    played: np.ndarray,
+    starts: np.ndarray,
+    *,
+    tolerance: float = SUM_TOLERANCE,
+    least: float = 0.0,
+) -> int | None:
+    """The first infoset whose numbers are no probabilities; None: there is none.
+
+    Args:
+      played: [n], probabilities, those of an infoset side by side.
+      starts: integers [I], where each infoset's begin.
+      tolerance: how far from 1 they may be in sum.
+      least: what each of them must be at least.
+    """
+    if not len(starts):
+        return None
+    total = np.add.reduceat(played, starts, dtype=np.float64)
+    # Written so that NaN fails. Of infinite and negative ones, sums may be 1.
+    good, fine = np.abs(total - 1) <= tolerance, played >= least
+    if good.all() and fine.all():
+        return None
+    good &= np.logical_and.reduceat(fine, starts)
+    return int(np.argmin(good))
 
 
 def check_probabilities(

@@ -3,8 +3,8 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
 
 import numpy as np
 import pyspiel
@@ -14,16 +14,53 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.policies.conversions import check_behaviour, tabular_policy
+from spiel_cr.policies.conversions import (
+    DTYPES,
+    Behaviours,
+    check_behaviour,
+    tabular_policy,
+)
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.world_policy import WorldPolicy
 
-# For each player float64 [S], action probabilities by logical sequence.
-Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
+# A game in any of the forms that are laid out.
+LaidGame: TypeAlias = CompiledGame | SignalGame | WorldGame
+_Laid = TypeVar("_Laid")
+
+
+class _Kind(NamedTuple):
+    """Policies of the games of a form.
+
+    Attributes:
+      file: what files say that they hold.
+      form: what checkpoints say of the form.
+      seal: a hash that tells such games apart.
+      policy: a strategy of a game as an OpenSpiel policy.
+    """
+
+    file: str
+    form: str | None
+    seal: Callable[[Any], str]
+    policy: Callable[[Any, Behaviours], openspiel_policy.Policy]
+
+
+def _own_fingerprint(game: SignalGame | WorldGame) -> str:
+    return game.fingerprint
+
+
+_KINDS: Mapping[type, _Kind] = {
+    CompiledGame: _Kind("policy", None, fingerprint, tabular_policy),
+    SignalGame: _Kind("signal policy", "signals", _own_fingerprint, SignalPolicy),
+    WorldGame: _Kind("world policy", "worlds", _own_fingerprint, WorldPolicy),
+}
 # What files say that they hold.
-KIND = "policy"
+TABULAR, OF_SIGNALS, OF_WORLDS = (kind.file for kind in _KINDS.values())
 
 
 class CurvePoint(NamedTuple):
@@ -40,7 +77,7 @@ class CurvePoint(NamedTuple):
     nash_conv: float
 
 
-class Held(Protocol):
+class Holder(Protocol):
     """What a solver held its strategies in: a form of the game, or a policy."""
 
     @property
@@ -63,10 +100,7 @@ class Held(Protocol):
         """
 
     def write(
-        self,
-        path: atomic.Path,
-        average: Behaviours | None,
-        metadata: Mapping[str, Any],
+        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
     ) -> None:
         """Writes the average strategy to an `.npz` file.
 
@@ -77,6 +111,7 @@ class Held(Protocol):
 
         Raises:
           OSError: the file cannot be written; the old one is as it was.
+          ValueError: as of `policy`.
         """
 
 
@@ -128,7 +163,7 @@ class Result:
       table: of a game that was sampled by a table that grows.
     """
 
-    held: Held
+    held: Holder
     algorithm: str
     iterations: int
     average: Behaviours | None = None
@@ -155,12 +190,16 @@ class Result:
     @property
     def tree(self) -> CompiledGame | None:
         """The compiled game, if the game was compiled."""
-        return self.held.tree if isinstance(self.held, HeldByTree) else None
+        return self._laid_as(CompiledGame)
 
     @property
-    def signals(self) -> Any:
+    def signals(self) -> SignalGame | None:
         """The `SignalGame`, if the game was solved in that form."""
-        return getattr(self.held, "signals", None)
+        return self._laid_as(SignalGame)
+
+    def _laid_as(self, kind: type[_Laid]) -> _Laid | None:
+        laid = getattr(self.held, "laid", None)
+        return laid if isinstance(laid, kind) else None
 
     @property
     def iterations_per_second(self) -> float:
@@ -268,62 +307,63 @@ class Result:
 
 
 @dataclasses.dataclass(frozen=True)
-class HeldByTree:
-    """Strategies by the infosets of a compiled game; see `Held`.
+class Held:
+    """Strategies of a game that was laid out; see `Holder`.
 
     Attributes:
-      tree: the compiled game.
+      laid: the game in its form.
+      form: the same in sequence form.
+      dtype: of strategies as policies and in files.
     """
 
-    tree: CompiledGame
+    laid: LaidGame
+    form: SequenceForm
+    dtype: np.dtype = np.dtype(np.float64)
 
     @property
     def game(self) -> pyspiel.Game:
         """The OpenSpiel game."""
-        return self.tree.game
-
-    @property
-    def form(self) -> SequenceForm:
-        """The game in sequence form."""
-        return self.tree.form
+        return self.laid.game
 
     def identity(self) -> tuple[str | None, str]:
         """What checkpoints say of the form, and the fingerprint of the game."""
-        return None, fingerprint(self.tree)
+        kind = _KINDS[type(self.laid)]
+        return kind.form, kind.seal(self.laid)
 
-    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.TabularPolicy:
-        """A table over every infoset; raises ValueError where the tree is partial."""
-        self._check_whole()
-        assert behaviour is not None
-        return tabular_policy(self.tree, behaviour)
+    def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
+        """See `Holder`; of a compiled game a table over every infoset."""
+        return _KINDS[type(self.laid)].policy(self.laid, self._checked(behaviour))
 
     def write(
-        self,
-        path: atomic.Path,
-        average: Behaviours | None,
-        metadata: Mapping[str, Any],
+        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
     ) -> None:
-        """See `Held`; raises ValueError where the tree is partial."""
-        self._check_whole()
-        assert average is not None
-        about = {"kind": KIND, "game": str(self.tree.game)}
-        write_behaviours(
-            path, average, {**about, "fingerprint": fingerprint(self.tree), **metadata}
-        )
+        """See `Holder`; JSON values."""
+        arrays = {f"player{p}": own for p, own in enumerate(self._checked(average))}
+        kind = _KINDS[type(self.laid)]
+        about = {
+            "kind": kind.file,
+            "game": str(self.game),
+            "fingerprint": kind.seal(self.laid),
+            **metadata,
+            "versions": storage.versions(),
+        }
+        storage.save(path, arrays, about)
 
-    def _check_whole(self) -> None:
-        """Raises ValueError where the strategy does not cover the whole game."""
-        if self.tree.frontier is not None:
+    def _checked(self, behaviour: Behaviours | None) -> Behaviours:
+        """A strategy in the dtype; raises ValueError where a tree is partial."""
+        if getattr(self.laid, "frontier", None) is not None:
             raise ValueError(
-                f"{self.tree.game} was compiled in part, so there is no "
-                f"strategy for all of it; compile it whole, or play it with "
-                f"resolving(max_histories=...)"
+                f"{self.game} was compiled in part, so there is no strategy for all of "
+                f"it; compile it whole, or play it with resolving(max_histories=...)"
             )
+        assert behaviour is not None
+        first, second = (own.astype(self.dtype, copy=False) for own in behaviour)
+        return first, second
 
 
 @dataclasses.dataclass(frozen=True)
 class HeldByPolicy:
-    """A strategy of a game that was not laid out; see `Held`.
+    """A strategy of a game that was not laid out; see `Holder`.
 
     Attributes:
       average: the policy: by hashes of information states, or of networks.
@@ -347,20 +387,8 @@ class HeldByPolicy:
     def write(
         self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
     ) -> None:
-        """See `Held`."""
+        """See `Holder`."""
         self.save(path, metadata=metadata)
-
-
-def check_tabular_file(path: atomic.Path) -> None:
-    """Refuses what `load_tabular_policy` refuses whatever the game.
-
-    Args:
-      path: the file.
-
-    Raises:
-      OSError, DamagedFileError, ValueError: as `load_tabular_policy`.
-    """
-    _read(path)
 
 
 def read_metadata(path: atomic.Path) -> dict[str, Any]:
@@ -414,38 +442,58 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
         ) from error
 
 
-def write_behaviours(
-    path: atomic.Path, behaviour: Sequence[np.ndarray], metadata: Mapping[str, Any]
-) -> None:
-    """Writes both players' probabilities to an `.npz` file, atomically.
+def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
+    """Reads what `Held.write` wrote.
 
     Args:
       path: the file.
-      behaviour: for each player [S], by logical sequence.
-      metadata: what the file says beside versions; JSON values.
-
-    Raises:
-      OSError: the file cannot be written; the old one is as it was.
-    """
-    arrays = {f"player{p}": own for p, own in enumerate(behaviour)}
-    storage.save(path, arrays, {**metadata, "versions": storage.versions()})
-
-
-def read_behaviours(
-    path: atomic.Path, dtypes: Sequence[str]
-) -> tuple[Behaviours, str, str]:
-    """What `write_behaviours` wrote, the game's name, and its fingerprint.
-
-    Args:
-      path: the file.
-      dtypes: names of those that probabilities may have.
+      laid: the game that it must be for, in its form.
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file was changed since, or something is missing.
+      DamagedFileError: the file was changed since, or its numbers are no probabilities.
+      ValueError: it is for another game.
     """
+    behaviour, named, seal = _read(path)
+    kind = _KINDS[type(laid)]
+    if kind.seal(laid) != seal:
+        what = f"{named}, not for {laid.game}"
+        if named == str(laid.game):
+            what = (
+                f"another {kind.file.replace('policy', 'form')} of {named} (other "
+                f"rules, payoffs, signals or information states)"
+            )
+        raise ValueError(
+            f"{path} holds a policy for {what}; give the policy's own game, or solve "
+            f"this one anew"
+        )
+    try:
+        if isinstance(laid, CompiledGame):
+            first, second = (
+                check_behaviour(laid, player, own, tolerance=1e-6)
+                for player, own in enumerate(behaviour)
+            )
+            behaviour = first, second
+        return kind.policy(laid, behaviour)
+    except ValueError as error:
+        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
+
+
+def check_policy_file(path: atomic.Path) -> None:
+    """Refuses what `read_policy` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError: as `read_policy`.
+    """
+    _read(path)
+
+
+def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
+    """What `Held.write` wrote: strategies, the game's name, and its fingerprint."""
     arrays, metadata = storage.load(path)
     named, seal = (text_of(metadata, name, path) for name in ("game", "fingerprint"))
+    # Solvers of compiled games give float64 in any dtype.
+    dtypes = DTYPES[1:] if metadata.get("kind") == TABULAR else DTYPES
     found: list[np.ndarray] = []
     for player in range(2):
         own = arrays.get(f"player{player}")
@@ -458,16 +506,20 @@ def read_behaviours(
     return (found[0], found[1]), named, seal
 
 
-def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
-    """As `read_behaviours`, of a compiled game."""
+def check_tabular_file(path: atomic.Path) -> None:
+    """Refuses what `load_tabular_policy` refuses whatever the game.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_tabular_policy`.
+    """
     kind = read_metadata(path).get("kind", "file of another kind")
-    if kind != KIND:
+    if kind != TABULAR:
         raise ValueError(
             f"{path} holds a {kind}, not a policy of a compiled game; give a file that "
             f"Result.save or --save wrote of a compiled game (solve without --compile "
             f"never)"
         )
-    return read_behaviours(path, ("float64",))
+    _read(path)
 
 
 def load_tabular_policy(
@@ -477,29 +529,18 @@ def load_tabular_policy(
 
     Args:
       path: the file.
-      game: the game it must be for: string, game or compiled game; None: the one named
-        in the file.
+      game: the game it must be for; None: the one named in the file.
+
+    Returns:
+      A table over every infoset; the game is compiled for it.
 
     Raises:
-      OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, was changed since, or its numbers
-        are no probabilities.
-      ValueError: the file holds no policy, or one for another game; or OpenSpiel cannot
-        load its game by name.
+      OSError, DamagedFileError: as `read_policy`.
+      ValueError: the file holds no policy of a compiled game, or one for another game;
+        or OpenSpiel cannot load its game by name.
     """
-    given, named, print_of_file = _read(path)
-    game = as_compiled(named_game(named, path) if game is None else game)
-    if fingerprint(game) != print_of_file:
-        raise ValueError(
-            f"{path} holds a policy for {named}, not for {game.game}, or "
-            f"the game's rules or information states have changed since; give the "
-            f"policy's own game, or solve this one anew"
-        )
-    try:
-        behaviours = [
-            check_behaviour(game, player, own, tolerance=1e-6)
-            for player, own in enumerate(given)
-        ]
-    except ValueError as error:
-        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
-    return tabular_policy(game, behaviours)
+    check_tabular_file(path)
+    if game is None:
+        game = named_game(text_of(read_metadata(path), "game", path), path)
+    policy = read_policy(path, as_compiled(game))
+    return cast(openspiel_policy.TabularPolicy, policy)

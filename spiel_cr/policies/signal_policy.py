@@ -4,25 +4,21 @@ from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
+from spiel_cr.policies.conversions import StatePolicy, check_numbers, odd_infoset
 
-# What probabilities may be.
-DTYPES = ("float32", "float64")
 # Probabilities that are checked at a time.
 _CHUNK = 1 << 22
 
 
-class SignalPolicy(openspiel_policy.Policy):
+class SignalPolicy(StatePolicy):
     """Action probabilities by public node and signal, for both players.
 
-    OpenSpiel's tools and all that takes a policy accept it. A state is looked up when
-    it is asked for: its players' actions lead to the public node, and the game's reader
-    says the signal.
+    A state is looked up when it is asked for: its players' actions lead to the public
+    node, and the game's reader says the signal.
 
     Attributes:
       signals: the game.
@@ -42,7 +38,7 @@ class SignalPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: they are of another size or type, or no probabilities.
         """
-        super().__init__(signals.game, [0, 1])
+        super().__init__(signals.game)
         self.signals = signals
         self.decisions = tuple(
             public_nodes.public_decisions(signals, player) for player in range(2)
@@ -57,28 +53,17 @@ class SignalPolicy(openspiel_policy.Policy):
         for player in range(2):
             self._check(player)
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none; or the state is of another game.
-        """
-        acts = check_acting(state, state.current_player(), player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         node = self.finder.of_state(state)
         actions, legal = self.finder.actions(node), state.legal_actions()
-        if self.signals.betting.player[node] != acts or actions != sorted(legal):
+        if self.signals.betting.player[node] != player or actions != sorted(legal):
             raise ValueError(
-                f"state: after the actions {state.history()} player {acts} has the "
+                f"state: after the actions {state.history()} player {player} has the "
                 f"actions {sorted(legal)}, and the policy has {actions} there; give it "
                 f"states of {self.game}"
             )
-        signal = self.signals.reader.signal(state, acts)
+        signal = self.signals.reader.signal(state, player)
         found = self.probabilities(node)[signal].astype(np.float64)
         return dict(zip(actions, (found / found.sum()).tolist(), strict=True))
 
@@ -101,45 +86,20 @@ class SignalPolicy(openspiel_policy.Policy):
         """Raises ValueError where a player's numbers are no strategy."""
         decisions, given = self.decisions[player], self.behaviour[player]
         whose = f"behaviour of player {player}"
-        shape = (decisions.num_sequences,)
-        if not isinstance(given, np.ndarray):
-            raise ValueError(
-                f"{whose} is of type {type(given).__name__}; give a numpy array of "
-                f"float32 or float64"
-            )
-        if given.shape != shape or given.dtype.name not in DTYPES:
-            raise ValueError(
-                f"{whose} has shape {given.shape} and dtype {given.dtype}; "
-                f"{self.game} needs {decisions.num_sequences} numbers of float32 or "
-                f"float64 in this signal form"
-            )
-        if given[0] != 1:
-            raise ValueError(
-                f"{whose} has the probability {given[0]} at the empty sequence; it "
-                f"must be 1"
-            )
+        check_numbers(given, decisions.num_sequences, whose)
         for part in public_nodes.parts(decisions, _CHUNK):
-            begin = decisions.first_sequence[part.start]
-            end = decisions.first_sequence[part.stop]
+            ends = decisions.first_sequence[[part.start, part.stop]]
+            played = given[slice(*ends)]
             starts = public_nodes.infoset_starts(decisions, part)
-            played = given[begin:end]
-            total = np.add.reduceat(played, starts, dtype=np.float64)
-            # Written so that NaN fails.
-            good = np.abs(total - 1) <= SUM_TOLERANCE
-            if good.all() and (played >= 0).all():
+            odd = odd_infoset(played, starts)
+            if odd is None:
                 continue
-            owner = np.repeat(
-                np.arange(len(starts)), np.diff(np.append(starts, len(played)))
-            )
-            good[owner[~(played >= 0)]] = False
-            odd = int(np.argmin(good))
-            row = played[owner == odd].tolist()
+            row = np.split(played, starts[1:])[odd].tolist()
             infoset = int(decisions.first_infoset[part.start]) + odd
             j = int(np.searchsorted(decisions.first_infoset, infoset, "right")) - 1
             signal = infoset - int(decisions.first_infoset[j])
-            node = int(decisions.node[j])
+            path = self.signals.betting.path(int(decisions.node[j]))
             raise ValueError(
                 f"{whose} has the probabilities {row} after the players' actions "
-                f"{self.finder.path(node)} with signal {signal}; they must be at least "
-                f"0 and sum to 1"
+                f"{path} with signal {signal}; they must be at least 0 and sum to 1"
             )

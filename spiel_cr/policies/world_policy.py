@@ -1,29 +1,24 @@
-"""Strategies of hidden-board games: as OpenSpiel policies, in files, of any policy."""
+"""Strategies of hidden-board games: as OpenSpiel policies, and of any policy."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common import atomic
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.worlds.abrupt import AbruptGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import (
     SUM_TOLERANCE,
-    check_acting,
+    Behaviours,
+    StatePolicy,
+    check_numbers,
+    odd_infoset,
     uniform_behaviour,
 )
-from spiel_cr.policies.result import Behaviours, read_behaviours, write_behaviours
 
-# What files say that they hold, and what checkpoints say of the form.
-KIND, FORM = "world policy", "worlds"
-_DTYPES = ("float32", "float64")
 # At so many histories of each piece a policy is asked twice.
 _TWICE = 64
 
@@ -32,11 +27,10 @@ class MoreKnowledgeError(ValueError):
     """A policy depends on more than what its player did and was told."""
 
 
-class WorldPolicy(openspiel_policy.Policy):
+class WorldPolicy(StatePolicy):
     """Action probabilities by what a player did and was told, for both players.
 
-    OpenSpiel's tools and all that takes a policy accept it. A state is looked up by its
-    history, so also where its strings forget.
+    A state is looked up by its history, so also where its strings forget.
 
     Attributes:
       worlds: the game.
@@ -49,50 +43,26 @@ class WorldPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: they are of another size or type, or no probabilities.
         """
-        super().__init__(worlds.game, [0, 1])
+        super().__init__(worlds.game)
         self.worlds = worlds
         for player, side in enumerate(worlds.sides):
-            _check(side.decisions, behaviour[player], f"behaviour of player {player}")
+            given, whose = behaviour[player], f"behaviour of player {player}"
+            check_numbers(given, side.decisions.num_sequences, whose)
+            if odd_infoset(given[1:], side.decisions.first_sequence - 1) is not None:
+                raise ValueError(
+                    f"{whose}: at some infoset the probabilities are negative or do "
+                    f"not sum to 1"
+                )
         self.behaviour = behaviour[0], behaviour[1]
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none; or the state is of another game.
-        """
-        player, infoset = self.worlds.infoset_of(state.history())
-        check_acting(state, player, player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
+        _, infoset = self.worlds.infoset_of(state.history())
         actions = self.worlds.actions(player, infoset)
         first = int(self.worlds.first_sequences[player][infoset])
         played = self.behaviour[player][first : first + len(actions)]
         odds = played.astype(np.float64)
         return dict(zip(actions.tolist(), (odds / odds.sum()).tolist(), strict=True))
-
-
-def _check(decisions: Decisions, given: np.ndarray, whose: str) -> None:
-    """Raises ValueError where a player's numbers are no strategy."""
-    if given.shape != (decisions.num_sequences,) or given.dtype.name not in _DTYPES:
-        raise ValueError(
-            f"{whose} has shape {given.shape} and dtype {given.dtype}; the game needs "
-            f"{decisions.num_sequences} numbers of float32 or float64"
-        )
-    if len(decisions):
-        starts = decisions.first_sequence - 1
-        total = np.add.reduceat(given[1:], starts, dtype=np.float64)
-        # Written so that NaN fails.
-        fine = (np.abs(total - 1) <= SUM_TOLERANCE).all() and (given >= 0).all()
-        if not fine or given[0] != 1:
-            raise ValueError(
-                f"{whose}: at some infoset the probabilities are negative or do not "
-                f"sum to 1"
-            )
 
 
 def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
@@ -157,7 +127,7 @@ def _asked(
         owner = np.repeat(np.arange(len(counts)), counts)
         end = sequence + len(owner)
         attempts = worlds.sides[player].actions[sequence - 1 : end - 1]
-        behaviour[sequence:end] = _ask(worlds, policy, player, actions)[owner, attempts]
+        behaviour[sequence:end] = ask(worlds, policy, player, actions)[owner, attempts]
         sequence = end
         bar.update(len(counts))
         _check_knowledge(worlds, policy, player, actions)
@@ -196,7 +166,7 @@ def _check_knowledge(
     padded = np.full((len(longer), 1 + max(map(len, longer))), -1, np.int16)
     for row, history in zip(padded, longer, strict=True):
         row[: len(history)] = history
-    first, second = (_ask(worlds, policy, player, asked) for asked in (some, padded))
+    first, second = (ask(worlds, policy, player, asked) for asked in (some, padded))
     if not np.allclose(first, second, rtol=0, atol=SUM_TOLERANCE):
         odd = int(np.abs(first - second).max(axis=1).argmax())
         raise MoreKnowledgeError(
@@ -208,18 +178,21 @@ def _check_knowledge(
         )
 
 
-def _ask(
-    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, actions: np.ndarray
+def ask(
+    worlds: WorldGame | AbruptGame,
+    policy: openspiel_policy.Policy,
+    player: int,
+    actions: np.ndarray,
 ) -> np.ndarray:
     """float64 [n, A], a policy's answers after histories int16 [n, L]."""
-    ask = getattr(policy, "array_probabilities", None)
-    if ask is not None:
+    at_once = getattr(policy, "array_probabilities", None)
+    if at_once is not None:
         rules = worlds.rules
         states = np.repeat(rules.new_initial_states(), len(actions), axis=0)
         for step in actions.T:
             going = np.flatnonzero(step >= 0)
             states[going] = rules.child(states[going], step[going].astype(np.int64))
-        answers: np.ndarray = ask(rules, states, player)
+        answers: np.ndarray = at_once(rules, states, player)
         return answers
     found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
     for row, history in zip(found, actions.tolist(), strict=True):
@@ -230,72 +203,3 @@ def _ask(
         for action, odds in policy.action_probabilities(state, player).items():
             row[action] = odds
     return found
-
-
-@dataclasses.dataclass(frozen=True)
-class HeldByWorlds:
-    """Strategies of a hidden-board game; see `result.Held`.
-
-    Attributes:
-      worlds: the game.
-      form: the same in sequence form.
-      dtype: of the arithmetic, and so of the strategies and their file.
-    """
-
-    worlds: WorldGame
-    form: SequenceForm
-    dtype: np.dtype
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The OpenSpiel game."""
-        return self.worlds.game
-
-    def identity(self) -> tuple[str | None, str]:
-        """See `result.Held`."""
-        return FORM, self.worlds.fingerprint
-
-    def policy(self, behaviour: Behaviours | None) -> WorldPolicy:
-        """A policy that is read state by state, and is no table."""
-        assert behaviour is not None
-        first, second = (own.astype(self.dtype, copy=False) for own in behaviour)
-        return WorldPolicy(self.worlds, (first, second))
-
-    def write(
-        self, path: atomic.Path, average: Behaviours | None, metadata: Mapping[str, Any]
-    ) -> None:
-        """See `result.Held`."""
-        about = {"kind": KIND, "game": str(self.game)}
-        seal = self.worlds.fingerprint
-        behaviour = self.policy(average).behaviour
-        write_behaviours(path, behaviour, {**about, "fingerprint": seal, **metadata})
-
-
-def check_file(path: atomic.Path) -> None:
-    """Refuses what `read_policy` refuses whatever the game.
-
-    Raises:
-      OSError, DamagedFileError: as `read_policy`.
-    """
-    read_behaviours(path, _DTYPES)
-
-
-def read_policy(path: atomic.Path, worlds: WorldGame) -> WorldPolicy:
-    """Reads what `HeldByWorlds.write` wrote.
-
-    Raises:
-      OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file was changed since, or its numbers are no probabilities.
-      ValueError: it is for another game.
-    """
-    behaviour, named, seal = read_behaviours(path, _DTYPES)
-    if seal != worlds.fingerprint:
-        raise ValueError(
-            f"{path} holds a policy for {named}, not for {worlds.game}, or the game's "
-            f"rules have changed since; give the policy's own game, or solve this one "
-            f"anew"
-        )
-    try:
-        return WorldPolicy(worlds, behaviour)
-    except ValueError as error:
-        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error

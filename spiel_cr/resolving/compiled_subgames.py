@@ -13,8 +13,10 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.continual import LayerState, initial_state
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.sampled_subgames import SampledLayer, SampledSolve, lay_out
 from spiel_cr.resolving.subgame_games import (
@@ -87,6 +89,10 @@ class CompiledSubgames:
         if config.depth is not None:
             leaf.check(tree)
         d = self.decomposition = decompose(tree, player)
+        self._blank = initial_state(d, leaf)
+        self._responses: Responses | None = None
+        if isinstance(leaf, Continuations):
+            self._responses = Responses(d)
         self._decisions = d.decisions
         self._random = np.random.default_rng(seed)
         self._finder = InfosetFinder(tree, player)
@@ -106,7 +112,7 @@ class CompiledSubgames:
 
     def blank(self) -> LayerState:
         """See `Subgames`."""
-        return initial_state(self.decomposition)
+        return self._blank.copy()
 
     def warm_ups(self) -> list[tuple[str, list[_Place]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
@@ -147,6 +153,10 @@ class CompiledSubgames:
         if place.layer > 1:
             reach = reach_from_behaviour(self._decisions, memory.behaviour)
             own_reach = reach[self._decisions.parent[subgame.roots]]
+        promised = None
+        if self._responses is not None:
+            promised = self._responses.values(memory.behaviour)
+            memory.opponent_values[:] = promised[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
             sampled = self._sampled[place.layer - 1].solve(
@@ -163,9 +173,13 @@ class CompiledSubgames:
         assert isinstance(self._algorithm, CFRConfig)
         game = layer.game(place.subgame, own_reach, values)
         solver = full_width_solver(game.form, self._algorithm, self._config, game.first)
-        return Solve(
-            solver, functools.partial(self._remember, memory, game, own_reach, solver)
-        )
+        remember = functools.partial(self._remember, memory, game, own_reach, solver)
+        if promised is not None:
+            plan = memory.behaviour.copy()
+            remember = functools.partial(
+                self._replan, memory, plan, promised, game, own_reach, solver
+            )
+        return Solve(solver, remember)
 
     def _remember_sampled(
         self,
@@ -201,6 +215,33 @@ class CompiledSubgames:
         else:
             values = solver.infoset_values(o)[-count:]
         memory.opponent_values[subgame.next_augmented] = values
+
+    def _replan(
+        self,
+        memory: LayerState,
+        plan: np.ndarray,
+        promised: np.ndarray,
+        game: GadgetGame,
+        own_reach: np.ndarray,
+        solver: Solver,
+    ) -> None:
+        """Takes a solution in if it keeps what was promised, see `plans.py`.
+
+        Args:
+          memory: of the match.
+          plan: float64 [S of i], i's strategy before.
+          promised: float64 [G + 1], what o's best responses to it get.
+          game, own_reach, solver: as solved.
+        """
+        assert self._responses is not None
+        subgame, found = game.subgame, plan.copy()
+        counts = self._decisions.num_actions[subgame.own]
+        sequences = ranges(self._decisions.first_sequence[subgame.own], counts)
+        found[sequences] = solver.average_behaviour(self._player)[1:]
+        rises = self._responses.rises(promised, self._responses.values(found))
+        at = subgame.augmented if len(subgame.augmented) else -1
+        keeps = own_reach.any() and not rises[at].any()
+        memory.behaviour[:] = found if keeps else plan
 
     def _put_strategy(
         self, memory: LayerState, subgame: Subgame, behaviour: np.ndarray

@@ -27,13 +27,14 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour, uniform_behaviour
-from spiel_cr.policies.result import HeldByTree, Result
-from spiel_cr.policies.signal_result import HeldBySignals
+from spiel_cr.policies.result import Held, Result
 from spiel_cr.resolving.decomposition import Decomposition, decompose
-from spiel_cr.resolving.gadget import Forest, build_forest
+from spiel_cr.resolving.gadget import Forest, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf, parse_leaf
 from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
+from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.resolving.resolving_config import (
@@ -65,7 +66,8 @@ class LayerState(NamedTuple):
     """What resolving carries from one layer to the next, or a match so far.
 
     Attributes:
-      behaviour: float64 [S of i], action probabilities resolved so far, uniform below.
+      behaviour: float64 [S of i], action probabilities resolved so far; below, those of
+        its plan (`plans.py`), or uniform ones without a blueprint.
       opponent_values: float64 [G], o's counterfactual values (its own utility, weighted
         by the reach of i and chance) at the augmented infosets of the next layer; 0
         elsewhere.
@@ -110,10 +112,13 @@ class _Work(NamedTuple):
     gadget: Gadget
 
 
-def initial_state(decomposition: Layers) -> LayerState:
-    """Before the first layer nothing is fixed."""
+def initial_state(decomposition: Layers, leaf: Leaf | None = None) -> LayerState:
+    """Before the first layer nothing is fixed; i's plan is the leaf's blueprint."""
     count = len(decomposition.augmented_layer)
     behaviour = uniform_behaviour(decomposition.decisions)
+    if isinstance(leaf, Continuations):
+        assert isinstance(decomposition, Decomposition)
+        behaviour = leaf.behaviour(decomposition.tree)[decomposition.player]
     return LayerState(behaviour, np.zeros(count))
 
 
@@ -141,6 +146,8 @@ def resolve_layer(
     if isinstance(d, PublicDecomposition):
         forest = build_public_forest(d, layer, reach, state.opponent_values)
     else:
+        if limit is not None and isinstance(limit.value, Continuations):
+            return _replan(d, layer, state, solver_of, limit, gadget)
         ahead = None
         if limit is not None:
             ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
@@ -159,6 +166,38 @@ def resolve_layer(
     first_next = len(values) - len(forest.next_augmented)
     opponent_values[forest.next_augmented] = values[first_next:]
     return LayerState(behaviour, opponent_values)
+
+
+def _replan(
+    d: Decomposition,
+    layer: int,
+    state: LayerState,
+    solver_of: Callable[[Layers, LayerForest], Solver],
+    limit: DepthLimit,
+    gadget: Gadget,
+) -> LayerState:
+    """As `resolve_layer`, by promises that the plan keeps; see `plans.py`."""
+    responses, plan = Responses(d), state.behaviour
+    promised = responses.values(plan)
+    reach = reach_from_behaviour(d.decisions, plan)
+    ahead = look_ahead(d, layer, limit.depth, limit.value, unit=limit.unit)
+    forest = build_forest(d, layer, reach, promised[:-1], ahead, gadget=gadget)
+    solver = solver_of(d, forest)
+    inside = np.isin(d.decisions.owner, forest.own)
+    found = plan.copy()
+    found[inside] = solver.average_behaviour(d.player)[1:]
+    rises = responses.rises(promised, responses.values(found))
+    kept = np.full(len(forest.own), rises[-1])
+    if layer > 1:
+        subgame = d.own_subgame[forest.own[top_infosets(forest.decisions[d.player])]]
+        count = int(d.augmented_subgame.max()) + 1
+        worse = rises[:-1] & (d.augmented_layer == layer)
+        broken = np.bincount(d.augmented_subgame[worse], minlength=count) > 0
+        # Where the player never comes nothing can be gained.
+        reached = np.bincount(subgame, reach[d.decisions.parent[forest.own]], count) > 0
+        kept = (broken | ~reached)[subgame]
+    found = np.where(np.isin(d.decisions.owner, forest.own[kept]), plan, found)
+    return LayerState(found, promised[:-1])
 
 
 def resolve(
@@ -254,7 +293,7 @@ def _signal_roles(
     """Both players' layers in public terms; arguments as of `resolve`."""
     need = footprint.peak_bytes(game, dtype=dtype) + _gadget_bytes(game)
     _check_need(game.game, need, dtype, memory_limit)
-    held = HeldBySignals(game, form_of(game), dtype)
+    held = Held(game, form_of(game), dtype)
     roles = [decompose_public(game, player) for player in range(2)]
     return roles, functools.partial(Result, held=held)
 
@@ -276,7 +315,7 @@ def _compiled_roles(
         need += leaf_bytes(roles, *limit)
         remedy = "take a smaller depth, or a leaf that needs less"
         _check_need(tree.game, need, dtype, memory_limit, remedy=remedy)
-    return roles, functools.partial(Result, held=HeldByTree(tree))
+    return roles, functools.partial(Result, held=Held(tree, tree.form))
 
 
 def _gadget_bytes(game: SignalGame) -> int:
@@ -337,7 +376,7 @@ def _resolve_roles(
 
         behaviours = []
         for role in roles:
-            state = initial_state(role)
+            state = initial_state(role, limit and limit.value)
             for layer in range(1, role.num_layers + 1):
                 state = resolve_layer(role, layer, state, solver_of, limit, gadget)
             behaviours.append(state.behaviour)

@@ -71,13 +71,7 @@ class Decomposition:
         return int(self.own_layer.max(initial=0))
 
 
-def decompose(
-    tree: CompiledGame,
-    player: int,
-    *,
-    alike: np.ndarray | None = None,
-    also: np.ndarray | None = None,
-) -> Decomposition:
+def decompose(tree: CompiledGame, player: int) -> Decomposition:
     """Cuts the game at every decision of `player`, or at every turn.
 
     Where the opponent cannot tell how many decisions the player has made (it may try
@@ -87,11 +81,6 @@ def decompose(
     Args:
       tree: the game.
       player: i, the resolving player.
-      alike: int [N], equal numbers from 0 up where the opponent is known to forget
-        later what it observes now, although the tree does not show it: roots of one
-        layer with equal numbers are in one augmented infoset. -1: nothing is known.
-      also: bool [N], where the game is cut besides: histories of one public state, none
-        after another. Where i does not act there, they are the roots of one subgame.
 
     Raises:
       HiddenTurnsError: the opponent cannot even tell the player's turns apart.
@@ -99,11 +88,9 @@ def decompose(
     acts = tree.histories.player == player
     previous = _last_decider(tree.histories)
     for opening in (acts, acts & (previous != player)):
-        if also is not None:
-            opening = opening | also
         layer, anchor = _layers(tree.histories, opening)
         if _layers_are_known(tree, layer, opening):
-            return _decompose(tree, player, opening, layer, anchor, alike)
+            return _decompose(tree, player, opening, layer, anchor)
     raise HiddenTurnsError(
         f"{tree.game}: player {1 - player} cannot tell how many turns player {player} "
         f"has had, so the game has no layers to resolve; use solve instead"
@@ -152,16 +139,12 @@ def _decompose(
     opening: np.ndarray,
     layer: np.ndarray,
     anchor: np.ndarray,
-    alike: np.ndarray | None,
 ) -> Decomposition:
     histories, other = tree.histories, 1 - player
     own = tree.infosets[player]
     roots = np.flatnonzero(opening)
     above = np.where(histories.parent[roots] >= 0, anchor[histories.parent[roots]], -1)
-    root_augmented = _augmented_infosets(
-        *(tree, player, roots, above, layer, anchor),
-        alike=None if alike is None else alike[roots],
-    )
+    root_augmented = _augmented_infosets(tree, player, roots, above, layer, anchor)
     count = int(root_augmented.max(initial=-1)) + 1
     augmented_at = np.full(len(histories), -1, np.int32)
     augmented_at[roots] = root_augmented
@@ -179,11 +162,10 @@ def _decompose(
     augmented_layer[root_augmented] = layer[roots]
     augmented_parent[root_augmented] = extend(roots, above)
     # Subgames: roots that share i's or o's information belong together.
-    acts = histories.player[roots] == player
-    infoset = np.where(acts, histories.infoset[roots], len(own))
+    infoset = histories.infoset[roots]
     subgame = _components(root_augmented, infoset, count)
     own_subgame = np.full(len(own), -1, np.int32)
-    own_subgame[infoset[acts]] = subgame[root_augmented[acts]]
+    own_subgame[infoset] = subgame[root_augmented]
     return Decomposition(
         tree=tree,
         player=player,
@@ -210,29 +192,20 @@ def _augmented_infosets(
     above: np.ndarray,
     layer: np.ndarray,
     anchor: np.ndarray,
-    *,
-    alike: np.ndarray | None,
 ) -> np.ndarray:
     """int32 [roots], the augmented infoset of every root.
 
     Starts from (layer, o's sequence, o's observation), and joins what o cannot tell
     apart at its next own decision or at the next augmented infoset: some games tell a
-    player who does not act more than it remembers later. Joins also what is known to be
-    `alike`, int [roots].
+    player who does not act more than it remembers later.
     """
     histories = tree.histories
     sequence = histories.sequence[1 - player]
-    acts = histories.player[roots] == 1 - player
-    keys = [layer[roots], sequence[roots], np.where(acts, histories.infoset[roots], -1)]
+    keys = [layer[roots], sequence[roots]]
     if histories.observations is not None:
-        keys.append(np.where(acts, -1, histories.observations[roots]))
+        keys.append(histories.observations[roots])
     _, augmented = np.unique(np.stack(keys, axis=1), axis=0, return_inverse=True)
     augmented = augmented.reshape(-1).astype(np.int32)
-    if alike is not None and (known := np.flatnonzero(alike >= 0)).size:
-        pairs = np.stack([layer[roots[known]], alike[known]], axis=1)
-        _, pair = np.unique(pairs, axis=0, return_inverse=True)
-        count = int(augmented.max()) + 1
-        augmented = _components(augmented[known], pair.reshape(-1), count)[augmented]
     root_index = np.full(len(histories), -1, np.int64)
     root_index[roots] = np.arange(len(roots))
     decisions = np.flatnonzero(histories.player == 1 - player)
@@ -259,8 +232,6 @@ def _components(left: np.ndarray, right: np.ndarray, count: int) -> np.ndarray:
       count: how many there are on the left.
     """
     _, right = np.unique(right, return_inverse=True)
-    _, joined, _ = joint_components(
-        left, right, (count, int(right.max(initial=-1)) + 1)
-    )
+    joined = joint_components(left, right, (count, int(right.max(initial=-1)) + 1)).rows
     _, numbers = np.unique(joined, return_inverse=True)
     return numbers.reshape(-1).astype(np.int32)

@@ -145,6 +145,7 @@ class ResolvingConfig:
         wrong = {
             f"scheme={sampled.scheme!r}": sampled.scheme != "outcome",
             "incremental=true": sampled.incremental,
+            "averaging=sampled": sampled.averaging == "sampled",
         }
         for setting, given in wrong.items():
             if given:

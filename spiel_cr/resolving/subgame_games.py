@@ -20,6 +20,7 @@ from spiel_cr.resolving.cuts import LayerCut, SubgameCut
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.plans import best_values
 
 
 class Subgame(NamedTuple):
@@ -257,14 +258,7 @@ def best_response_values(
     count = other.num_sequences
     # What terminating is worth is no concern here: it lies below none of them.
     total = np.bincount(sequences[1 - player], gain, minlength=count)
-    values, levels = np.zeros(len(other)), other.levels()
-    owner = other.owner
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        infosets = np.flatnonzero(levels == level)
-        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
-        begin = np.flatnonzero(np.diff(owner[mine], prepend=-1))
-        values[infosets] = np.maximum.reduceat(total[mine], begin)
-        np.add.at(total, other.parent[infosets], values[infosets])
+    values = best_values(other, total)
     return values[len(values) - len(subgame.next_augmented) :]
 
 

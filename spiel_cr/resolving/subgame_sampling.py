@@ -102,8 +102,7 @@ class SubgameState(NamedTuple):
     Attributes:
       regrets, strategy: float [A, R], cumulative regrets and the current strategies;
         chance's probabilities in its own rows.
-      average: float [A, R], i's weighted mean sequence form; with sampled averaging
-        its mean contribution to each action. 0 in all other rows.
+      average: float [A, R], i's weighted mean sequence form; 0 in all other rows.
       values: float [G], o's mean counterfactual values at the augmented infosets below
         under the iterates, over the roots' reach and `Layout.scale`.
       baseline: float [N + A] or [A R], see `solvers/mccfr/baselines.py`; None without.
@@ -191,12 +190,9 @@ def _update(
     own = (tree.owner == player)[None]
     resolves = player == tree.resolving
     share = 1 / state.weight
-    if sums.visits is None:
-        added = jax.lax.cond(
-            resolves, lambda: _reach(tree, state.strategy), lambda: state.average
-        )
-    else:
-        added = sums.visits[None, : len(tree.owner)] * state.strategy
+    added = jax.lax.cond(
+        resolves, lambda: _reach(tree, state.strategy), lambda: state.average
+    )
     average = state.average + share * (added - state.average)
     mean_values = state.values + share * (sums.beyond - state.values)
     return state._replace(
@@ -230,14 +226,11 @@ class _Sampled(NamedTuple):
 
     Attributes:
       values: float [A, R], counterfactual values of the updating player's actions.
-      visits: float [A R], own reach over sampling probability, by row, in the first R;
-        only where averages are sampled.
       beyond: float [G], counterfactual values at augmented infosets of the next layer.
       baseline: the new table.
     """
 
     values: jax.Array
-    visits: jax.Array | None
     beyond: jax.Array
     baseline: jax.Array | None
 
@@ -265,7 +258,6 @@ def _sample(
         strategy=strategy.reshape(-1),
         explore=tree.explore.reshape(-1),
         stride=rows,
-        targeted=None,
         player=player,
         config=config,
     )
@@ -277,19 +269,18 @@ def _sample(
         d: jax.Array, carried: tuple[descent.Front, descent.Visit]
     ) -> tuple[descent.Front, descent.Visit]:
         front, visits = carried
-        visit, front = descent.descend(batch, tree, shape, None, front, draws[d])
+        visit, front = descent.descend(batch, tree, shape, front, draws[d])
         return front, jax.tree.map(lambda rows, row: rows.at[d].set(row), visits, visit)
 
     first, _ = jax.eval_shape(
-        lambda: descent.descend(batch, tree, shape, None, begun, draws[0])
+        lambda: descent.descend(batch, tree, shape, begun, draws[0])
     )
     visits = jax.tree.map(lambda row: jnp.zeros((whole, *row.shape), row.dtype), first)
     front, visits = jax.lax.fori_loop(0, tree.depths, down, (begun, visits))
-    estimate, nothing = tree.utility[front.history], jnp.zeros_like(batch.strategy)
+    estimate = tree.utility[front.history]
     rising = trajectories.Rising(
         estimate=estimate,
-        values=nothing,
-        visits=nothing if config.averaging == "sampled" else None,
+        values=jnp.zeros_like(batch.strategy),
         learning=baselines.start(config.baseline, state.baseline, estimate),
     )
     sign = 1 - 2 * player
@@ -306,7 +297,7 @@ def _sample(
     start = rising, jnp.zeros_like(state.values)
     rising, beyond = jax.lax.fori_loop(0, tree.depths, up, start)
     # At the gadget: terminating is worth what is given, following what was sampled.
-    weight = sign * begun.weight / descent.mixed(config, begun.ratio)
+    weight = sign * begun.weight
     gadget = tree.gadget[place]
     values = rising.values.at[gadget + TERMINATE * rows].add(
         weight * tree.terminate[place]
@@ -314,7 +305,6 @@ def _sample(
     values = values.at[gadget + FOLLOW * rows].add(weight * rising.estimate)
     return _Sampled(
         values=values.reshape(strategy.shape),
-        visits=rising.visits,
         beyond=beyond,
         baseline=baselines.finish(config.decay, rising.learning),
     )
@@ -325,8 +315,7 @@ def _start(
 ) -> tuple[jax.Array, descent.Front]:
     """int32 [B], the root of each trajectory; and all trajectories there.
 
-    With exact averages, roots are drawn by the opponent's reach, too, for the resolving
-    player's updates. Sampled averages must not depend on it.
+    Roots are drawn by the opponent's reach, too, for the resolving player's updates.
 
     Args:
       tree: the subgame.
@@ -334,22 +323,15 @@ def _start(
       strategy: float [A, R], what is played.
       draw: float [B] in [0, 1).
     """
-    sampled = batch.config.averaging == "sampled"
     resolves = batch.player == tree.resolving
     gadget = tree.gadget
     follow = jnp.where(gadget < len(tree.owner) - 1, strategy[FOLLOW, gadget], 1)
-    chance, total = tree.share, jnp.ones((), draw.dtype)
-    if not sampled:
-        reach = jnp.where(resolves, tree.share * follow, tree.share)
-        total = reach.sum()
-        chance = jnp.where(total > 0, reach / jnp.where(total > 0, total, 1), chance)
-    place = _locate(chance, draw)
+    reach = jnp.where(resolves, tree.share * follow, tree.share)
+    total = reach.sum()
+    scaled = reach / jnp.where(total > 0, total, 1)
+    place = _locate(jnp.where(total > 0, scaled, tree.share), draw)
     weight = jnp.full(draw.shape, total / draw.size, draw.dtype)
-    own = None
-    if sampled:
-        weight = jnp.where(resolves, weight * follow[place], weight)
-        own = 1 / (draw.size * chance[place])
-    return place, descent.Front(tree.root[place], weight, None, own)
+    return place, descent.Front(tree.root[place], weight)
 
 
 def _locate(chance: jax.Array, draw: jax.Array) -> jax.Array:

@@ -260,7 +260,7 @@ class Task:
                     f"{name}={value!r}: algorithm={self.algorithm.asked!r} "
                     f"{self.algorithm.family.what}; leave it out"
                 )
-        if self.algorithm.config.network == "mlp":
+        if _reads_tensors(self.algorithm.config):
             optax_package()
 
     @property
@@ -298,8 +298,12 @@ class Task:
                 f"workers={layout.workers} are for games that are not compiled; leave "
                 f"them out, or give form='stepped' (--compile never)"
             )
+        config = self.algorithm.config
         return Need(
-            refused, prefers_signals=family is not LP, begun=begun_as(self.path)
+            refused,
+            prefers_signals=family is not LP,
+            features=config.features if _reads_tensors(config) else None,
+            begun=begun_as(self.path),
         )
 
     def _needs_laying_out(self) -> str | None:
@@ -336,6 +340,11 @@ class Task:
                 f"there is room, so it needs a limit; give one such as 4GB"
             )
         return None
+
+
+def _reads_tensors(config: Any) -> bool:
+    """Whether an algorithm has networks that read a game's tensors."""
+    return getattr(config, "network", None) == "mlp"
 
 
 def _needs_strings(buckets: Buckets | None, imperfect_recall: bool) -> str | None:

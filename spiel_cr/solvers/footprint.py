@@ -1,7 +1,7 @@
 """How much memory solving a laid-out game will take; refusals before it is done.
 
-All figures were fitted to peaks of processes on CPUs (docs/large.md and
-docs/first-order.md have tables): what a program takes while XLA compiles it grows with
+All figures were fitted to peaks of processes on CPUs (tables are in
+docs/measurements): what a program takes while XLA compiles it grows with
 the operations that are written out in it, and each array is there several times, on the
 host, on the device and in XLA's workspace.
 """
@@ -21,12 +21,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds import footprint as world_footprint
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
-from spiel_cr.solvers.first_order.first_order_config import (
-    EGTConfig,
-    FirstOrderConfig,
-    PDHGConfig,
-    SmoothingConfig,
-)
+from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.mccfr.public.public_config import PublicConfig
 
@@ -48,11 +43,7 @@ _COPIES, _COPIES_SAMPLED = 3.5, 2.5
 _NUMBERS, _NUMBERS_ACTION = 12, 6
 # For each method: how many passes over the trees its program has, and how many vectors
 # over both players' sequences are there at once, beside those of CFR.
-_PASSES_AND_VECTORS: dict[type, tuple[int, int]] = {
-    EGTConfig: (4, 10),
-    SmoothingConfig: (10, 14),
-    PDHGConfig: (4, 16),
-}
+_PASSES_AND_VECTORS = {"egt": (4, 10), "smoothing": (10, 14), "pdhg": (4, 16)}
 # While a game is compiled, for each history; what remains of that, in units of what the
 # compiled game takes.
 _COMPILING, _COMPILED = 90, 1.3
@@ -113,7 +104,9 @@ def peak_bytes(
         assert isinstance(game, CompiledGame)
         size = np.dtype(dtype or np.float32).itemsize
         return compiled_bytes(game) + _sampled_bytes(game, algorithm, size)
-    passes, vectors = _PASSES_AND_VECTORS.get(type(algorithm), (1, 0))
+    passes, vectors = 1, 0
+    if isinstance(algorithm, FirstOrderConfig):
+        passes, vectors = _PASSES_AND_VECTORS[algorithm.method]
     dtype = np.dtype(dtype or np.float64)
     if isinstance(game, SignalGame):
         peak = signal_footprint.peak_bytes(game, dtype)

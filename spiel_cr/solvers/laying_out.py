@@ -25,6 +25,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame, world_game
 from spiel_cr.games.worlds.hidden import hidden_board
 from spiel_cr.solvers.cfr.abstraction import Buckets
+from spiel_cr.solvers.deep.infosets import feature_count
 
 COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
 # Of games that are laid out, and of all.
@@ -83,12 +84,14 @@ class Need(NamedTuple):
       refused: why not, for each form that cannot do it.
       prefers_signals: whether a large game that declares signals is to have that form.
       observations: whether compiled games need observations.
+      features: the tensors that networks read, as `deep_config.FEATURES`; None: none.
       begun: the form in which a checkpoint was begun, and its path.
     """
 
     refused: Mapping[str, str]
     prefers_signals: bool = True
     observations: bool = False
+    features: str | None = None
     begun: tuple[str, str] | None = None
 
 
@@ -218,11 +221,13 @@ def lay_out(
 
     Raises:
       pyspiel.SpielError, ValueError: as `open_game` and `choose`; or the game is not of
-        the form.
+        the form, or has not the features.
       GameTooLargeError: it takes more memory than the limit, and cannot be stepped.
     """
     if not isinstance(game, SignalGame | CompiledGame | WorldGame):
         game = open_game(game)
+    if need.features is not None and isinstance(game, Opened | CompiledGame):
+        feature_count(game.game, need.features)
     choice = choose(game, need, layout)
     if choice.form == SIGNALS:
         if not isinstance(game, SignalGame):

@@ -30,25 +30,9 @@ _GOOD = 1e-8
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
 
-class _Way(NamedTuple):
-    """A form of the program.
-
-    Attributes:
-      by_infoset: each infoset has a unit of its own; otherwise the game has one.
-      method: of `scipy.optimize.linprog`: dual simplex, or interior point with
-        crossover.
-    """
-
-    by_infoset: bool
-    method: str
-
-
-_WAYS = (
-    _Way(True, "highs-ds"),
-    _Way(False, "highs-ds"),
-    _Way(True, "highs-ipm"),
-    _Way(False, "highs-ipm"),
-)
+# Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
+# point with crossover; and whether each infoset has a unit of its own, or the game one.
+_WAYS = [(own, how) for how in ("highs-ds", "highs-ipm") for own in (True, False)]
 
 
 class Solution(NamedTuple):
@@ -78,11 +62,11 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
     """
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
-    for way in _WAYS:
+    for own, how in _WAYS:
         try:
-            plans = [realisation_plan(form, player, *way) for player in range(2)]
+            plans = [realisation_plan(form, player, own, how) for player in range(2)]
         except SolverFailedError as error:
-            failures.append(f"{way.method}: {error}")
+            failures.append(f"{how}: {error}")
             continue
         first, second = (
             behaviour_from_reach(decisions, reach)
@@ -91,7 +75,7 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
         found = nash_conv(form, reach_of(form, (first, second)))
         if found <= good:
             return Solution((first, second), found, sum(nit for _, _, nit in plans))
-        failures.append(f"{way.method}: NashConv {found:.3g}")
+        failures.append(f"{how}: NashConv {found:.3g}")
     raise SolverFailedError(
         f"algorithm='lp' found no equilibrium of a game whose payoffs span "
         f"{payoff_range:.3g} ({'; '.join(failures)}); use an algorithm that iterates, "
@@ -114,7 +98,7 @@ def realisation_plan(
     Args:
       form: the game.
       player: whose strategy.
-      by_infoset, method: see `_Way`.
+      by_infoset, method: see `_WAYS`.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for

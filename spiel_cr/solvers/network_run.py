@@ -7,17 +7,15 @@ import numpy as np
 
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
-from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.result import HeldByPolicy, HeldByTree
+from spiel_cr.policies.result import Held, HeldByPolicy
 from spiel_cr.solvers.algorithms import SELF_PLAY, Task
 from spiel_cr.solvers.deep import needs
-from spiel_cr.solvers.deep.averages import BankAverage, NetworkAverage
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.deep.tensors import stepped
+from spiel_cr.solvers.deep.tensors import Stepped, stepped
 from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.run import Run, settings_text
 
@@ -43,28 +41,25 @@ def make_networks(laid: Laid, task: Task) -> Run:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.layout.memory_limit
         needs.check(config, game, way.knowledge, iterations, limit)
-        solver = networks(task, way.source, knowledge=way.knowledge)
-        return NetworkRun(solver, None, key_making.fingerprint(way.source))
+        seal = key_making.fingerprint(way.source)
+        return NetworkRun(networks(task, way), None, seal)
     except BaseException:
         way.source.close()
         raise
 
 
-def networks(
-    task: Task, game: CompiledGame | Simulator, **knowledge: Any
-) -> DeepSolver | SelfPlay:
+def networks(task: Task, game: CompiledGame | Stepped) -> DeepSolver | SelfPlay:
     """The solver that trains networks.
 
     Args:
       task: of an algorithm that does.
-      game: compiled; or a source of histories.
-      **knowledge: of the source's positions, as of `DeepSolver`.
+      game: compiled; or one that is stepped.
 
     Raises:
       ValueError, ImportError: as `DeepSolver`.
     """
     make = SelfPlay if task.algorithm.family is SELF_PLAY else DeepSolver
-    return make(game, task.algorithm.config, seed=task.seed, **knowledge)
+    return make(game, task.algorithm.config, seed=task.seed)
 
 
 class NetworkRun(Run):
@@ -110,12 +105,11 @@ class NetworkRun(Run):
         fields: dict[str, Any] = {"trajectories": solver.episodes}
         if self._tree is not None:
             return fields | {
-                "held": HeldByTree(self._tree),
+                "held": Held(self._tree, self._tree.form),
                 "average": solver.average_behaviours(),
                 "current": (solver.current_behaviour(0), solver.current_behaviour(1)),
             }
         game, average = solver.source.game, solver.average()
-        assert isinstance(average, BankAverage | NetworkAverage)
         save = functools.partial(save_deep_policy, game=game, average=average)
         held = HeldByPolicy(DeepPolicy(game, average), save)
         return fields | {"held": held, "nodes": solver.nodes}

@@ -1,8 +1,9 @@
 """OpenSpiel's CFR solvers by their names: change one import.
 
 `open_spiel.python.algorithms.cfr.CFRPlusSolver(game)` becomes
-`spiel_cr.CFRPlusSolver(game)`, and so do `CFRSolver` there, `LCFRSolver` and
-`DCFRSolver` of `discounted_cfr`: iterate by iterate they are the same.
+`spiel_cr.CFRPlusSolver(game)`, and so does `CFRSolver` there; `LCFRSolver(game)` and
+`DCFRSolver(game)` of `discounted_cfr` are `CFRSolver(game, "lcfr")` and
+`CFRSolver(game, "dcfr")`: iterate by iterate they are the same.
 """
 
 from typing import Any
@@ -82,31 +83,3 @@ def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
       **options: dtype and memory_limit, as of `CFRSolver`.
     """
     return CFRSolver(game, "cfr+", **options)
-
-
-def LCFRSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802
-    """In the place of OpenSpiel's class `discounted_cfr.LCFRSolver`.
-
-    Args: as of `CFRPlusSolver`.
-    """
-    return CFRSolver(game, "lcfr", **options)
-
-
-def DCFRSolver(  # noqa: N802
-    game: Game,
-    alpha: float = 3 / 2,
-    beta: float = 0,
-    gamma: float = 2,
-    **options: Any,
-) -> CFRSolver:
-    """In the place of OpenSpiel's class `discounted_cfr.DCFRSolver`.
-
-    Args:
-      game: OpenSpiel game string, game, or compiled game.
-      alpha: exponent of the discount of positive regrets.
-      beta: of negative ones.
-      gamma: of the average.
-      **options: dtype and memory_limit, as of `CFRSolver`.
-    """
-    settings = f"alpha={alpha!r},beta={beta!r},gamma={gamma!r}"
-    return CFRSolver(game, f"dcfr({settings})", **options)

@@ -1,7 +1,7 @@
 """Policies in files: of compiled games, of signal games, of others; of networks."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 from open_spiel.python import policy as openspiel_policy
 
@@ -11,8 +11,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.worlds.game import WorldGame, shared_worlds
-from spiel_cr.policies import result, world_policy
-from spiel_cr.policies import signal_files as signal_files
+from spiel_cr.policies import result
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.deep import network_policy as deep_policy
@@ -25,6 +24,14 @@ from spiel_cr.solvers.mccfr.table.table_files import (
 )
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
+# Of files of games that are not compiled: what refuses bad ones, by their kinds.
+_CHECKS = {
+    TABLE: check_table_file,
+    deep_policy.KIND: deep_policy.check_file,
+    result.OF_SIGNALS: result.check_policy_file,
+    result.OF_WORLDS: result.check_policy_file,
+}
+
 
 def needs_compiled(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a compiled game.
@@ -33,8 +40,7 @@ def needs_compiled(path: atomic.Path) -> bool:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file is no file of ours, or was changed since.
     """
-    known = (TABLE, signal_files.KIND, deep_policy.KIND, world_policy.KIND)
-    return result.read_metadata(path).get("kind") not in known
+    return result.read_metadata(path).get("kind") not in _CHECKS
 
 
 def is_of_signals(path: atomic.Path) -> bool:
@@ -43,7 +49,7 @@ def is_of_signals(path: atomic.Path) -> bool:
     Raises:
       OSError, DamagedFileError: as `needs_compiled`.
     """
-    return result.read_metadata(path).get("kind") == signal_files.KIND
+    return result.read_metadata(path).get("kind") == result.OF_SIGNALS
 
 
 def check_policy_file(path: atomic.Path) -> None:
@@ -55,17 +61,8 @@ def check_policy_file(path: atomic.Path) -> None:
     Raises:
       OSError, DamagedFileError, ValueError: as `load_policy`.
     """
-    kind = result.read_metadata(path).get("kind")
-    if kind == signal_files.KIND:
-        signal_files.check_file(path)
-    elif kind == deep_policy.KIND:
-        deep_policy.check_file(path)
-    elif kind == world_policy.KIND:
-        world_policy.check_file(path)
-    elif kind == TABLE:
-        check_table_file(path)
-    else:
-        result.check_tabular_file(path)
+    kind = str(result.read_metadata(path).get("kind"))
+    _CHECKS.get(kind, result.check_tabular_file)(path)
 
 
 def load_policy(
@@ -100,9 +97,9 @@ def load_policy(
     """
     metadata = result.read_metadata(path)
     named_kind = metadata.get("kind")
-    if named_kind == signal_files.KIND:
+    if named_kind == result.OF_SIGNALS:
         return _load_signals(path, metadata, game)
-    if named_kind == world_policy.KIND:
+    if named_kind == result.OF_WORLDS:
         return _load_worlds(path, metadata, game)
     if isinstance(game, SignalGame | WorldGame):
         game = game.game
@@ -123,7 +120,7 @@ def _load_worlds(
     if not isinstance(game, WorldGame):
         plain = game.game if isinstance(game, SignalGame) else game
         game = shared_worlds(open_game(plain))
-    return world_policy.read_policy(path, game)
+    return cast(WorldPolicy, result.read_policy(path, game))
 
 
 def _load_signals(
@@ -144,6 +141,6 @@ def _load_signals(
         found = loading.signal_game(opened)
         game = merged(found)
         # A `SignalGame` is solved as it is, without merging.
-        if not signal_files.is_for(game, metadata):
-            game = found if signal_files.is_for(found, metadata) else game
-    return signal_files.read_policy(path, game)
+        if found.fingerprint == metadata.get("fingerprint"):
+            game = found
+    return cast(SignalPolicy, result.read_policy(path, game))

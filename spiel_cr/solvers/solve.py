@@ -9,14 +9,10 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, laying_out
 from spiel_cr.solvers.algorithms import Task
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.deep.infosets import feature_count
 from spiel_cr.solvers.laying_out import AnyGame, Laid, Layout
 from spiel_cr.solvers.network_run import make_networks
 from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
@@ -60,15 +56,8 @@ def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
       progress: show on stderr how far a long walk is.
 
     Raises:
-      As `laying_out.lay_out`; or networks cannot read the game.
+      As `laying_out.lay_out`.
     """
-    config = task.algorithm.config
-    if getattr(config, "network", None) == "mlp" and not isinstance(
-        game, SignalGame | WorldGame
-    ):
-        if not isinstance(game, CompiledGame):
-            game = laying_out.open_game(game)
-        feature_count(game.game, config.features)
     return laying_out.lay_out(game, task.need(), task.layout, progress=progress)
 
 

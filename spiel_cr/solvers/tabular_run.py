@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,8 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies.result import Behaviours, HeldByTree
-from spiel_cr.policies.signal_result import HeldBySignals
-from spiel_cr.policies.world_policy import HeldByWorlds
+from spiel_cr.policies.conversions import Behaviours
+from spiel_cr.policies.result import Held
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.algorithms import MCCFR, PUBLIC, Task
 from spiel_cr.solvers.cfr import cfr
@@ -35,9 +34,6 @@ from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
-
-# A game in any of the forms that are laid out.
-HeldLaidOut: TypeAlias = HeldByTree | HeldBySignals | HeldByWorlds
 
 
 def make_tabular(laid: Laid, task: Task) -> Run:
@@ -63,18 +59,18 @@ def make_tabular(laid: Laid, task: Task) -> Run:
     batch = 0
     if family is PUBLIC:
         batch = 1
-        assert isinstance(held, HeldBySignals)
+        assert isinstance(held.laid, SignalGame)
         solver = public.make_solver(
-            held.signals,
+            held.laid,
             config,
             dtype=held.dtype,
             seed=task.seed,
             memory_limit=task.layout.memory_limit,
         )
     elif family is MCCFR:
-        assert isinstance(held, HeldByTree)
+        assert isinstance(held.laid, CompiledGame)
         batch = config.batch
-        solver = mccfr.make_solver(held.tree, seed=task.seed, **options)
+        solver = mccfr.make_solver(held.laid, seed=task.seed, **options)
     else:
         seed = None
         make: Any = cfr.make_solver
@@ -84,12 +80,12 @@ def make_tabular(laid: Laid, task: Task) -> Run:
     return TabularRun(solver, held, batch=batch, seed=seed)
 
 
-def _labels(held: HeldLaidOut, task: Task) -> Labels:
+def _labels(held: Held, task: Task) -> Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.layout.buckets, task.layout.imperfect_recall
-    if isinstance(held, HeldByTree):
-        return labels_of(held.tree, buckets, imperfect_recall=forget)
-    if isinstance(held, HeldByWorlds):
+    if isinstance(held.laid, CompiledGame):
+        return labels_of(held.laid, buckets, imperfect_recall=forget)
+    if isinstance(held.laid, WorldGame):
         return None, None  # `Task.need` refuses them
     labels = []
     for player, given in enumerate(of_both(buckets)):
@@ -97,7 +93,7 @@ def _labels(held: HeldLaidOut, task: Task) -> Labels:
             assert not isinstance(given, Mapping)  # `Task.need` refuses them
             infosets = len(held.form.decisions[player])
             given = labels_by_number(given, infosets, player)
-            _check_actions(held.signals, given, player)
+            _check_actions(held.laid, given, player)
         labels.append(given)
     return labels[0], labels[1]
 
@@ -123,7 +119,7 @@ def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None
         )
 
 
-def _hold(laid: Laid, task: Task) -> HeldLaidOut:
+def _hold(laid: Laid, task: Task) -> Held:
     """A laid-out game as results hold it, after a check of the memory.
 
     Args:
@@ -141,13 +137,10 @@ def _hold(laid: Laid, task: Task) -> HeldLaidOut:
     if isinstance(laid.game, CompiledGame) or not linear:
         footprint.check(laid.game, config, kind, limit)
     if isinstance(laid.game, CompiledGame):
-        return HeldByTree(laid.game)
+        return Held(laid.game, laid.game.form)
     memory.trim()
-    held: HeldBySignals | HeldByWorlds
-    if isinstance(laid.game, WorldGame):
-        held = HeldByWorlds(laid.game, laid.game.form, kind)
-    else:
-        held = HeldBySignals(laid.game, form_of(laid.game), kind)
+    form = form_of(laid.game) if isinstance(laid.game, SignalGame) else laid.game.form
+    held = Held(laid.game, form, kind)
     memory.trim()
     if linear:
         need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
@@ -162,7 +155,7 @@ class TabularRun(Run):
     def __init__(
         self,
         solver: Solver,
-        held: HeldLaidOut,
+        held: Held,
         *,
         batch: int = 0,
         seed: int | None = None,
@@ -212,7 +205,7 @@ class TabularRun(Run):
 
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
-        kind = getattr(self._held, "dtype", np.float64)
+        kind = self._held.dtype
 
         def both(read: Callable[[int], np.ndarray]) -> Behaviours:
             return read(0).astype(kind, copy=False), read(1).astype(kind, copy=False)
@@ -232,7 +225,7 @@ class LinearRun(Run):
     seconds = 0.0
     iterations = 0
 
-    def __init__(self, held: HeldLaidOut) -> None:
+    def __init__(self, held: Held) -> None:
         """Takes a game in its form."""
         self.name, self._held = "lp", held
 
@@ -249,8 +242,8 @@ class LinearRun(Run):
         """Solves it, whatever is given."""
         started = time.perf_counter()
         held = self._held
-        if isinstance(held, HeldByTree):
-            histories = held.tree.histories
+        if isinstance(held.laid, CompiledGame):
+            histories = held.laid.histories
             utility = histories.utility[histories.player == TERMINAL]
         else:
             utility = np.array([held.game.min_utility(), held.game.max_utility()])

@@ -37,7 +37,7 @@ def counting(measured=None, *, failures=lambda rows: ()):
         "seconds": frame.Option(1.0, "of nothing"),
     }
     return frame.Benchmark(
-        "counting", "Counts.", "page.md", options, {"count": part}, failures=failures
+        "counting", "Counts.", options, {"count": part}, failures=failures
     )
 
 
@@ -137,7 +137,7 @@ def test_failures_are_told(tmp_path, capsys):
 
 @pytest.mark.parametrize("benchmark", ALL, ids=lambda benchmark: benchmark.name)
 def test_each_benchmark_has_its_page_and_its_plan(benchmark):
-    page = pathlib.Path(__file__).parents[2] / "docs" / benchmark.page
+    page = pathlib.Path(__file__).parents[2] / benchmark.page
     document.check(page, benchmark.marks)
     options = benchmark.parse([])
     assert isinstance(options, argparse.Namespace)

@@ -13,7 +13,6 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
-from spiel_cr.games.tree import compiler
 from spiel_cr.judging import cpp_judge, python_judge
 from spiel_cr.players.bots import OOSBot
 from spiel_cr.resolving import continual
@@ -191,7 +190,7 @@ def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
     """Long strings are not in the estimate, but they are in what the process holds."""
     held = iter(range(0, 10**12, 4 * 10**7))
     monkeypatch.setattr(memory, "held_bytes", lambda: next(held))
-    monkeypatch.setattr(compiler, "_EVERY", 0.0)
+    monkeypatch.setattr(estimate, "_EVERY", 0.0)
     with pytest.raises(GameTooLargeError, match=r"more than 48 histories"):
         spiel_cr.compile_game("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
 
@@ -199,8 +198,8 @@ def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
 def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
     spiel_cr.compile_game("leduc_poker", progress=True)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(compiler, "_SILENT", 1e-9)
-    monkeypatch.setattr(compiler, "_EVERY", 0.0)
+    monkeypatch.setattr(estimate, "_SILENT", 1e-9)
+    monkeypatch.setattr(estimate, "_EVERY", 0.0)
     spiel_cr.compile_game("leduc_poker", progress=True)
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
     # A command shows walks that nobody asked to see, such as those for bots.
@@ -267,7 +266,7 @@ def test_judge_fits_into_the_limit():
 def test_what_the_process_held_before_does_not_count(monkeypatch):
     """As in a large notebook."""
     monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
-    monkeypatch.setattr(compiler, "_EVERY", 0.0)
+    monkeypatch.setattr(estimate, "_EVERY", 0.0)
     tree = spiel_cr.compile_game("leduc_poker", memory_limit="2GB")
     layout = spiel_cr.Layout(memory_limit="2GB")
     assert spiel_cr.solve(tree, "cfr+", 1, layout=layout).iterations == 1
@@ -322,7 +321,7 @@ def test_too_little_for_any_game_refused(limit):
 
 def test_how_many_fit():
     limit = memory.BASE_BYTES + 1000 * memory.BYTES_PER_HISTORY
-    assert estimate.check_limit(games.compiled("kuhn").game, limit) == 1000
+    assert memory.room_for(limit) == 1000
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
-TRAIN = f"train-values {KUHN} --depth 1 --minutes 1e-9 --out OUT.npz"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
@@ -33,8 +32,6 @@ ROWS = [
     ("info --game leduc_poker --memory-limit 10MB", "memory"),
     (f"info {KUHN} --memory-limit lots", "lots"),
     (f"info {KUHN} --colour", "--colour"),
-    (f"{TRAIN} --checkpoint OUT.npz", "--checkpoint and --out both name"),
-    (f"{TRAIN} --checkpoint OUT.jsonl", "the curves of --out and --checkpoint both"),
     ("solve", "--game"),
     ("solve --game 2048", "2048"),
     ("solve --game kuhn_pocker", "kuhn_pocker"),
@@ -100,6 +97,7 @@ ROWS = [
     (f"{EVALUATE} uniform --evaluator playing --matches 0", "matches=0"),
     (f"{STEP} 0,9", "action 2, '9',"),
     (f"{RESPONSE} uniform --method lbr --learn 5", "--learn 5"),
+    ("study kuhn --size 0", "size=0"),
     ("info --game liars_dice(numdice=0)", "numdice=0)': OpenSpiel fails in it;"),
     (f"{STEP} 0 --plot=no/x.png", "plot='no/x.png': there is no folder no;"),
     (f"solve {KUHN} --save=", "--save"),

@@ -214,15 +214,12 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     monkeypatch.setattr(targets, "as_compiled", refuse)
     monkeypatch.setattr(laying_out, "compile_game", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
-    found, out, _ = told(capsys, *words, "--method", "exact", "--matches", 300)
+    found, out, _ = told(capsys, *words, "--method", "exact")
     assert (found["form"], found["compiled"]) == ("signals", False)
     assert found["judged_exactly"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response on the signal form" in out
     for seat, value in zip(found["seats"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)
-        # The response itself, on OpenSpiel's states.
-        mean, width = seat["matches_value"], seat["matches_half_width"]
-        assert abs(mean - value) < 3 * width
 
 
 def test_evaluate_points_to_best_responses(capsys, policy_file):

@@ -124,9 +124,12 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
 _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
 _EXACT = "exact(iterations=2)"
 _UNIFORM = _loaded("uniform", 1500, repeats=True)
-_PARTIAL = "resolving(iterations=2,max_histories={},warmup_matches=0)"
-_BLUEPRINT = _PARTIAL.format(400)[:-1] + (
-    ",until_end=true,leaf=continuations(path={policy},k=1,rollouts=1))"
+_PARTIAL = (
+    "resolving(iterations=2,max_histories={},warmup_matches=0,blueprint_iterations=2)"
+)
+_BLUEPRINT = (
+    "resolving(iterations=2,max_histories=400,warmup_matches=0,k=2,rollouts=1,"
+    "blueprint={policy})"
 )
 _STATES = [
     Kind("ismcts-br", _ismcts, 1500, 10, repeats=False),
@@ -164,7 +167,7 @@ _VARIANTS = [
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
     _loaded(
-        "resolving(iterations=2,max_histories=300,leaf=rollouts(n=1))",
+        "resolving(iterations=2,max_histories=300,blueprint_iterations=2,rollouts=1)",
         400,
     ),
     _loaded("solved(solver=dcfr,iterations=2)", 2500, repeats=True),

@@ -183,7 +183,7 @@ _ALGORITHMS = [
     *("cfr", "cfr+", "cfr()", "dcfr(alpha=1.5,beta=0,gamma=2)", "pcfr+", "pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt(weights=one)", "pdhg")
+_FIRST_ORDER = ("egt", "pdhg")
 _SAMPLED = ["os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)"]
 _BOTS = [
     *("uniform", "uniform()", "resolving(iterations=2)", "solved(iterations=2)"),
@@ -461,16 +461,11 @@ _OWN_VALUES: dict[tuple[str, str], Values] = {
     ),
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
-    ("train-values", "--out"): Values(("net.npz", "new/net.npz"), _NOT_FILE),
-    ("train-values", "--config"): Values(
-        ("general", "leduc(hidden=8,pairs=2)"),
-        ["", "poker", "leduc(", "leduc(units=8)", "leduc(hidden=x)", "leduc(steps=0)"],
-    ),
     # Of public nodes, which the policies here have not.
     ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
     ("best-response", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
     ("exploit", "--player"): Values(("0", "1", "both"), ["", "2", "-1", "x"]),
-    ("exploit", "--matches"): Values(("4", "9"), ["0", "3", "-1", *_NOT_WHOLE]),
+    ("exploit", "--seeds"): Values(("1", "2"), ["0", "-1", *_NOT_WHOLE]),
     ("best-response", "--matches"): Values(("2", "4"), ["0", "1", "-1", *_NOT_WHOLE]),
 }
 _OWN_VALUES |= {
@@ -538,12 +533,12 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "tournament": {"--matches": "2"},
     "play": {"--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
+    "study": {"--size": "0.001"},
     "jam-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
     "abstract": {"--game": "leduc_poker"},
-    "train-values": {"--game": "kuhn_poker", "--minutes": "1e-9"},
 }
 # Options of `solve` that need the compiled game.
 _COMPILED_ONLY = ("--until", "--eval-every", "--plot", "--dtype", "--cache", "--judge")
@@ -645,8 +640,8 @@ def _required(command: str) -> tuple[str, ...]:
         "tournament": ("--game", "--bots", "--out"),
         "play": ("--game", "--bots"),
         "show": ("--game", "--policy"),
+        "study": ("name",),
         "jam-fold": ("--stacks", "--prizes", "--blinds"),
-        "train-values": ("--game", "--depth", "--out"),
         "abstract": ("--game", "--budget"),
     }.get(command, ("--game",))
 
@@ -681,9 +676,9 @@ def _agree(
             chosen.setdefault("--depth", "2")
         if "kuhn.npz" in chosen.get("--leaf", ""):
             chosen["--game"] = "kuhn_poker"
-    if command == "train-values":
-        # Kuhn poker has one round.
-        chosen.pop("--depth-unit", None)
+    if command == "study":
+        # Studies that take seconds keep nothing.
+        chosen.pop("--out", None)
     if command == "show":
         for flag in _OF_NODES:
             chosen.pop(flag, None)
@@ -1021,7 +1016,7 @@ def complaints(line: Line, outcome: Outcome) -> list[str]:
 
 
 # What refuses before it compiles programs.
-_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament")
+_CHEAP = ("info", "solve", "play", "show", "subgame", "compare", "tournament", "study")
 
 
 def judge(seed: int, *, cheap: bool = False) -> dict[str, Any]:

@@ -64,9 +64,6 @@ COMMANDS = {
     "--iterations=40",
     "self-play": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
     "--save=DIR/s.npz --algorithm=mmd(hidden=8,layers=1) --iterations=20",
-    "train-values": "train-values GAME --depth=1 --out=DIR/v.npz "
-    "--checkpoint=DIR/c.npz --config=general(hidden=8,blocks=1,random_ranges=24,"
-    "met_ranges=16,rounds=1,label_iterations=30,met_iterations=20,looks=5,steps=60,batch=4)",
     "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
     "abstract": "abstract --game=python_leduc_poker --budget=2-4 --iterations=20 "
     "--save=DIR/b.npz",
@@ -82,6 +79,7 @@ COMMANDS = {
     "show": "show GAME --policy=DIR/policy.npz --html=DIR/page.html",
     "best-response": "best-response GAME --policy=uniform --simulations=100",
     "info": "info GAME --cache=DIR/k",
+    "study": "study kuhn --size=0.01",
 }
 # What happens to it: kill -9; SIGTERM, to its workers, too; Ctrl-C and a terminal that
 # is closed, as all processes of the terminal hear of them; Ctrl-C twice; a full disk; a
@@ -348,8 +346,7 @@ def checkpoint_iterations(folder: pathlib.Path) -> int:
     if not path.exists():
         return -1
     metadata = storage.load_metadata(path)
-    # A training of values has blocks of data.
-    return int(metadata.get("iterations", metadata.get("blocks")))
+    return int(metadata["iterations"])
 
 
 def journals(folder: pathlib.Path) -> dict[str, list[bytes]]:

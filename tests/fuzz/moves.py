@@ -12,6 +12,7 @@ are restarted in the middle of matches and asked to go on from there.
 """
 
 import argparse
+import dataclasses
 import itertools
 import math
 import sys
@@ -29,9 +30,9 @@ from tqdm import tqdm
 from benchmarks.frame import Option, facts
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.common.json_log import JsonLog
+from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics
-from spiel_cr.resolving.partial.match import PartialStatistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_CLOCK, BY_ITERATIONS, Kind, Table, table
@@ -227,11 +228,8 @@ def play_chunk(
         matches += 1
     counts = Counter[str]()
     for bot in bots:
-        found = getattr(bot, "counts", None)
-        if isinstance(found, PartialStatistics):
-            counts += Counter(
-                {name: getattr(found, name) for name in ("fallback", "uniform")}
-            )
+        if isinstance(bot, PartialResolvingBot):
+            counts += Counter(dataclasses.asdict(bot.counts))
     return {
         "matches": matches,
         "moves": moves,
@@ -241,8 +239,8 @@ def play_chunk(
         "mean_ms": spent / max(1, moves),
         "mean_thought_ms": pondered / max(1, thought),
         "programs": programs,
-        "fallback": counts["fallback"],
-        "uniform": counts["uniform"],
+        "plan": counts["plan"],
+        "blueprint": counts["blueprint"],
         "made_s": made,
         "refused": refused,
         "faults": faults,
@@ -338,7 +336,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-_SUMS = "moves", "thought", "late", "programs", "fallback", "uniform", "matches"
+_SUMS = "moves", "thought", "late", "programs", "plan", "blueprint", "matches"
 
 
 def report(rows: Sequence[dict[str, Any]]) -> str:
@@ -347,8 +345,8 @@ def report(rows: Sequence[dict[str, Any]]) -> str:
     for group in ("bot", "game"):
         lines.append(
             f"{group:58} {'moves':>9} {'thought':>9} {'late':>5} {'longest':>9} "
-            f"{'mean':>8} {'thinking':>8} {'programs':>8} {'fallback':>8} "
-            f"{'uniform':>8} {'faults':>6}"
+            f"{'mean':>8} {'thinking':>8} {'programs':>8} {'plan':>8} "
+            f"{'blueprint':>9} {'faults':>6}"
         )
         for name in dict.fromkeys(row[group] for row in rows):
             lines.append(_line(name, [row for row in rows if row[group] == name]))
@@ -369,7 +367,7 @@ def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
     return (
         f"{name[:58]:58} {total['moves']:9,} {total['thought']:9,} {total['late']:5} "
         f"{worst:9.1f} {mean:8.2f} {thinking:8.2f} {total['programs']:8} "
-        f"{total['fallback']:8} {total['uniform']:8} {faults:6}"
+        f"{total['plan']:8} {total['blueprint']:9} {faults:6}"
     )
 
 

@@ -8,7 +8,7 @@ from spiel_cr.common import storage
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import cache
 from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.policies.result import HeldByTree
+from spiel_cr.policies.result import Held
 from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -76,7 +76,7 @@ def checkpoints(folder, sampled):
         solver.run(3)
 
         def keeper(path, solver=solver):
-            run = TabularRun(solver, HeldByTree(tree))
+            run = TabularRun(solver, Held(tree, tree.form))
             return checkpoint.Keeper(
                 path, {"kind": "checkpoint", **run.identity()}, run, 60
             )

@@ -16,10 +16,10 @@ def strength(sets):
 
 
 def test_a_table_is_kept(tmp_path):
-    made = equities.through(tmp_path, strength, players=2, boards=1)
+    made = equities.through(tmp_path, strength, equities.Draws(2, 1))
     assert made.boards == 512 and made.above.size == 0
     # No strength is asked for again.
-    again = equities.through(tmp_path, None, players=2, boards=1)
+    again = equities.through(tmp_path, None, equities.Draws(2, 1))
     for mine, theirs in zip(made, again, strict=True):
         np.testing.assert_array_equal(mine, theirs)
     tables = equities.hand_tables(made)
@@ -44,7 +44,7 @@ def enumerated(first: list[int], second: list[int]) -> np.ndarray:
 
 @pytest.mark.slow
 def test_pairs_are_those_of_enumerated_boards():
-    table = equities.sample(strength, players=2, boards=30_000, seed=1)
+    table = equities.sample(strength, equities.Draws(2, 30_000, 1))
     index = hand_classes.class_names().index
     # Of 36 deals of aces and kings, 6 share both suits, 24 one, 6 none.
     aces = [50, 51]
@@ -60,7 +60,7 @@ def test_pairs_are_those_of_enumerated_boards():
 
 @pytest.mark.slow
 def test_three_hands_say_the_same_of_two():
-    table = equities.sample(strength, players=3, boards=20_000, seed=2)
+    table = equities.sample(strength, equities.Draws(3, 20_000, 2))
     tables = equities.hand_tables(table)
     c = hand_classes.NUM_CLASSES
     orders = dict(zip(ORDERS, tables.order3.reshape(-1, c, c, c), strict=True))

@@ -28,15 +28,11 @@ def test_one_card_each(stack):
         1.0 if end.jams == (True, False) else chips[end.ranks]
         for end in rules.outcomes(2)
     ]
-    job = {
-        "profile": np.full((1, 2, CARDS), 0.5, np.float32),
-        "worth": np.stack([won, -np.array(won)], axis=-1)[None].astype(np.float32),
-        "forced": np.zeros((1, 2), bool),
-        "begin": np.array(0),
-        "steps": np.array(5000),
-        "refresh": np.array(1),
-    }
-    jam, call = engine.do(one_card(CARDS), job)["profile"][0]
+    uniform = np.full((1, 2, CARDS), 0.5, np.float32)
+    worth = np.stack([won, -np.array(won)], axis=-1)[None].astype(np.float32)
+    forced, inner = np.zeros((1, 2), bool), InnerSettings(5000, 1)
+    hands = Engine(one_card(CARDS))
+    jam, call = hands.play(uniform, worth, forced, inner, 0)[0]
     # A card of the grid either way, and what is left of early steps.
     assert jam.mean() == pytest.approx(3 * stack / (stack + 1) ** 2, abs=2 / CARDS)
     assert call.mean() == pytest.approx(3 / (2 * (stack + 1)), abs=2 / CARDS)
@@ -82,7 +78,7 @@ def test_threads_change_no_bit(monkeypatch):
         profile, values = game.start_profile(), game.start_values()
         profile = game.play(profile, values, InnerSettings(9, 1), 0)
         found.append(profile)
-        found += game.decide(profile, values)
+        found += [*game.best_replies(profile, values), game.evaluate(profile)]
     for one, three in zip(found[:4], found[4:], strict=True):
         np.testing.assert_array_equal(one, three)
 
@@ -147,7 +143,7 @@ def test_policy_iteration_outside_gains_less_to_deviate(small_engine):
 def test_all_946_states():
     """13 500 chips, 300 / 600: at most 0.1 % of the first prize is to be gained."""
     folder = Path(os.environ["SPIEL_CR_JAM_FOLD_TABLE"])
-    table = equities.through(folder, strength, players=3, boards=204_800)
+    table = equities.through(folder, strength, equities.Draws(3, 204_800))
     local = Engine(equities.hand_tables(table))
     found = solve.solve_tournament([4500] * 3, [50, 30, 20], [300, 600], local)
     assert len(found.levels[0].stacks) == 946

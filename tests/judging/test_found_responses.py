@@ -21,7 +21,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import cpp_judge, python_judge, response_seats
 from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import play_on_tree
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
@@ -57,19 +56,11 @@ def _unknown(target):
 def test_exact_responses_have_share_one(policy):
     tree = games.compiled("kuhn")
     target = load_target(policy, tree)
-    seats, report = _both(target, ResponseConfig("exact", matches=4000))
+    _, report = _both(target, ResponseConfig("exact"))
     assert report["share"] == pytest.approx(1)
     # OpenSpiel's NashConv of uniform play.
     if policy == "uniform":
         assert report["value"] == pytest.approx(0.916667, abs=1e-6)
-    for seat in seats:
-        # Five standard errors: a false alarm in two million.
-        error = seat.matches_half_width / 1.96
-        assert abs(seat.matches_value - seat.value) < 5 * error
-        assert 0 < seat.matches_half_width < 0.1
-    # Drawn apart: variances add up. A correlation by chance: standard deviation 1 / 63.
-    both = math.hypot(*(seat.matches_half_width for seat in seats))
-    assert report["matches_half_width"] == pytest.approx(both, rel=5 / 63)
     assert report["half_width"] == 0 and report["judged_exactly"]
 
 
@@ -176,7 +167,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     # Fewer matches than information states: the mean of matches.
     config = dataclasses.replace(config, matches=2)
     seat = respond(target, player, config, states=True)
-    assert not seat.is_exact and seat.value == seat.matches_value
+    assert not seat.is_exact and seat.value == seat.returns.mean()
 
 
 def _seat(returns, *, is_exact=False, value=0.0):
@@ -284,12 +275,9 @@ def test_moves_of_chance_without_probability(without, nearly):
             # It must find the best response, which the other one's is compared with.
             continue
         search = SearchConfig(64, batch=8)
-        config = ResponseConfig(method, search, leaf="uniform", matches=400, seed=1)
+        config = ResponseConfig(method, search, leaf="uniform", seed=1)
         seats, _ = _both(load_target("uniform", tree), config)
         for seat in seats:
-            # Five standard errors; the games are small and no pot is rare.
-            error = max(seat.matches_half_width / 1.96, 1e-12)
-            assert abs(seat.matches_value - seat.value) <= 5 * error
             assert seat.value <= seat.exact_value + 1e-9
         found[method, tree is trees[0]] = [seat.value for seat in seats]
     assert found["exact", True] == pytest.approx(best, abs=1e-12)
@@ -356,8 +344,7 @@ def _rare_pots(odds, pot):
 
 
 def _covers(report, truth):
-    error = abs(report["matches_value"] - truth)
-    return error <= report["matches_half_width"]
+    return abs(report["value"] - truth) <= report["half_width"]
 
 
 def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
@@ -373,11 +360,11 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
     for _ in range(seeds):
         stake = np.where(rng.random(matches) < odds, pot, 1.0)
         seats = [_seat(stake * (rng.random(matches) < 0.5)) for _ in range(2)]
-        single += abs(seats[0].matches_value - worth) <= seats[0].matches_half_width
+        single += abs(seats[0].value - worth) <= seats[0].half_width
         found = response_seats.summary(seats)
         both += _covers(found, 2 * worth)
-        width = math.hypot(*(seat.matches_half_width for seat in seats))
-        apart += abs(found["matches_value"] - 2 * worth) <= width
+        width = math.hypot(*(seat.half_width for seat in seats))
+        apart += abs(found["value"] - 2 * worth) <= width
     assert single / seeds > 0.91 and both / seeds > 0.91
     assert apart / seeds < 0.89
 
@@ -401,27 +388,18 @@ def test_both_seats_have_the_same_deals():
     first, second = (seat.returns for seat in seats)
     # Where one seat wins a large pot, the other does in half of the matches.
     assert 0.2 < np.mean(second[first == 100.0] == 100.0) < 0.8
-    apart = math.hypot(*(seat.matches_half_width for seat in seats))
+    apart = math.hypot(*(seat.half_width for seat in seats))
     assert report["half_width"] > 1.1 * apart
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("compiled", [False, True])
-def test_real_matches_cover_the_truth_on_a_rare_large_pot(compiled):
-    """As above, by matches; in states fewer seeds, as these take their time."""
-    odds, pot, matches = 0.1, 100.0, 200
+def test_real_matches_cover_the_truth_on_a_rare_large_pot():
+    """As above, by matches; fewer seeds, as these take their time."""
+    odds, pot, matches, seeds = 0.1, 100.0, 200, 300
     tree = spiel_cr.compile_game(_rare_pots(odds, pot))
-    target = load_target("uniform", tree)
-    seeds, truth = (1000 if compiled else 300), odds * pot + 1 - odds
-    hit = 0
+    truth, hit = odds * pot + 1 - odds, 0
     for seed in range(seeds):
-        if compiled:
-            config = ResponseConfig("exact", matches=matches, seed=seed)
-            _, report = _both(target, config)
-            assert report["value"] == pytest.approx(truth)
-        else:
-            report, _ = _rare_pot_matches(tree, seed, matches)
-        hit += _covers(report, truth)
+        hit += _covers(_rare_pot_matches(tree, seed, matches)[0], truth)
     # Four standard errors, and 2 % for the rare events.
     assert hit / seeds > 0.95 - 4 * math.sqrt(0.95 * 0.05 / seeds) - 0.02
 
@@ -453,8 +431,8 @@ def test_command_reports_all_keys(monkeypatch, capsys):
     assert report["exact_value"] == pytest.approx(0.916667, abs=1e-6)
     assert report["share"] == pytest.approx(1, abs=0.01)
     assert report["compiled"] is True and report["method"] == "exact"
-    # Matches only where they were asked for.
-    assert report["matches"] == 200 and report["half_width"] == 0
+    # Matches only where they are needed.
+    assert report["matches"] == 0 and report["half_width"] == 0
 
 
 def test_command_is_exact_by_itself_and_says_so(monkeypatch, capsys):
@@ -465,7 +443,7 @@ def test_command_is_exact_by_itself_and_says_so(monkeypatch, capsys):
     assert "  exact, by a best response on the compiled game" in text
     report = json.loads(last)
     assert report["value"] == pytest.approx(11 / 12) and report["judged_exactly"]
-    assert report["matches"] == 0 and report["matches_value"] is None
+    assert report["matches"] == 0
     assert not any("±" in line or "match" in line for line in text)
 
 
@@ -503,7 +481,7 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, ca
         monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--method",
         "exact", "--policy", "resolving(move_ms=1)", "--matches", "10", "--player", "0",
     )  # fmt: skip
-    assert report["value"] == report["matches_value"]
+    assert report["matches"] == 10 and report["half_width"] > 0
     assert report["exact_value"] is None and report["share"] is None
 
 
@@ -587,12 +565,3 @@ def test_opponents_respect_the_memory_limit():
     for text in ("cfr+(iterations=3)", "solved(iterations=3)"):
         with pytest.raises(ValueError, match="memory_limit"):
             opponent_strings.load_opponent(text, "kuhn_poker", memory_limit="1KB")
-
-
-def test_matches_on_the_tree_follow_the_odds():
-    tree = games.compiled("kuhn")
-    behaviour = load_target("uniform", tree).behaviour
-    returns = play_on_tree(tree, behaviour, 60_000, np.random.default_rng(0))
-    np.testing.assert_array_equal(returns[0], -returns[1])
-    # Uniform play is worth 1/8 to the first player; standard error 0.006.
-    assert returns[0].mean() == pytest.approx(0.125, abs=0.03)

@@ -81,9 +81,7 @@ def test_a_best_response_to_bots():
 
 @pytest.mark.slow
 def test_a_searched_response():
-    config = spiel_cr.ResponseConfig(
-        search=SearchConfig(simulations=2000), always_play=False
-    )
+    config = spiel_cr.ResponseConfig(search=SearchConfig(simulations=2000))
     found = spiel_cr.best_response("kuhn_poker", "uniform", 0, config)
     best = spiel_cr.best_response("kuhn_poker", "uniform", 0)
     assert found.seat.is_exact and best.seat.exact_value == best.value

@@ -141,12 +141,15 @@ ROWS = {
     ],
     "partial bot": [
         ("resolving(iterations=5,warmup_matches=2)", "max_histories"),
-        ("resolving(iterations=5,max_histories=3)", "no room"),
+        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "no room"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),
         ("resolving(iterations=5,max_histories=58,solver=os-mccfr)", "full-width"),
-        ("resolving(iterations=5,max_histories=58,leaf=best)", "leaf"),
+        (
+            "resolving(iterations=5,max_histories=58,leaf=best)",
+            "continuations of the bl",
+        ),
         (
             "resolving(iterations=5,max_histories=58,warmup_matches=-1)",
             "warmup_matches",

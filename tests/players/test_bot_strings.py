@@ -131,7 +131,7 @@ def test_a_bad_seat_is_refused(text, player):
     [
         *("uniform", "solved(iterations=2)", "resolving(iterations=2)"),
         "oos(iterations=2,solver=os-mccfr(batch=64))",
-        "resolving(iterations=2,max_histories=58)",
+        "resolving(iterations=2,max_histories=58,blueprint_iterations=2)",
     ],
 )
 def test_a_state_of_the_other_player_is_no_other_game(text):

@@ -23,11 +23,9 @@ from tests.support.states import agree_on_scrambled_cards
 PLAYERS = (0, 1)
 SOLVER = "pdcfr+"
 SMALL_BATCH = "os-mccfr(epsilon=0.4,exploration=0.01,batch=64)"
-# Sampled averages take in visited infosets only, and untargeted trajectories are rare.
+# Regrets change at visited infosets only, and untargeted trajectories are rare.
 # Strategies explore: nobody can be led where the other never plays to the target.
-AIMED = (
-    "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,averaging=sampled,delta=0.999999)"
-)
+AIMED = "os-mccfr(epsilon=1.0,exploration=0.01,batch=64,delta=0.999999)"
 
 
 @functools.cache
@@ -261,17 +259,18 @@ def reaches(compiled, target):
     return result
 
 
-def contributions(bot, player):
-    """float64 [I], what was added to the player's sampled averages, by infoset."""
-    solver = bot._solver
-    total = float(solver.state.weight) * solver._sequences(player)
-    return np.bincount(solver.form.decisions[player].owner[1:], total[1:])
+def regrets(bot, player):
+    """float32 [S], the player's regrets by logical sequence."""
+    reader = bot._solver._reader
+    own = slice(reader.roots[player], reader.ends[player])
+    return np.array(bot._solver.state.regrets)[own]
 
 
 def visited(bot, player, before):
-    """The player's infosets to which something was added, by more than rounding."""
-    grown = contributions(bot, player) > before[player] * (1 + 1e-5) + 1e-9
-    return set(np.flatnonzero(grown).tolist())
+    """The player's infosets with other regrets than before."""
+    changed = regrets(bot, player)[1:] != before[player][1:]
+    owner = bot._solver.form.decisions[player].owner[1:]
+    return set(owner[changed].tolist())
 
 
 @pytest.mark.parametrize(
@@ -285,20 +284,20 @@ def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
     """
     compiled = games.compiled(name)
     aimed = []
-    retarget = sample_tree.retarget
+    leads_to = sample_tree.leads_to
 
-    def recording(arrays, tree, mask):
+    def recording(tree, mask):
         aimed.append(mask)
-        return retarget(arrays, tree, mask)
+        return leads_to(tree, mask)
 
-    monkeypatch.setattr(sample_tree, "retarget", recording)
+    monkeypatch.setattr(sample_tree, "leads_to", recording)
     bot = bots.OOSBot(compiled, 0, bots.OOSConfig(AIMED, 1, None, target=target))
     histories = compiled.histories
     sizes = []
     count = len(compiled.infosets[0])
     for infoset in range(count) if name == "kuhn" else (3, 20, count - 1):
         mine = (histories.player == 0) & (histories.infoset == infoset)
-        before = [contributions(bot, p) for p in PLAYERS]
+        before = [regrets(bot, p) for p in PLAYERS]
         bot.get_policy(state_at(compiled, compiled.infosets[0].history[infoset]))
         region = aimed[-1]
         assert region[mine].all()
@@ -322,13 +321,14 @@ def test_without_aiming_trajectories_go_everywhere():
     """What the test above rests on."""
     compiled = games.compiled("kuhn")
     bot = make("oos", "kuhn", 0)
-    before = [contributions(bot, p) for p in PLAYERS]
+    before = [regrets(bot, p) for p in PLAYERS]
     mccfr.aim(bot._solver, bot._tree, None)
     bot._solver.run(1)
     region = bot._region(len(compiled.infosets[0]) - 1)
     there = reaches(compiled, region) & (compiled.histories.player == 0)
     allowed = set(compiled.histories.infoset[there].tolist())
-    assert len(visited(bot, 0, before) - allowed) == len(before[0]) - len(allowed)
+    everywhere = set(range(len(compiled.infosets[0])))
+    assert visited(bot, 0, before) - allowed == everywhere - allowed
 
 
 def whole_nash_conv(bot):

@@ -41,7 +41,7 @@ def sample(seed):
             spiel_cr.load_game(KUHN),
             0,
             ResolvingConfig(iterations=1),
-            PartialConfig(100),
+            PartialConfig(100, blueprint_iterations=1),
             seed=seed,
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),

@@ -1,7 +1,5 @@
 """Policies of hidden boards: in and out, in files, judged whatever they are."""
 
-import zlib
-
 import numpy as np
 import pyspiel
 import pytest
@@ -9,16 +7,15 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.worlds import world_game
 from spiel_cr.judging import targets, verdicts
-from spiel_cr.judging.exploiting import ExploitConfig, exploit
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
-    _ask,
+    ask,
     behaviour_from_policy,
 )
+from tests.support.hidden_boards import Drawn
 
 TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
 WORLDS = spiel_cr.Layout("worlds")
@@ -36,23 +33,6 @@ def judged_by_worlds(monkeypatch):
         monkeypatch.setattr(module, "worlds_of", lambda game, *_: world_game(game))
 
 
-class Drawn(openspiel_policy.Policy):
-    """Random probabilities, by the string; with or without the number of turns."""
-
-    def __init__(self, game: pyspiel.Game, seed: int, *, turns: bool = False) -> None:
-        super().__init__(game, [0, 1])
-        self.seed, self.turns = seed, turns
-
-    def action_probabilities(self, state, player_id=None):
-        lines = state.information_state_string().split("\n")
-        if not self.turns:
-            lines.pop(-2)
-        key = f"{self.seed} {state.current_player()} {lines}".encode()
-        legal = state.legal_actions()
-        odds = np.random.default_rng(zlib.crc32(key)).dirichlet(np.ones(len(legal)))
-        return dict(zip(legal, odds.tolist(), strict=True))
-
-
 def test_openspiel_judges_it_alike(solved):
     found = exploitability.nash_conv(pyspiel.load_game(TINY), solved.average_policy())
     assert found == pytest.approx(solved.nash_conv(), abs=1e-12)
@@ -68,9 +48,8 @@ def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_
     assert spiel_cr.evaluate(TINY, policy).nash_conv == pytest.approx(wanted, abs=1e-12)
     best = [spiel_cr.best_response(TINY, policy, player) for player in range(2)]
     assert sum(one.value for one in best) == pytest.approx(wanted, abs=1e-12)
-    target = targets.load_target(policy, TINY)
-    config = ExploitConfig(instruments=("exact",))
-    assert exploit(target, config)["exact_value"] == pytest.approx(wanted, abs=1e-12)
+    found = spiel_cr.exploit(TINY, policy)
+    assert found.is_exact and found.value == pytest.approx(wanted, abs=1e-12)
 
 
 def test_what_depends_on_more_is_not_judged():
@@ -96,9 +75,9 @@ def test_arrays_of_states_are_asked_as_states_are():
     worlds = world_game(SMALL)
     for player in range(2):
         _, actions = next(worlds.histories(player))
-        at_once = _ask(worlds, policy, player, actions)
+        at_once = ask(worlds, policy, player, actions)
         policy.array_probabilities = None
-        one_by_one = _ask(worlds, policy, player, actions)
+        one_by_one = ask(worlds, policy, player, actions)
         del policy.array_probabilities
         met = at_once.any(axis=1)
         assert 20 < met.sum() < len(met)
@@ -118,18 +97,8 @@ def test_a_file_gives_the_policy_back(solved, tmp_path):
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
 
 
-def test_damage_is_seen(solved, tmp_path):
-    path = tmp_path / "policy.npz"
-    solved.save(path)
-    data = bytearray(path.read_bytes())
-    data[len(data) // 2] ^= 1
-    path.write_bytes(data)
-    with pytest.raises(DamagedFileError):
-        spiel_cr.load_policy(path)
-
-
 def test_what_is_no_policy_is_refused(solved):
-    worlds = solved.held.worlds
+    worlds = solved.held.laid
     first, second = solved.average
     for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):
         with pytest.raises(ValueError, match="behaviour of player 0"):

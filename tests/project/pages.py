@@ -13,7 +13,11 @@ from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).parents[2]
 README = ROOT / "README.md"
-PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+# What a user does, a page each.
+MANUAL = sorted((ROOT / "docs").glob("*.md"))
+# Tables of what was measured, and what one needs to know to read them.
+MEASUREMENTS = sorted((ROOT / "docs" / "measurements").glob("*.md"))
+PAGES = [README, *MANUAL, *MEASUREMENTS]
 
 _BLOCK = re.compile(
     r"(?:^<!-- tests: (?P<shorter>.*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```",
@@ -23,6 +27,11 @@ _BLOCK = re.compile(
 _PROMPT = "$ "
 # Such as "GLIBC_TUNABLES=...", before a command.
 _VARIABLE = re.compile(r"[A-Z_]+=")
+
+
+def name_of(page: pathlib.Path) -> str:
+    """Such as "README.md", "solving.md" and "measurements/cfr.md"."""
+    return page.relative_to(ROOT).as_posix().removeprefix("docs/")
 
 
 class Block(NamedTuple):
@@ -57,7 +66,7 @@ def blocks(page: pathlib.Path, kind: str) -> Iterator[Block]:
             if pair:
                 old, new = pair.strip().split(" as ")
                 if old not in short:
-                    raise ValueError(f"{page.name}:{line}: no {old!r} in the block")
+                    raise ValueError(f"{name_of(page)}:{line}: no {old!r} in the block")
                 short = short.replace(old, new)
         if match["kind"] == kind:
             yield Block(page, line, kind, match["text"], short)

@@ -44,8 +44,10 @@ EVAL = {
     "reporting": "common contestants",
     "comparison": "common contestants reporting",
     "inspection": "reporting",
+    "studies": "common",
     "table": "common reporting",
-    "cli": "common tournaments contestants reporting comparison inspection table",
+    "cli": "common tournaments contestants reporting comparison inspection studies "
+    "table",
 }
 
 

@@ -10,9 +10,11 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
-from tests.project.pages import PAGES, README, ROOT, blocks
+from tests.project import pages
+from tests.project.pages import README, ROOT
 
-pages = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+GAMES = ROOT / "docs" / "games.md"
+each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
 
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
@@ -26,7 +28,7 @@ def anchor(heading):
 
 
 def test_python_of_the_readme_runs(capsys):
-    (block,) = blocks(README, "python")
+    (block,) = pages.blocks(README, "python")
     exec(compile(block.text, "README.md", "exec"), {"__name__": "readme"})
     solved, resolved, exact = map(float, capsys.readouterr().out.split())
     assert 0 < solved < 0.01
@@ -34,7 +36,7 @@ def test_python_of_the_readme_runs(capsys):
     assert abs(exact) < 1e-9
 
 
-@pages
+@each_page
 def test_links_lead_somewhere(page):
     for link in _LINK.findall(page.read_text("utf-8")):
         if "://" in link or link.startswith("mailto:"):
@@ -48,9 +50,12 @@ def test_links_lead_somewhere(page):
 
 
 def test_the_site_has_all_pages():
-    """Each page once in the site's list, and in the table of the first page."""
+    """Each guide once in the site's list, and in the table of the first page.
+
+    The site lists measurements by itself.
+    """
     places = re.findall(r": ([\w-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
-    names = sorted(page.name for page in (ROOT / "docs").glob("*.md"))
+    names = [page.name for page in pages.MANUAL]
     assert sorted(places) == names
     first = _LINK.findall((ROOT / "docs" / "index.md").read_text("utf-8"))
     assert set(names) - {"index.md"} <= set(first)
@@ -70,7 +75,7 @@ def test_the_site_builds(tmp_path):
             assert f'id="spiel_cr.{name}"' in page, name
 
 
-@pages
+@each_page
 def test_nothing_is_left_to_fill_in(page):
     text = page.read_text("utf-8")
     lines = [line.strip() for line in text.splitlines()]
@@ -81,7 +86,7 @@ def test_nothing_is_left_to_fill_in(page):
 
 
 def test_table_of_games_is_complete():
-    listed = [name for name, _ in _OWN_GAME.findall(README.read_text("utf-8"))]
+    listed = [name for name, _ in _OWN_GAME.findall(GAMES.read_text("utf-8"))]
     modules = (ROOT / "game_defs").glob("*.py")
     source = "\n".join(module.read_text("utf-8") for module in modules)
     ours = set(re.findall(r"\"(python_\w+)\"", source))
@@ -89,7 +94,7 @@ def test_table_of_games_is_complete():
     assert len(listed) == 7
 
 
-@pytest.mark.parametrize("row", _OWN_GAME.findall(README.read_text("utf-8")))
+@pytest.mark.parametrize("row", _OWN_GAME.findall(GAMES.read_text("utf-8")))
 def test_table_of_games_gives_the_defaults(row):
     name, cell = row
     written = dict(pair.split("=") for pair in cell.split("`")[1].split(", "))

@@ -51,11 +51,6 @@ IN_IDENTIFIERS = {
     "sharing": ("shared regrets", "*"),
     "guide": ("prior and value", "*"),
     "cell": ("run", "eval/comparison/* eval/contestants/* benchmarks/*"),
-    "inside": ("safe resolve", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
-    "beyond": ("unsafe restart", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
-    "between": ("reused", "spiel_cr/resolving/partial/* spiel_cr/players/*"),
-    "stale": ("fallback", _PLAY),
-    "lost": ("uniform", _PLAY),
 }
 # (words, files, reason)
 EXCEPTIONS = (
@@ -68,7 +63,7 @@ EXCEPTIONS = (
     (
         "part",
         "*resolving/leaves/*",
-        "of what a network learns from",
+        "of what is computed at a time",
     ),
     (
         "expansion",

@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.alike import lay_out_alike
 from spiel_cr.resolving.leaves.exact import ExactValues
-from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
-from spiel_cr.resolving.leaves.network_values import NetworkValues, known_states
-from spiel_cr.resolving.leaves.set_network import Architecture, initial
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
@@ -196,34 +192,6 @@ def test_no_program_is_compiled_under_a_clock(gadget):
     assert statistics.iterations >= statistics.solves > 10
 
 
-def network_of(name, players=(0, 1)):
-    """A small network that was never trained, of the states at all cuts."""
-    tree = games.compiled(name)
-    known = known_states([(tree, public_states_of(cut(name, p))) for p in players])
-    architecture = Architecture(known.rows.shape[1], hidden=8, blocks=1)
-    return NetworkValues(
-        architecture,
-        initial(architecture, seed=4),
-        known,
-        scale=float(np.abs(tree.histories.utility).max()),
-        game=str(tree.game),
-        seal=fingerprint(tree),
-        cut="1 moves",
-    )
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("player", [0, 1])
-def test_a_network_says_the_same_of_one_subgame(player, tmp_path):
-    """Single precision inside: measured 2e-6."""
-    network_of("leduc7").save(tmp_path / "net.npz")
-    leaf = f"network(path={tmp_path / 'net.npz'})"
-    resolver = resolver_of("leduc7", player, leaf)
-    expected = forests("leduc7", player, parse_leaf(leaf))
-    np.testing.assert_allclose(everywhere(resolver), expected, rtol=0, atol=1e-4)
-    assert resolver.statistics.programs_compiled == 0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 2])
 def test_the_same_strategy_where_layers_end_at_deeper_ones(depth):
@@ -260,17 +228,14 @@ def test_exact_values_below_one_subgame_are_those_of_all(name, player, unit):
     assert resolver.statistics.programs_compiled == 0
 
 
-@pytest.mark.parametrize(
-    "kind", ["exact", pytest.param("network", marks=pytest.mark.slow)]
-)
-def test_padded_values_are_those_of_each_alone(kind):
+def test_padded_values_are_those_of_each_alone():
     """Sets of different sizes, one empty, in equal shapes; some ranges are 0."""
     tree, d = games.compiled("goofspiel4"), cut("goofspiel4", 1)
     states = public_states_of(d)
     last = states.numbers[states.root_state[d.layer[states.history] == d.num_layers]]
     numbers = np.unique(last)
     selections = [states.select(some) for some in (numbers[:3], numbers[3:4], [])]
-    function = ExactValues(4) if kind == "exact" else network_of("goofspiel4", [1])
+    function = ExactValues(4)
     alike = lay_out_alike(function, tree, states, selections)
     shapes = [
         [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(one.below)]
@@ -289,6 +254,5 @@ def test_padded_values_are_those_of_each_alone(kind):
                 continue
             alone = ask(function.lay_out(tree, selection), ranges)
         for values, place, expected in zip(found, one.places, alone, strict=True):
-            tolerance = 1e-12 if kind == "exact" else 1e-6  # single precision
-            np.testing.assert_allclose(values[place], expected, atol=tolerance)
+            np.testing.assert_allclose(values[place], expected, atol=1e-12)
             assert np.abs(expected).max() > 0.01

@@ -243,28 +243,3 @@ def test_exact_resolving_of_made_games(rules):
     game = made_games.MadeGame(rules, rules.__name__)
     compiled = compiler.compile_game(game, observations=True)
     assert exact_nash_conv(compiled) < EXACT
-
-
-@pytest.mark.parametrize("player", PLAYERS)
-def test_ends_before_the_player_acts_are_paid_alike_in_both_gadgets(player):
-    """Where a game is cut at public states the opponent may act first, and end it."""
-    whole = cut("liars_dice_1x4", player)
-    histories = whole.tree.histories
-    also = (histories.player == 1 - player) & (whole.layer == 1)
-    depth = np.zeros(len(histories), int)
-    for number, level in enumerate(histories.by_depth):
-        depth[level] = number
-    also &= depth == depth[also].min()
-    d = decomposition.decompose(whole.tree, player, also=also)
-    number = int(d.layer[also].max())
-    ones, values = (
-        np.ones(whole.decisions.num_sequences),
-        np.ones(len(d.augmented_layer)),
-    )
-    paid = []
-    for kind in ("cfrd", "maxmargin"):
-        forest = gadget.build_forest(d, number, ones, values, gadget=kind)
-        ends = ~np.isin(forest.payoffs[1 - player], forest.front.paying)
-        assert (forest.payoffs[player][ends] == 0).any()
-        paid.append(np.sort(forest.payoffs.values[ends]))
-    np.testing.assert_array_equal(*paid)

@@ -288,6 +288,7 @@ def test_one_program_for_all_subgames_of_a_seat(monkeypatch):
         ("es-mccfr", "scheme='external'"),
         ("as-mccfr", "scheme='average'"),
         ("os-mccfr(incremental=true)", "incremental=true"),
+        ("os-mccfr(averaging=sampled)", "averaging=sampled"),
     ],
 )
 def test_what_the_sampler_of_subgames_refuses(solver, setting):
@@ -306,9 +307,7 @@ def test_what_the_sampler_of_subgames_refuses(solver, setting):
             for player in PLAYERS
             for solver in (
                 "evr-mccfr(batch=256)",
-                "os-mccfr(batch=256,averaging=sampled)",
                 "os-mccfr(batch=256,baseline=average,alternating=false)",
-                "os-mccfr(batch=256,baseline=history)",
             )
         ],
     ],

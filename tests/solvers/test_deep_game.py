@@ -70,13 +70,6 @@ def test_a_game_that_is_not_compiled(tmp_path):
         )
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("stop", [{"seconds": 1e-9}, {"until": 100.0}])
-def test_it_stops(stop):
-    found = solve_with(games.compiled("kuhn"), SMALL, **stop)
-    assert found.iterations == (1 if "seconds" in stop else 10)
-
-
 def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
     path, kuhn = tmp_path / "state.npz", games.compiled("kuhn")
     spiel_cr.solve(kuhn, SMALL, 1, checkpoint=path)
@@ -141,31 +134,3 @@ def test_families_are_told_apart():
     assert family("mmd") == family(algorithms.find("ppo").config) == "self-play"
     families = [family(text) for text in ("cfr", "lp", "es-mccfr")]
     assert families == ["full-width", "exact", "sampled"]
-
-
-@pytest.mark.slow
-def test_self_play_is_solved_and_kept_like_the_others(tmp_path):
-    algorithm, kuhn = "ppo(hidden=4,episodes=64,epochs=1)", games.compiled("kuhn")
-    whole = spiel_cr.solve(kuhn, algorithm, spiel_cr.Goal(4, eval_every=4), seed=3)
-    state, policy = tmp_path / "state.npz", tmp_path / "policy.npz"
-    spiel_cr.solve(kuhn, algorithm, 2, checkpoint=state, seed=3)
-    resumed = spiel_cr.solve(kuhn, algorithm, 4, checkpoint=state, seed=3)
-    for player in range(2):
-        np.testing.assert_array_equal(whole.average[player], resumed.average[player])
-        np.testing.assert_array_equal(whole.average[player], whole.current[player])
-    assert whole.curve[0].nash_conv == whole.nash_conv()
-    assert (whole.iterations, whole.trajectories) == (4, 4 * 64)
-    found = spiel_cr.solve(
-        "kuhn_poker", algorithm, 2, layout=spiel_cr.Layout("stepped"), seed=1
-    )
-    assert found.tree is None and found.trajectories == 2 * 64
-    found.save(policy)
-    at = found.game.new_initial_state()
-    for action in (0, 1):
-        at.apply_action(action)
-    expected = found.average_policy().action_probabilities(at)
-    assert load_deep_policy(policy).action_probabilities(at) == expected
-    with pytest.raises(ValueError, match="network=table"):
-        spiel_cr.solve(
-            "kuhn_poker", "mmd(network=table)", 1, layout=spiel_cr.Layout("stepped")
-        )

@@ -61,8 +61,8 @@ def test_estimates_grow_with_what_they_count():
         peak("leduc", "cfr+", "float64"),
         peak("leduc", "os-mccfr", "float32"),
         peak("leduc", "os-mccfr(batch=65536)", "float32"),
-        peak("leduc", "os-mccfr(batch=65536,baseline=history)", "float32"),
-        peak("leduc", "os-mccfr(batch=65536,baseline=history)", "float64"),
+        peak("leduc", "os-mccfr(batch=65536,baseline=expected)", "float32"),
+        peak("leduc", "os-mccfr(batch=65536,baseline=expected)", "float64"),
         peak("leduc", "os-mccfr(batch=1048576)", "float32"),
     ]
     assert ascending == sorted(set(ascending))

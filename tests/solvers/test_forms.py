@@ -12,9 +12,8 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_game
 from spiel_cr.games.signals.form import form_of
-from spiel_cr.policies import signal_files as files
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.result import Held
 from spiel_cr.solvers import laying_out, tabular_run
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
@@ -118,14 +117,14 @@ def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     """Of two ranks either may be called the higher before a card is shown."""
     path, game = tmp_path / "policy.npz", signal_game(SUITS)
     behaviours = [uniform_behaviour(own) for own in form_of(game).decisions]
-    files.save_policy(path, SignalPolicy(game, behaviours), {})
+    Held(game, form_of(game)).write(path, behaviours, {})
     assert merged(game).num_signals(0) != game.num_signals(0)
     found = spiel_cr.load_policy(path, SUITS)
     assert found.signals.num_signals(0) == game.num_signals(0)
     # As it was solved by a user who changed the stakes.
     stakes = game.terms._replace(stake=2 * game.terms.stake)
     changed = dataclasses.replace(game, terms=stakes)
-    files.save_policy(path, SignalPolicy(changed, behaviours), {})
+    Held(changed, form_of(changed)).write(path, behaviours, {})
     with pytest.raises(
         ValueError, match="for another signal form of python_leduc_poker"
     ):

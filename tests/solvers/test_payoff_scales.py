@@ -40,7 +40,7 @@ SWEPT = {
 FULL_WIDTH = ("cfr", "cfr+", "lcfr", "dcfr", "pcfr+", "pdcfr+")
 SAMPLED = (
     "os-mccfr(batch=64)",
-    "os-mccfr(batch=64,baseline=history,incremental=true,averaging=sampled)",
+    "os-mccfr(batch=1)",
     "es-mccfr(batch=8)",
     "as-mccfr(batch=8,threshold=1,bonus=1)",
     "evr-mccfr(batch=64)",

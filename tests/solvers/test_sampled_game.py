@@ -5,7 +5,6 @@ import pathlib
 import signal
 import subprocess
 import sys
-import time
 
 import numpy as np
 import pytest
@@ -107,15 +106,6 @@ def test_policies_answer_for_the_player_who_acts():
     with pytest.raises(ValueError, match="player_id=1: .*player 0 acts"):
         policy.action_probabilities(state, 1)
     assert policy.action_probabilities(state) == policy.action_probabilities(state, 0)
-
-
-def test_in_three_parts(tmp_path):
-    path = tmp_path / "new" / "checkpoint"
-    for iterations in (1, 7, 20, 20):
-        result = sample(iterations=iterations, checkpoint_path=path)
-        assert result.iterations == iterations
-    assert_same(result, sample())
-    assert result.seconds > 0
 
 
 @pytest.fixture(scope="module")
@@ -253,38 +243,6 @@ def test_results_are_the_same_for_any_number_of_workers():
     for workers in (2, 3):
         found = sample("leduc_poker", iterations=10, workers=workers)
         assert_same(found, expected)
-
-
-_SAMPLE = """
-import sys, spiel_cr
-spiel_cr.solve("phantom_ttt", "vr-mccfr(batch=256)", 100_000, seed=5,
-    layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
-    checkpoint=spiel_cr.Checkpoint(sys.argv[1], 0.2))
-"""
-
-
-@pytest.mark.slow
-def test_killed_and_resumed(tmp_path):
-    """To the same bits as one that was never interrupted."""
-    path = tmp_path / "checkpoint"
-    process = subprocess.Popen([sys.executable, "-c", _SAMPLE, path], cwd=ROOT)
-    try:
-        deadline = time.monotonic() + 60
-        while not path.exists():
-            assert process.poll() is None and time.monotonic() < deadline
-            time.sleep(0.01)
-    finally:
-        process.kill()
-        process.wait()
-    done = storage.load_metadata(path)["iterations"]
-    assert 0 < done < 100_000
-    algorithm = "vr-mccfr(batch=256)"
-    resumed, expected = (
-        sample("phantom_ttt", algorithm, done + 20, seed=5, checkpoint_path=place)
-        for place in (path, None)
-    )
-    assert_same(resumed, expected)
-    assert storage.load_metadata(path)["iterations"] == done + 20
 
 
 _PEAK = """

@@ -4,6 +4,8 @@ import zlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout
@@ -166,3 +168,20 @@ def of_states(game: object) -> Enumerated:
         return player, legal, told
 
     return Enumerated(ask)
+
+
+class Drawn(openspiel_policy.Policy):
+    """Random probabilities, by the string; with or without the number of turns."""
+
+    def __init__(self, game: pyspiel.Game, seed: int, *, turns: bool = False) -> None:
+        super().__init__(game, [0, 1])
+        self.seed, self.turns = seed, turns
+
+    def action_probabilities(self, state, player_id=None):
+        lines = state.information_state_string().split("\n")
+        if not self.turns:
+            lines.pop(-2)
+        key = f"{self.seed} {state.current_player()} {lines}".encode()
+        legal = state.legal_actions()
+        odds = np.random.default_rng(zlib.crc32(key)).dirichlet(np.ones(len(legal)))
+        return dict(zip(legal, odds.tolist(), strict=True))

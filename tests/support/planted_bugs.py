@@ -77,11 +77,11 @@ BUGS = (
         "terminating pays the wrong player",
     ),
     Bug(
-        "spiel_cr/resolving/partial/particle_belief.py",
-        "belief.weights[parents] * odds",
-        "belief.weights[parents]",
+        "spiel_cr/resolving/partial/solved_tree.py",
+        "behaviour[places] = before.behaviour[source]",
+        "pass",
         "tests/resolving/partial",
-        "beliefs forget how players play",
+        "promises are made against the blueprint, not the plan",
     ),
     Bug(
         "spiel_cr/judging/responses/ismcts_kernel.py",

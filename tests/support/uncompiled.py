@@ -6,6 +6,7 @@ batch is the expectation, exactly.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -98,6 +99,19 @@ class Grid:
         return len(self._draws)
 
 
+class _Numbered:
+    """States and the numbers of their trajectories."""
+
+    def __init__(self, inner: Any, number: np.ndarray) -> None:
+        self.inner, self.number = inner, number
+
+    def __getitem__(self, index: np.ndarray) -> "_Numbered":
+        return _Numbered(self.inner[index], self.number[index])
+
+    def __array__(self, *kind: Any, **how: Any) -> np.ndarray:
+        return np.asarray(self.inner, *kind, **how)
+
+
 class Enumerated:
     """A source that tells a `Grid` which trajectories go on. No chance after moves."""
 
@@ -111,18 +125,14 @@ class Enumerated:
         return self._told(self._inner.start(count, random))
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: "_Numbered", action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        self._number = self._number[parent]
-        return self._told(self._inner.step(positions, parent, action, random))
+        self._number = states.number
+        return self._told(self._inner.step(states.inner, action, random))
 
     def _told(self, positions: Positions) -> Positions:
         self._grid.live = self._number[positions.player >= 0]
-        return positions
+        return positions._replace(states=_Numbered(positions.states, self._number))
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
         return self._inner.key_of(state)

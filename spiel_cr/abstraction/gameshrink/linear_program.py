@@ -12,7 +12,6 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
-from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import Betting, Kernel, SignalGame
 
 
@@ -62,7 +61,7 @@ def _sides(
     betting: Betting, num_signals: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
     """Both players' sequences, and infosets, the empty sequence's constraint added."""
-    num_actions = public_nodes.count_actions(betting).astype(np.int64)
+    num_actions = betting.num_actions.astype(np.int64)
     sequences, infosets = [], []
     for player in range(2):
         nodes = np.flatnonzero(betting.player == player)

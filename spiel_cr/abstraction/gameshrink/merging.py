@@ -46,10 +46,10 @@ def board_by_board(signals: SignalGame, partition: Partition) -> Partition:
         rows = np.concatenate([*(first[k.rows] for k in kernels), *none])
         columns = np.concatenate([*(second[k.columns] for k in kernels), *none])
         shape = count, 1 + int(second.max(initial=-1))
-        _, *both = joint_components(rows, columns, shape)
+        parts = joint_components(rows, columns, shape)
         for mine, own, boards in (
-            (labels[0], first, both[0]),
-            (labels[1], second, both[1]),
+            (labels[0], first, parts.rows),
+            (labels[1], second, parts.columns),
         ):
             rank = np.empty(len(boards), np.int32)
             rank[np.argsort(boards, kind="stable")] = np.arange(len(boards))

@@ -9,10 +9,10 @@ import time
 
 import numpy as np
 import pyspiel
+from tqdm import tqdm
 
 from spiel_cr.common import memory
-
-__all__ = ["IMMENSE", "check_limit", "describe_histories", "estimate_histories"]
+from spiel_cr.common.announcing import is_wanted
 
 # More histories than this are not estimated: nothing could hold them.
 IMMENSE = 1e15
@@ -31,6 +31,8 @@ _SECONDS = 1.0
 _TINY, _SMALL, _SHORT = 0.01, 0.1, 0.1
 # Strata of a level, and children of a history, that a pass looks at.
 _MOST_STRATA = _MOST_CHILDREN = 32
+# Seconds between two looks at memory and clock, and before progress is shown.
+_EVERY, _SILENT = 0.05, 1.0
 
 
 def estimate_histories(
@@ -146,30 +148,21 @@ def describe_histories(histories: float) -> str:
     return f"about {histories:.2g} histories"
 
 
-def check_limit(
-    game: pyspiel.Game, limit: memory.Limit, *, size: float | None = None
-) -> int:
+def check_limit(game: pyspiel.Game, limit: memory.Limit) -> None:
     """Refuses a game that clearly exceeds a memory limit, before walking it.
 
-    Takes about a second where the game is large or hardly fits, else much less.
-
     Args:
-      game: a sequential game.
-      limit: bytes or a size, as users give it.
-      size: what `memory.parse_limit` makes of it, where that is known; it takes half a
-        millisecond to look at the machine.
-
-    Returns:
-      How many histories fit.
+      game: the game.
+      limit: bytes, a size like "3GB", "none", or None for the default.
 
     Raises:
-      GameTooLargeError: the estimate is over the limit, or no game fits.
+      GameTooLargeError: the game is clearly too large, or the limit too little for any.
       ValueError: the limit is no size.
     """
-    size = memory.parse_limit(limit) if size is None else size
+    size = memory.parse_limit(limit)
     fits = memory.room_for(size)
     if math.isinf(size):
-        return fits
+        return
     histories, error = _estimate(game, 100, 0, _SECONDS, fits)
     margin = _MARGIN if error <= _SURE * histories else _WIDE_MARGIN
     if histories > margin * fits:
@@ -178,4 +171,73 @@ def check_limit(
             need = memory.BASE_BYTES + histories * memory.BYTES_PER_HISTORY
             why += f", which would take about {memory.describe_bytes(need)} to compile"
         raise memory.too_large(game, why, limit, size)
-    return fits
+
+
+class Watch:
+    """A long walk through a game: shown, and ended where memory does not suffice.
+
+    Limits are told apart from what the process held before, as in a large notebook.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        limit: memory.Limit,
+        doing: str,
+        unit: str,
+        *,
+        later: int = 0,
+        progress: bool = False,
+    ) -> None:
+        """Begins.
+
+        Args:
+          game: whose walk.
+          limit: as of `check_limit`.
+          doing: such as "walking".
+          unit: what is counted, such as "histories".
+          later: bytes that each of them takes when the walk is over.
+          progress: show a bar, should it take long.
+
+        Raises:
+          ValueError: the limit is no size.
+        """
+        self._game, self._limit, self._unit, self._later = game, limit, unit, later
+        self._size, self._held = memory.parse_limit(limit), memory.held_bytes()
+        self._next = 0.0
+        self._bar = tqdm(
+            desc=f"{doing} {game.get_type().short_name}",
+            unit=f" {unit}",
+            unit_scale=True,
+            delay=_SILENT,
+            disable=not is_wanted(progress),
+        )
+
+    def __enter__(self) -> "Watch":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._bar.close()
+
+    def __call__(self, done: int) -> None:
+        """Looks at memory and clock, unless that was done just now.
+
+        Args:
+          done: how many there are so far.
+
+        Raises:
+          GameTooLargeError: they take more memory than the limit.
+        """
+        now = time.perf_counter()
+        if now < self._next:
+            return
+        self._next = now + _EVERY
+        self._bar.update(done - self._bar.n)
+        grown = memory.held_bytes() - self._held
+        need = memory.IMPORTED_BYTES + grown + done * self._later
+        if need > self._size:
+            why = (
+                f"has more than {done:,} {self._unit}, which take "
+                f"{memory.describe_bytes(need)} to lay out"
+            )
+            raise memory.too_large(self._game, why, self._limit, self._size)

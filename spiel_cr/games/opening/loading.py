@@ -170,21 +170,23 @@ def check_state(state: pyspiel.State) -> None:
 
 def _check_promises(game: pyspiel.Game) -> None:
     """Refuses games that cannot be the two-player zero-sum games that they claim."""
-    drawn = [name for name in _names(game) if name in _DRAWN]
+    names = [str(each.get("name")) for each in all_parameters(game.get_parameters())]
+    names[0] = game.get_type().short_name
+    drawn = [name for name in names if name in _DRAWN]
     if drawn:
         raise InvalidGameError(
             f"{game}: {drawn[0]} draws its noise while the game is walked, so that two "
             f"walks see two games; leave it out, or write the game with its noise as a "
             f"file for efg_game"
         )
+    if is_python(game):
+        _try_information(game)
     total = game.utility_sum()
     if total is not None and not abs(total) <= _sum_tolerance(game):
         raise InvalidGameError(
             f"{game}: utility_sum={total} and the game says that it is zero-sum; "
             f"correct its utility_sum, or its payoffs"
         )
-    if is_python(game):
-        _try_information(game)
 
 
 def _sum_tolerance(game: pyspiel.Game) -> float:
@@ -197,17 +199,12 @@ def _sum_tolerance(game: pyspiel.Game) -> float:
     return tolerance if math.isfinite(tolerance) else 0.0
 
 
-def _names(game: pyspiel.Game) -> Iterator[str]:
-    """The name of a game, and of the games that it wraps."""
-    yield game.get_type().short_name
-
-    def inside(parameters: Mapping[str, Any]) -> Iterator[str]:
-        for value in parameters.values():
-            if isinstance(value, Mapping):
-                yield str(value.get("name", ""))
-                yield from inside(value)
-
-    yield from inside(game.get_parameters())
+def all_parameters(parameters: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Parameters of a game, and of the games that it wraps: these have a "name"."""
+    yield parameters
+    for value in parameters.values():
+        if isinstance(value, Mapping):
+            yield from all_parameters(value)
 
 
 def _try_information(game: pyspiel.Game) -> None:
@@ -406,18 +403,28 @@ def _check_poker(values: Mapping[str, Any]) -> None:
         if not least <= values[name] <= most:
             what = f"a whole number from {least} to {most}"
             raise ValueError(f"{name}={values[name]} must be {what}")
-    if values["potSize"] % 2:
-        raise ValueError(f"potSize={values['potSize']} must be even")
+    pot = values["potSize"]
+    if pot % 2:
+        raise ValueError(f"potSize={pot} must be even")
     lists = {name: _poker_numbers(values, name) for name in _LISTS}
     if not any(lists["blind"]):
         raise ValueError(f"blind={values['blind']} must have a positive number")
+    if pot not in (0, 2 * max(lists["blind"])):
+        # OpenSpiel takes stacks and the loss of who folds from potSize, but what is
+        # played for from blind: a check would win the blinds, and a fold lose the pot.
+        raise ValueError(
+            f"potSize={pot} must be twice the largest blind, as what is played for "
+            f"comes from blind; with blind={values['blind']} it is "
+            f"{2 * max(lists['blind'])}; for a pot of {pot} write "
+            f"blind={pot // 2} {pot // 2}"
+        )
     if values["betting"] != "limit":
         # OpenSpiel never ends where nobody has chips to bet.
-        paid = max(*lists["blind"], values["potSize"] // 2)
+        paid = max(lists["blind"])
         if min(lists["stack"]) <= paid:
             raise ValueError(
                 f"stack={values['stack']} must be more than what is paid before the "
-                f"first bet, {paid}: the larger blind, and half of potSize"
+                f"first bet, {paid}: the larger blind"
             )
     hole = values["numHoleCards"]
     board = sum(lists["numBoardCards"])

@@ -11,14 +11,13 @@ both ways. docs/vectorised-games.md has a complete example.
 """
 
 import contextlib
-import functools
-from collections.abc import Callable, Iterator
-from importlib import metadata
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
 
+from spiel_cr.common import plugins
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE, describe_history
@@ -104,8 +103,8 @@ class Visit(NamedTuple):
     player: np.ndarray
     chance: np.ndarray | None
     utility: np.ndarray
-    information: tuple[np.ndarray | None, np.ndarray | None]
-    observations: tuple[np.ndarray | None, np.ndarray | None]
+    information: Sequence[np.ndarray | None]
+    observations: Sequence[np.ndarray | None]
     dropped: np.ndarray
 
 
@@ -115,26 +114,169 @@ class BrokenRulesError(InvalidGameError):
     Attributes:
       history: number of the history, or its index in the states that were given.
       action: the last action, if it is not in the history; -1: none.
-      what: what is wrong there, with the value, and the remedy.
     """
 
     def __init__(
-        self, game: pyspiel.Game, history: int, action: int, what: str
+        self, game: pyspiel.Game, what: str, history: int, action: int = -1
     ) -> None:
         after = "" if action < 0 else f" after action {action}"
         super().__init__(f"{game}: in a state of its vectorised game{after} {what}")
-        self.history, self.action, self.what = history, action, what
+        self.history, self.action = history, action
+        self._game, self._what = game, what
 
-    def at(self, game: pyspiel.Game, path: list[int]) -> InvalidGameError:
-        """The same error with its place.
+    def of(
+        self, history: np.ndarray, action: np.ndarray | None = None
+    ) -> "BrokenRulesError":
+        """The same error where states were given that stand for histories.
 
         Args:
-          game: a sequential game.
-          path: actions from the root to `history`.
+          history: integers [n], the histories that the states stand for.
+          action: integers [n], after which actions; None: after none.
         """
+        after = -1 if action is None else int(action[self.history])
+        number = int(history[self.history])
+        return BrokenRulesError(self._game, self._what, number, after)
+
+    def at(self, path: list[int]) -> InvalidGameError:
+        """The same error with its place: actions from the root to `history`."""
         path = path if self.action < 0 else [*path, self.action]
-        place = describe_history(game, path)
-        return InvalidGameError(f"{game}: {place} in its vectorised game {self.what}")
+        place = describe_history(self._game, path)
+        return InvalidGameError(
+            f"{self._game}: {place} in its vectorised game {self._what}"
+        )
+
+
+class CheckedRules(NamedTuple):
+    """Rules on arrays whose answers are checked when they are asked.
+
+    Methods raise InvalidGameError where an array is of another kind, and
+    BrokenRulesError where what it says of one state cannot be.
+
+    Attributes:
+      game: for messages.
+      rules: the game's vectorised game.
+    """
+
+    game: pyspiel.Game
+    rules: VectorisedGame
+
+    def players(self, states: np.ndarray) -> np.ndarray:
+        """int8 [n], who acts: 0, 1, CHANCE or TERMINAL."""
+        given = self.rules.current_player(states)
+        given = self._array("current_player", given, (len(states),), "iu")
+        known = np.isin(given, (0, 1, CHANCE, TERMINAL))
+        if not known.all():
+            odd = int(np.argmin(known))
+            raise self.broken(
+                f"current_player gives {given[odd]}; only players 0 and 1, chance "
+                f"({CHANCE}) and the end of the game ({TERMINAL}) are supported; "
+                f"correct current_player",
+                odd,
+            )
+        return given.astype(np.int8)
+
+    def legal(self, states: np.ndarray) -> np.ndarray:
+        """bool [n, A], legal actions, or outcomes of chance."""
+        mask = self.rules.legal_actions_mask(states)
+        if mask.dtype != bool or mask.ndim != 2 or len(mask) != len(states):
+            raise self._wrong("legal_actions_mask", mask, f"bool [{len(states)}, A]")
+        return mask
+
+    def odds(self, states: np.ndarray, legal: np.ndarray | None = None) -> np.ndarray:
+        """float64 [n, A], the odds of chance, 0 where an outcome is not legal.
+
+        Args:
+          states: at chance nodes.
+          legal: what `legal` gives, if that was asked.
+        """
+        legal = self.legal(states) if legal is None else legal
+        given = self.rules.chance_probabilities(states)
+        given = self._array("chance_probabilities", given, legal.shape, "fiu")
+        odds = np.where(legal, given, 0.0)
+        near = abs(odds.sum(axis=1) - 1) <= CHANCE_TOLERANCE
+        if near.all() and (odds >= 0).all():
+            return odds
+        odd = int(np.argmin(near & (odds >= 0).all(axis=1)))  # false for NaN, too
+        if not legal[odd].any():
+            raise self.stuck(odd, CHANCE)
+        if not (odds[odd] >= 0).all():
+            outcome = int(np.argmin(odds[odd] >= 0))
+            raise self.broken(
+                f"chance outcome {outcome} has probability {odds[odd, outcome]}; a "
+                f"probability must lie in [0, 1]; correct chance_probabilities",
+                odd,
+            )
+        raise self.broken(
+            f"the probabilities of chance must sum to 1, and those of the legal "
+            f"outcomes sum to {odds[odd].sum()}; correct chance_probabilities",
+            odd,
+        )
+
+    def utility(self, states: np.ndarray) -> np.ndarray:
+        """float64 [n], player 0's at ends."""
+        worth = self.rules.returns(states)
+        worth = self._array("returns", worth, (len(states),), "fiu")
+        if not (finite := np.isfinite(worth)).all():
+            odd = int(np.argmin(finite))
+            raise self.broken(
+                f"player 0's utility is {worth[odd]}; payoffs must be finite numbers; "
+                f"correct returns",
+                odd,
+            )
+        return worth.astype(np.float64, copy=False)
+
+    def information(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Integers [n] or [n, k], what a player knows."""
+        return self._integers("information_state", states, player)
+
+    def rows(self, method: str, states: np.ndarray, *player: int) -> np.ndarray:
+        """int64 [n, k], what a method says of states in integers."""
+        keys = self._integers(method, states, *player)
+        return keys.reshape(len(states), -1).astype(np.int64, copy=False)
+
+    def child(self, states: np.ndarray, action: np.ndarray) -> np.ndarray:
+        """The states after actions."""
+        below = self.rules.child(states, action)
+        if below.dtype != states.dtype or below.shape != states.shape:
+            wanted = f"{states.dtype} {list(states.shape)}, as the states are"
+            raise self._wrong("child", below, wanted)
+        return below
+
+    def stuck(self, state: int, player: int) -> BrokenRulesError:
+        """The error to raise where a player is to act and cannot."""
+        what = (
+            f"player {player} has no legal action; a game without moves must be "
+            f"terminal there; correct legal_actions_mask"
+        )
+        return self.broken(what, state)
+
+    def broken(self, what: str, state: int) -> BrokenRulesError:
+        """The error to raise where something is wrong at one of the states."""
+        return BrokenRulesError(self.game, what, state)
+
+    def _integers(self, method: str, states: np.ndarray, *player: int) -> np.ndarray:
+        """Integers [n] or [n, k], as a method gives them."""
+        keys = np.asarray(getattr(self.rules, method)(states, *player))
+        count, integers = len(states), keys.dtype.kind in "iu"
+        if not integers or keys.ndim not in (1, 2) or len(keys) != count:
+            raise self._wrong(method, keys, f"integers [{count}] or [{count}, k]")
+        return keys
+
+    def _array(
+        self, method: str, given: np.ndarray, shape: tuple[int, ...], kinds: str
+    ) -> np.ndarray:
+        """An array of this shape, of one of these kinds of numbers."""
+        array = np.asarray(given)
+        if array.shape != shape or array.dtype.kind not in kinds:
+            numbers = "float64" if "f" in kinds else "integers"
+            raise self._wrong(method, array, f"{numbers} {list(shape)}")
+        return array
+
+    def _wrong(self, method: str, array: np.ndarray, wanted: str) -> InvalidGameError:
+        return InvalidGameError(
+            f"{self.game}: {method} of the vectorised game gives {array.dtype} "
+            f"{list(array.shape)}; it must give {wanted}"
+        )
 
 
 class _Live(NamedTuple):
@@ -167,25 +309,11 @@ def of_game(game: pyspiel.Game) -> VectorisedGame | None:
     if callable(make):
         own: VectorisedGame | None = make()
         return own
-    bundled = _bundled(_short_name(game))
-    return None if bundled is None else bundled(game)
-
-
-def _short_name(game: pyspiel.Game) -> str:
-    """Of a game, or of the one that was made turn-based."""
     name: str = game.get_type().short_name
     if name == "turn_based_simultaneous_game":
         name = game.get_parameters()["game"]["name"]
-    return name
-
-
-@functools.cache
-def _bundled(name: str) -> Callable[[pyspiel.Game], VectorisedGame | None] | None:
-    """What makes the vectorised game of a bundled game, if somebody wrote it."""
-    for point in metadata.entry_points(group="spiel_cr.vectorised", name=name):
-        make: Callable[[pyspiel.Game], VectorisedGame | None] = point.load()
-        return make
-    return None
+    bundled = plugins.registered("spiel_cr.vectorised", name)
+    return None if bundled is None else bundled(game)
 
 
 def visits(
@@ -204,12 +332,12 @@ def visits(
     Raises:
       InvalidGameError: the rules are not those of a game; names the history.
     """
-    root = np.full(1, -1)
+    checked, root = CheckedRules(game, rules), np.full(1, -1)
     start = _Children(rules.new_initial_states(), root, root, None, root[:0])
     try:
-        visit, live = _visit(game, rules, start, 0, 0, observations)
+        visit, live = _visit(checked, start, 0, 0, observations)
     except BrokenRulesError as error:
-        raise error.at(game, []) from error
+        raise error.at([]) from error
     yield visit
     done, depth, level = 1, 0, [live]
     while level:
@@ -221,13 +349,10 @@ def visits(
             for begin in range(0, len(block.number), _CHUNK):
                 some = slice(begin, begin + _CHUNK)
                 try:
-                    children = _children(game, rules, block, some)
-                    visit, live = _visit(
-                        game, rules, children, depth, done, observations
-                    )
+                    children = _children(checked, block, some)
+                    visit, live = _visit(checked, children, depth, done, observations)
                 except BrokenRulesError as error:
-                    path = _path_to(game, rules, error.history)
-                    raise error.at(game, path) from error
+                    raise error.at(_path_to(game, rules, error.history)) from error
                 done += len(visit.parent)
                 yield visit
                 if len(live.number):
@@ -256,28 +381,27 @@ def below(
       The children, and what is to be known of them: `parent` is the index in `states`,
       `chance` the probability of the move, if chance made any.
     """
+    checked = CheckedRules(game, rules)
     live = _Live(states, np.arange(len(states)), player, None)
-    children = _children(game, rules, live, slice(None))
-    return children.states, _visit(game, rules, children, 0, 0, observations)[0]
+    children = _children(checked, live, slice(None))
+    return children.states, _visit(checked, children, 0, 0, observations)[0]
 
 
-def _children(
-    game: pyspiel.Game, rules: VectorisedGame, block: _Live, some: slice
-) -> _Children:
+def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
     """The children of some states, those of each state in the order of actions."""
-    states, player = block.states[some], block.player[some]
-    mask = rules.legal_actions_mask(states)
-    if mask.dtype != bool or mask.ndim != 2 or len(mask) != len(states):
-        raise _wrong(game, "legal_actions_mask", mask, f"bool [{len(states)}, A]")
-    number = block.number[some]
+    states, number, player = (part[some] for part in block[:3])
+    mask = checked.legal(states)
     draws = player == CHANCE
-    odds = dropped = np.zeros(0)
+    dropped = np.zeros(0, np.int64)
     if draws.any():
         legal = mask[draws]
-        odds = _odds(game, rules, states[draws], legal, number[draws])
+        try:
+            odds = checked.odds(states[draws], legal)
+        except BrokenRulesError as error:
+            raise error.of(number[draws]) from error
         if (impossible := legal & (odds == 0)).any():
             mask = mask.copy()
-            dropped = number[draws][impossible.any(axis=1)]
+            dropped = number[draws][impossible.any(axis=1)].astype(np.int64)
             mask[draws] = odds > 0
     flat = np.flatnonzero(mask)  # several times faster than np.nonzero
     where = flat // mask.shape[1]
@@ -286,63 +410,15 @@ def _children(
     moves[where] = True
     if not moves.all():
         odd = int(np.argmin(moves))
-        raise _no_action(game, int(number[odd]), int(player[odd]))
+        raise checked.stuck(odd, int(player[odd])).of(number)
     chance = None if block.chance is None else block.chance[some][where]
     if draws.any():
         every = np.ones(mask.shape)
         every[draws] = odds
         factor = every[where, action]
         chance = factor if chance is None else chance * factor
-    below = rules.child(states[where], action)
-    if below.dtype != states.dtype or below.shape != (len(where), *states.shape[1:]):
-        wanted = f"{states.dtype} {[len(where), *states.shape[1:]]}"
-        raise _wrong(game, "child", below, f"{wanted}, as the states are")
-    return _Children(below, number[where], action, chance, dropped.astype(np.int64))
-
-
-def _odds(
-    game: pyspiel.Game,
-    rules: VectorisedGame,
-    states: np.ndarray,
-    mask: np.ndarray,
-    number: np.ndarray,
-) -> np.ndarray:
-    """float64 [n, A], the checked odds of chance, 0 where an outcome is not legal."""
-    given = np.asarray(rules.chance_probabilities(states))
-    if given.shape != mask.shape or given.dtype.kind not in "fiu":
-        wanted = f"float64 {list(mask.shape)}"
-        raise _wrong(game, "chance_probabilities", given, wanted)
-    some = mask.any(axis=1)
-    if not some.all():
-        raise _no_action(game, int(number[np.argmin(some)]), CHANCE)
-    odds = np.where(mask, given, 0.0)
-    fine = (odds >= 0).all(axis=1)  # false for NaN, too
-    if not fine.all():
-        odd = int(np.argmin(fine))
-        outcome = int(np.argmin(odds[odd] >= 0))
-        raise BrokenRulesError(
-            *(game, int(number[odd]), -1),
-            f"chance outcome {outcome} has probability {odds[odd, outcome]}; a "
-            f"probability must lie in [0, 1]; correct chance_probabilities",
-        )
-    total = odds.sum(axis=1)
-    fine = abs(total - 1) <= CHANCE_TOLERANCE
-    if not fine.all():
-        odd = int(np.argmin(fine))
-        raise BrokenRulesError(
-            *(game, int(number[odd]), -1),
-            f"the probabilities of chance must sum to 1, and those of the legal "
-            f"outcomes sum to {total[odd]}; correct chance_probabilities",
-        )
-    return odds
-
-
-def _no_action(game: pyspiel.Game, history: int, player: int) -> BrokenRulesError:
-    return BrokenRulesError(
-        *(game, history, -1),
-        f"player {player} has no legal action; a game without moves must be terminal "
-        f"there; correct legal_actions_mask",
-    )
+    below = checked.child(states[where], action)
+    return _Children(below, number[where], action, chance, dropped)
 
 
 def _path_to(game: pyspiel.Game, rules: VectorisedGame, history: int) -> list[int]:
@@ -363,8 +439,7 @@ def _path_to(game: pyspiel.Game, rules: VectorisedGame, history: int) -> list[in
 
 
 def _visit(
-    game: pyspiel.Game,
-    rules: VectorisedGame,
+    checked: CheckedRules,
     children: _Children,
     depth: int,
     first: int,
@@ -372,34 +447,17 @@ def _visit(
 ) -> tuple[Visit, _Live]:
     """Asks all that is to be known of some histories, numbered from `first` on."""
     states, parent, action, chance, dropped = children
-    given = np.asarray(rules.current_player(states))
-    if given.shape != (len(states),) or given.dtype.kind not in "iu":
-        raise _wrong(game, "current_player", given, f"integers [{len(states)}]")
-    player = given.astype(np.int8)
-    over = player == TERMINAL
-    known = over | (player == 0) | (player == 1) | (player == CHANCE)
-    if not (known & (given == player)).all():
-        odd = int(np.argmin(known & (given == player)))
-        raise BrokenRulesError(
-            *(game, int(parent[odd]), int(action[odd])),
-            f"current_player gives {given[odd]}; only players 0 and 1, chance "
-            f"({CHANCE}) and the end of the game ({TERMINAL}) are supported; correct "
-            f"current_player",
-        )
+    try:
+        player = checked.players(states)
+    except BrokenRulesError as error:
+        raise error.of(parent, action) from error
     utility = np.zeros(len(states))
+    over = player == TERMINAL
     if over.any():
-        worth = np.asarray(rules.returns(states[over]))
-        if worth.shape != (np.count_nonzero(over),) or worth.dtype.kind not in "fiu":
-            wanted = f"float64 [{np.count_nonzero(over)}]"
-            raise _wrong(game, "returns", worth, wanted)
-        utility[over] = worth
-        if not (finite := np.isfinite(utility)).all():
-            odd = int(np.argmin(finite))
-            raise BrokenRulesError(
-                *(game, int(parent[odd]), int(action[odd])),
-                f"player 0's utility is {utility[odd]}; payoffs must be finite "
-                f"numbers; correct returns",
-            )
+        try:
+            utility[over] = checked.utility(states[over])
+        except BrokenRulesError as error:
+            raise error.of(parent[over], action[over]) from error
     goes_on = np.flatnonzero(~over)
     live = _Live(
         states[goes_on],
@@ -414,34 +472,9 @@ def _visit(
         if not acts.any():
             continue
         acting = live.states if acts.all() else live.states[acts]
-        information[actor] = _keys(game, rules, acting, actor)
+        information[actor] = checked.information(acting, actor)
         if observations:
             with contextlib.suppress(pyspiel.SpielError):
-                observed[1 - actor] = _keys(game, rules, acting, 1 - actor)
-    visit = Visit(
-        *(depth, parent, action, player, chance, utility),
-        (information[0], information[1]),
-        (observed[0], observed[1]),
-        dropped,
-    )
-    return visit, live
-
-
-def _keys(
-    game: pyspiel.Game, rules: VectorisedGame, states: np.ndarray, player: int
-) -> np.ndarray:
-    """What a player knows, checked."""
-    keys = rules.information_state(states, player)
-    wrong = keys.dtype.kind not in "iu" or keys.ndim not in (1, 2)
-    if wrong or len(keys) != len(states):
-        raise _wrong(game, "information_state", keys, f"integers [{len(states)}, k]")
-    return keys
-
-
-def _wrong(
-    game: pyspiel.Game, method: str, array: np.ndarray, wanted: str
-) -> InvalidGameError:
-    return InvalidGameError(
-        f"{game}: {method} of the vectorised game gives {array.dtype} "
-        f"{list(array.shape)}; it must give {wanted}"
-    )
+                observed[1 - actor] = checked.information(acting, 1 - actor)
+    known = (player, chance, utility, information, observed, dropped)
+    return Visit(depth, parent, action, *known), live

@@ -105,7 +105,8 @@ def sequence_map(
         signal = infoset - int(decisions.first_infoset[j])
         raise InvalidGameError(
             f"{signal_game.game}: player {player} never has signal {signal} after "
-            f"actions {finder.path(int(decisions.node[j]))}; correct the declaration"
+            f"actions {signal_game.betting.path(int(decisions.node[j]))}; correct the "
+            f"declaration"
         )
     return sequences
 
@@ -122,5 +123,5 @@ def _place(signal_game: SignalGame, player: int, sequence: int) -> str:
     name = signal_game.reader.name(player, r, signal)
     return (
         f"action {finder.actions(node)[action]} of player {player} with {name!r} after "
-        f"actions {finder.path(node)}"
+        f"actions {signal_game.betting.path(node)}"
     )

@@ -13,7 +13,6 @@ infoset. Public sequences: see `public_terms`.
 Legend for shapes: J public decisions, H signals, T terms, L rows of leaf values.
 """
 
-import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
@@ -21,13 +20,13 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.sequence_form.treeplex import Slices
 from spiel_cr.games.signals import kernels as kernel_forms
 from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
 from spiel_cr.games.signals.places import (
     Places,
-    host,
     join_slices,
     layout_of,
     place,
@@ -69,12 +68,9 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
         products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
     if products:
         return build(sides, game.parents, game.kernels, terms)
-    decisions = tuple(
-        logical_decisions(side, parents)
-        for side, parents in zip(sides, game.parents, strict=True)
-    )
+    first, second = map(logical_decisions, sides, game.parents)
     payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
-    return layout.build((decisions[0], decisions[1]), payoffs)
+    return layout.build((first, second), payoffs)
 
 
 def _num_entries(kernel: Kernel) -> float:
@@ -100,57 +96,153 @@ def build(
       terms: what is paid.
       constants: what is paid besides.
     """
-    plans = [place(side, above) for side, above in zip(sides, parents, strict=True)]
+    plans = place(sides[0], parents[0]), place(sides[1], parents[1])
     arrays = []
-    for player, plan in enumerate(plans):
-        other = plans[1 - player]
-        arrays.append(_couple(player, plan, other, kernels, terms, constants))
-    decisions = tuple(
-        logical_decisions(side, above)
-        for side, above in zip(sides, parents, strict=True)
-    )
-    listing = functools.partial(list_payoffs, sides, parents, kernels, terms, constants)
+    for player in range(2):
+        coupling = _Coupling(player, plans, terms)
+        coupling.add_terms(kernels)
+        for constant in constants:
+            coupling.add_constants(constant)
+        arrays.append(coupling.laid_out())
+    first, second = map(logical_decisions, sides, parents)
     return layout.SequenceForm(
-        (decisions[0], decisions[1]),
-        listing,
+        (first, second),
+        functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
         (layout_of(plans[0]), layout_of(plans[1])),
         (arrays[0], arrays[1]),
     )
 
 
-class _Rows:
-    """Rows of leaf values, as parts of the coupling are added.
+class _Coupling:
+    """One player's rows of leaf values, as parts of the coupling are added.
 
     Attributes:
-      coupling: the parts so far.
-      sequences: of each part, the public sequences of its rows.
-      starts: of each part, where its rows begin among the leaf values.
-      size: leaf values so far.
+      plan, other: where the player's decisions lie, and the opponent's.
+      parts: of the coupling, so far.
+      sequences: for each part the public sequences that its rows are for.
+      starts: for each part where its rows begin.
+      size: how many leaf values there are so far.
+      below: float64 [positions], sums of |payoff| so far.
     """
 
-    def __init__(self) -> None:
-        self.coupling: list[Any] = []
+    def __init__(
+        self, player: int, plans: tuple[Places, Places], terms: PublicTerms
+    ) -> None:
+        self.player, self.terms = player, terms
+        self.plan, self.other = plans[player], plans[1 - player]
+        self.parts: list[Any] = []
         self.sequences: list[np.ndarray] = []
         self.starts: list[np.ndarray] = []
-        self.size = 0
+        self.size, self.below = 0, np.zeros(self.plan.size)
 
-    def add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
-        """A part with one row for each sequence, of so many leaf values."""
-        self.coupling.append(part)
+    def _add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
+        """Adds a part with one row for each sequence, of so many leaf values."""
+        self.parts.append(part)
         self.sequences.append(sequences)
         self.starts.append(self.size + np.cumsum(widths) - widths)
         self.size += int(widths.sum())
 
-    def sources(self, num_public: int) -> tuple[np.ndarray, list[np.ndarray]]:
-        """Where leaf values begin that are added to sequences.
+    def add_terms(self, kernels: Sequence[Kernel]) -> None:
+        """Adds what is paid by kernels."""
+        own_sequence = self.terms.sequences[self.player]
+        other_sequence = self.terms.sequences[1 - self.player]
+        # Terms of one product have one kernel and one round of either sequence, that
+        # of the empty one being -1: key = (kernel * base + 1 + own) * base + 1 + other.
+        base = 1 + len(self.plan.parents)
+        keys = np.asarray(self.terms.kernel, np.int64) * base + 1
+        keys = (keys + self.plan.side.sequence_rounds[own_sequence]) * base + 1
+        keys += self.other.side.sequence_rounds[other_sequence]
+        for key in np.unique(keys).tolist():
+            number, own_round = divmod(key // base, base)
+            chosen = np.flatnonzero(keys == key)
+            chosen = chosen[np.argsort(own_sequence[chosen], kind="stable")]
+            self._add_product(kernels[number], chosen, own_round - 1, key % base - 1)
 
-        Args:
-          num_public: public sequences.
+    def _add_product(
+        self, kernel: Kernel, chosen: np.ndarray, own_round: int, other_round: int
+    ) -> None:
+        """Adds terms of a kernel, sorted by own sequence, of one pair of rounds."""
+        terms, other = self.terms, self.other
+        own_sequence = terms.sequences[self.player][chosen]
+        other_sequence = terms.sequences[1 - self.player][chosen]
+        sequences, row = np.unique(own_sequence, return_inverse=True)
+        hands = num_signals(self.plan.parents, own_round)
+        width = num_signals(other.parents, other_round)
+        scaled, exponent = kernel_forms.in_units(kernel)
+        stake = np.ldexp(terms.stake[chosen, None], exponent)
+        most = np.abs(terms.stake[chosen])
+        weights = terms.weights[1 - self.player]
+        if weights is not None:
+            stake = stake * np.stack([weights[t] for t in chosen.tolist()])
+            most = most * np.array([weights[t].max(initial=0) for t in chosen.tolist()])
+        shared = len(sequences) < len(chosen)
+        above = behind = None
+        if own_round != kernel.round:
+            above = ancestors(self.plan.parents, kernel.round, own_round)
+        if other_round != kernel.round:
+            behind = typed(ancestors(other.parents, kernel.round, other_round))
+        own_shape = len(sequences), hands
+        product = Product(
+            kernel=kernel_forms.lay_out(scaled, self.player),
+            reach=slices_of(other.position[other_sequence], width),
+            stake=typed(stake),
+            rows=slices_of(row * width, width) if shared else None,
+            other=behind,
+            own=None if above is None else typed(above),
+            zeros=typed(np.zeros(len(sequences) * width)) if shared else None,
+            own_zeros=None if above is None else typed(np.zeros(own_shape)),
+        )
+        self._add(product, sequences, np.full(len(sequences), hands, np.int64))
+        sums = absolute_row_sums(kernel, self.player)
+        if above is not None:
+            sums = np.bincount(above, sums, minlength=hands)
+        stakes = np.bincount(row, most)
+        # A few rows at a time: there may be very many.
+        step = max(1, 1_000_000 // max(hands, 1))
+        for begin in range(0, len(sequences), step):
+            part = slice(begin, begin + step)
+            places = self.plan.position[sequences[part], None] + np.arange(hands)
+            self.below[places] += stakes[part, None] * sums
+
+    def add_constants(self, constant: Constants) -> None:
+        """Adds leaf values that depend on one player's sequence alone."""
+        values = [np.asarray(v, np.float64) for v in constant.values]
+        flat = np.concatenate([*values, np.zeros(0)])
+        widths = np.array([len(v) for v in values], np.int64)
+        own = constant.player == self.player
+        position = (self.plan if own else self.other).position
+        places = np.repeat(position[constant.sequences], widths) + ranges(0, widths)
+        if own:
+            self._add(ConstantRows(typed(flat)), np.asarray(constant.sequences), widths)
+            np.add.at(self.below, places, np.abs(flat))
+        else:
+            total = ConstantTotal(typed(-flat), slices_of(places, 1))
+            self._add(total, np.zeros(1, np.int64), np.ones(1, np.int64))
+            self.below[0] += np.abs(flat).sum()
+
+    def laid_out(self) -> treeplex.Treeplex:
+        """The player's levels with all these leaf values."""
+        root, sources = self._sources()
+        scales = _infoset_scales(self.plan, self.below)
+        levels = [
+            _level(self.plan, number, sources, self.size, scales)
+            for number in range(len(self.plan.levels))
+        ]
+        widest = max([1, *(len(parent) for parent in self.plan.parents)])
+        return treeplex.Treeplex(
+            tuple(levels),
+            tuple(self.parts),
+            typed(root.astype(np.int32)),
+            typed(np.zeros(widest)),
+        )
+
+    def _sources(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Where leaf values begin that are added to sequences.
 
         Returns:
           Starts of all rows at the empty sequence, the end of all where there is none;
-          and lists int64 [num_public] that have one start, or -1, for each sequence, as
-          many as a sequence has rows at most.
+          and lists int64 [public sequences] that have one start, or -1, for each
+          sequence, as many as a sequence has rows at most.
         """
         rows = np.concatenate([*self.sequences, np.zeros(0, np.int64)])
         starts = np.concatenate([*self.starts, np.zeros(0, np.int64)])
@@ -162,132 +254,10 @@ class _Rows:
         sources = []
         for r in range(int(rank[~at_root].max(initial=-1)) + 1):
             chosen = ~at_root & (rank == r)
-            source = np.full(num_public, -1, np.int64)
+            source = np.full(len(self.plan.position), -1, np.int64)
             source[rows[chosen]] = starts[chosen]
             sources.append(source)
         return root, sources
-
-
-def _couple(
-    player: int,
-    plan: Places,
-    other: Places,
-    kernels: Sequence[Kernel],
-    terms: PublicTerms,
-    constants: Sequence[Constants],
-) -> treeplex.Treeplex:
-    """One player's levels with their leaf values."""
-    rounds, other_rounds = plan.side.sequence_rounds, other.side.sequence_rounds
-    own_sequence, other_sequence = terms.sequences[player], terms.sequences[1 - player]
-    # Terms of one product have one kernel and one round of either sequence, that of the
-    # empty one being -1: key = (kernel * base + 1 + own) * base + 1 + other.
-    base = 1 + len(plan.parents)
-    keys = np.asarray(terms.kernel, np.int64) * base + 1 + rounds[own_sequence]
-    keys = keys * base + 1 + other_rounds[other_sequence]
-    rows, below = _Rows(), np.zeros(plan.size)
-    for key in np.unique(keys).tolist():
-        number, own_round = divmod(key // base, base)
-        own_round, other_round = own_round - 1, key % base - 1
-        chosen = np.flatnonzero(keys == key)
-        chosen = chosen[np.argsort(own_sequence[chosen], kind="stable")]
-        kernel = kernels[number]
-        product = _product(player, plan, other, kernel, terms, chosen, other_round)
-        sequences = np.unique(own_sequence[chosen])
-        hands = num_signals(plan.parents, own_round)
-        above = None
-        if own_round != kernel.round:
-            above = ancestors(plan.parents, kernel.round, own_round)
-            product = dataclasses.replace(
-                product,
-                own=host(above),
-                own_zeros=host(np.zeros((len(sequences), hands))),
-            )
-        rows.add(product, sequences, np.full(len(sequences), hands, np.int64))
-        _add_scale(below, plan, kernel, player, above, sequences, chosen, terms)
-    for constant in constants:
-        _add_constants(rows, below, constant, player, plan, other)
-    root, sources = rows.sources(len(plan.position))
-    widest = max([1, *(len(parent) for parent in plan.parents)])
-    scales = _infoset_scales(plan, below)
-    levels = [
-        _level(plan, number, sources, rows.size, scales)
-        for number in range(len(plan.levels))
-    ]
-    return treeplex.Treeplex(
-        tuple(levels),
-        tuple(rows.coupling),
-        host(root.astype(np.int32)),
-        host(np.zeros(widest)),
-    )
-
-
-def _add_constants(
-    rows: _Rows,
-    below: np.ndarray,
-    constant: Constants,
-    player: int,
-    plan: Places,
-    other: Places,
-) -> None:
-    """Adds leaf values that depend on one player's sequence alone.
-
-    Args:
-      rows: to which they are added.
-      below: float64 [plan.size], sums of absolute payoffs; added to.
-      constant: the values.
-      player: whose levels are made.
-      plan, other: where that player's sequences lie, and the other's.
-    """
-    values = [np.asarray(v, np.float64) for v in constant.values]
-    flat = np.concatenate([*values, np.zeros(0)])
-    widths = np.array([len(v) for v in values], np.int64)
-    own = constant.player == player
-    position = (plan if own else other).position
-    places = np.repeat(position[constant.sequences], widths) + ranges(0, widths)
-    if own:
-        rows.add(ConstantRows(host(flat)), np.asarray(constant.sequences), widths)
-        np.add.at(below, places, np.abs(flat))
-    else:
-        total = ConstantTotal(host(-flat), slices_of(places, 1))
-        rows.add(total, np.zeros(1, np.int64), np.ones(1, np.int64))
-        below[0] += np.abs(flat).sum()
-
-
-def _product(
-    player: int,
-    plan: Places,
-    other: Places,
-    kernel: Kernel,
-    terms: PublicTerms,
-    mine: np.ndarray,
-    other_round: int,
-) -> Product:
-    """The terms of a kernel, sorted by own sequence, all of one pair of rounds."""
-    own_sequence, other_sequence = terms.sequences[player], terms.sequences[1 - player]
-    width = num_signals(other.parents, other_round)
-    kernel, exponent = kernel_forms.in_units(kernel)
-    stake = np.ldexp(terms.stake[mine, None], exponent)
-    weights = terms.weights[1 - player]
-    if weights is not None:
-        stake = stake * np.stack([weights[t] for t in mine.tolist()])
-    sequences, row = np.unique(own_sequence[mine], return_inverse=True)
-    rows, zeros = None, None
-    if len(sequences) < len(mine):
-        rows = slices_of(row * width, width)
-        zeros = host(np.zeros(len(sequences) * width))
-    behind = None
-    if other_round != kernel.round:
-        behind = host(ancestors(other.parents, kernel.round, other_round))
-    return Product(
-        kernel=kernel_forms.lay_out(kernel, player),
-        reach=slices_of(other.position[other_sequence[mine]], width),
-        stake=host(stake),
-        rows=rows,
-        other=behind,
-        own=None,
-        zeros=zeros,
-        own_zeros=None,
-    )
 
 
 def _level(
@@ -326,12 +296,12 @@ def _level(
         small = _ROUNDING * scale[None]
         even = legal / legal.sum(axis=0)
         if legal.all():
-            uniform.append(host(np.full((block.num_actions, 1), 1 / len(legal))))
-            tolerance.append(host(small))
+            uniform.append(typed(np.full((block.num_actions, 1), 1 / len(legal))))
+            tolerance.append(typed(small))
         else:
             full = np.repeat(legal, hands, axis=1)
-            uniform.append(host(np.repeat(even, hands, axis=1)))
-            tolerance.append(host(np.where(full, small, np.inf)))
+            uniform.append(typed(np.repeat(even, hands, axis=1)))
+            tolerance.append(typed(np.where(full, small, np.inf)))
         assert tolerance[-1].shape[1] == n * hands
     more = [
         (a, b)
@@ -347,35 +317,6 @@ def _level(
         tolerance=tuple(tolerance),
         more=tuple(more),
     )
-
-
-def _add_scale(
-    below: np.ndarray,
-    plan: Places,
-    kernel: Kernel,
-    player: int,
-    own: np.ndarray | None,
-    sequences: np.ndarray,
-    mine: np.ndarray,
-    terms: PublicTerms,
-) -> None:
-    """Adds up |payoff| by own sequence and signal, at positions."""
-    sums = absolute_row_sums(kernel, player)
-    if own is not None:
-        round = int(plan.side.sequence_rounds[sequences[0]])
-        sums = np.bincount(own, sums, minlength=num_signals(plan.parents, round))
-    most = np.abs(terms.stake[mine])
-    weights = terms.weights[1 - player]
-    if weights is not None:
-        most = most * np.array([weights[t].max(initial=0) for t in mine.tolist()])
-    rows = np.searchsorted(sequences, terms.sequences[player][mine])
-    stakes = np.bincount(rows, most)
-    # A few rows at a time: there may be very many.
-    step = max(1, 1_000_000 // max(len(sums), 1))
-    for begin in range(0, len(sequences), step):
-        part = slice(begin, begin + step)
-        places = plan.position[sequences[part], None] + np.arange(len(sums))
-        below[places] += stakes[part, None] * sums
 
 
 def absolute_row_sums(kernel: Kernel, player: int) -> np.ndarray:

@@ -13,8 +13,10 @@ terms, K kernels.
 """
 
 import dataclasses
+import functools
+import hashlib
 from collections.abc import Iterator
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
@@ -23,7 +25,7 @@ from scipy import sparse
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.sequence_form.decisions import Payoffs
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,6 +48,25 @@ class Betting:
 
     def __len__(self) -> int:
         return len(self.parent)
+
+    @functools.cached_property
+    def num_actions(self) -> np.ndarray:
+        """int32 [P], the actions at each public node; 0 at ends."""
+        return np.bincount(self.parent[1:], minlength=len(self)).astype(np.int32)
+
+    def path(self, node: int) -> list[int]:
+        """OpenSpiel's actions of players from the root to a node."""
+        actions = []
+        while node:
+            actions.append(int(self.action[node]))
+            node = int(self.parent[node])
+        return actions[::-1]
+
+    def by_depth(self) -> list[np.ndarray]:
+        """The nodes that equally many actions lead to, by how many; each ascending."""
+        depth = Decisions(self.parent + 1, np.ones(len(self), np.int32)).levels()
+        ends = np.cumsum(np.bincount(depth))[:-1]
+        return np.split(np.argsort(depth, kind="stable"), ends)
 
 
 class Kernel(Protocol):
@@ -196,6 +217,17 @@ class SignalGame:
         """R, how many rounds there are."""
         return len(self.parents[0])
 
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash that tells signal games apart: betting, signals, kernels and payoffs.
+
+        The reader is not in it: two games of equal hash have the same strategies.
+        """
+        digest = hashlib.sha256()
+        for part in (self.betting, self.parents, self.kernels, self.terms):
+            _feed(digest, part)
+        return digest.hexdigest()
+
     def num_signals(self, player: int) -> list[int]:
         """How many signals a player has, by round."""
         return [len(parent) for parent in self.parents[player]]
@@ -283,6 +315,23 @@ class SignalGame:
         other = rounds[terms.kernel] != betting.round[terms.leaf]
         yield "a kernel is of another round than its leaf", other.any()
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
+
+
+def _feed(digest: Any, part: Any) -> None:
+    """Feeds arrays, numbers, tuples and dataclasses of them to a hash."""
+    if isinstance(part, np.ndarray):
+        digest.update(f"{part.dtype.str}{part.shape}".encode())
+        digest.update(np.ascontiguousarray(part).data)
+    elif dataclasses.is_dataclass(part):
+        digest.update(type(part).__name__.encode())
+        for field in dataclasses.fields(part):
+            _feed(digest, getattr(part, field.name))
+    elif isinstance(part, tuple):
+        digest.update(f"{type(part).__name__}{len(part)}".encode())
+        for item in part:
+            _feed(digest, item)
+    else:
+        digest.update(f"{part!r};".encode())
 
 
 def compares(kernel: Kernel) -> bool:

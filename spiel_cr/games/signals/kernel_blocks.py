@@ -12,10 +12,11 @@ Legend for shapes: L leaves, H signals of the player, H' those of the opponent, 
 blocks, h and h' signals in one block.
 """
 
+import abc
 import dataclasses
 import functools
 import operator
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -23,6 +24,7 @@ import numpy as np
 import scipy.sparse
 
 from spiel_cr.common.arrays import joint_components
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
 
 # What one more group of blocks or of rows costs, in padded entries.
@@ -44,10 +46,43 @@ _FEWEST_RUNS, _MOST_RUNS = 8, 160
 _LONG, _FEW = 4096, 16
 
 
+class LaidOut(abc.ABC):
+    """A kernel as one player's solver multiplies by it; a registered dataclass.
+
+    Its arrays are numpy arrays, floating ones float64, until a solver casts them (see
+    `common.jax_utils.cast`) and hands them to a program as an argument.
+    """
+
+    @abc.abstractmethod
+    def apply(self, x: jax.Array) -> jax.Array:
+        """The player's own utility per unit of stake, summed over the opponent's hands.
+
+        Args:
+          x: float [L, H of the opponent], its reach at each leaf, usually times stake.
+
+        Returns:
+          float [L, H of the player], of the dtype of `x`.
+        """
+
+    def largest(self) -> float:
+        """The largest |entry| of the kernel; 0 where there is none.
+
+        Of hands it is a bound: they may share cards, or tie, or lie on other boards.
+        """
+        arrays = [np.asarray(leaf) for leaf in jax.tree.leaves(self)]
+        entries = [np.abs(array) for array in arrays if array.dtype.kind == "f"]
+        return max((float(part.max(initial=0)) for part in entries), default=0.0)
+
+    @property
+    def nbytes(self) -> int:
+        """What the arrays take."""
+        return sum(array.nbytes for array in jax.tree.leaves(self))
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DenseMatrix:
-    """A kernel that is one dense block; see `kernels.LaidOut`.
+class DenseMatrix(LaidOut):
+    """A kernel that is one dense block; see `LaidOut`.
 
     Attributes:
       values: float [H', H], the player's own utility.
@@ -56,21 +91,12 @@ class DenseMatrix:
     values: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x, values = jnp.asarray(x), self.values
         if len(x) >= _LONG and len(values) <= _FEW:
             terms = [x[:, i : i + 1] * values[i][None] for i in range(len(values))]
             return functools.reduce(operator.add, terms)
         return jnp.einsum("li,ij->lj", x, values)
-
-    def largest(self) -> float:
-        """See `kernels.LaidOut`."""
-        return largest(self.values)
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return self.values.nbytes
 
 
 class BlockGroup(NamedTuple):
@@ -87,8 +113,8 @@ class BlockGroup(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class DenseBlocks:
-    """A kernel of dense blocks; see `kernels.LaidOut`.
+class DenseBlocks(LaidOut):
+    """A kernel of dense blocks; see `LaidOut`.
 
     Attributes:
       groups: the blocks.
@@ -100,7 +126,7 @@ class DenseBlocks:
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x = jnp.asarray(x)
         parts = []
         for signal, values in self.groups:
@@ -110,20 +136,11 @@ class DenseBlocks:
         parts.append(jnp.zeros((1, len(x)), x.dtype))
         return rows(jnp.concatenate(parts), self.place).T
 
-    def largest(self) -> float:
-        """See `kernels.LaidOut`."""
-        return max((largest(group.values) for group in self.groups), default=0.0)
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return sum(array.nbytes for array in jax.tree.leaves(self))
-
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class BlockRuns:
-    """A kernel of dense blocks of neighbouring signals; see `kernels.LaidOut`.
+class BlockRuns(LaidOut):
+    """A kernel of dense blocks of neighbouring signals; see `LaidOut`.
 
     Reach stays in the order of leaves. In return, between the blocks of one run there
     are zeros to multiply by.
@@ -136,7 +153,7 @@ class BlockRuns:
     values: tuple[jax.Array, ...]
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x = jnp.asarray(x)
         parts, begin = [], 0
         for values in self.values:
@@ -144,15 +161,6 @@ class BlockRuns:
             parts.append(jnp.einsum("li,ij->lj", x[:, begin:end], values))
             begin = end
         return jnp.concatenate(parts, axis=1)
-
-    def largest(self) -> float:
-        """See `kernels.LaidOut`."""
-        return max(map(largest, self.values))
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
 class SparseGroup(NamedTuple):
@@ -169,8 +177,8 @@ class SparseGroup(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class SparseRows:
-    """A kernel of which most pairs of signals never meet; see `kernels.LaidOut`.
+class SparseRows(LaidOut):
+    """A kernel of which most pairs of signals never meet; see `LaidOut`.
 
     Attributes:
       groups: the signals that meet any.
@@ -182,7 +190,7 @@ class SparseRows:
     place: jax.Array
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x = jnp.asarray(x)
         parts = []
         for signals, values in self.groups:
@@ -195,19 +203,10 @@ class SparseRows:
         parts.append(jnp.zeros((len(x), 1), x.dtype))
         return columns(jnp.concatenate(parts, axis=1), self.place)
 
-    def largest(self) -> float:
-        """See `kernels.LaidOut`."""
-        return max((largest(group.values) for group in self.groups), default=0.0)
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return sum(array.nbytes for array in jax.tree.leaves(self))
-
 
 def lay_out_entries(
     matrix: scipy.sparse.csr_array,
-) -> DenseMatrix | DenseBlocks | BlockRuns | SparseRows:
+) -> LaidOut:
     """Lays out a matrix in the form that costs a leaf least.
 
     Args:
@@ -215,7 +214,7 @@ def lay_out_entries(
         and the opponent's, each entry once.
 
     Returns:
-      See `kernels.LaidOut`.
+      See `LaidOut`.
     """
     blocks = _Components.of(matrix)
     counts = np.diff(matrix.indptr)
@@ -227,14 +226,14 @@ def lay_out_entries(
     if sparse < blocks.cost():
         return _sparse_rows(matrix, counts)
     if blocks.whole:
-        return DenseMatrix(host(np.ascontiguousarray(matrix.toarray().T)))
+        return DenseMatrix(typed(np.ascontiguousarray(matrix.toarray().T)))
     runs = blocks.runs()
     if _FEWEST_RUNS <= len(runs) <= _MOST_RUNS:
         turned = matrix.T.tocsr()
         begins = [(0, 0), *runs[:-1]]
         return BlockRuns(
             tuple(
-                host(turned[left:right, top:bottom].toarray())
+                typed(turned[left:right, top:bottom].toarray())
                 for (top, left), (bottom, right) in zip(begins, runs, strict=True)
             )
         )
@@ -266,19 +265,16 @@ class _Components:
 
     @classmethod
     def of(cls, matrix: scipy.sparse.csr_array) -> "_Components":
-        own, other = matrix.shape
         entries = matrix.tocoo()
-        count, *sides = joint_components(entries.row, entries.col, matrix.shape)
-        part = np.concatenate(sides)
-        heights = np.bincount(part[:own], minlength=count)
-        widths = np.bincount(part[own:], minlength=count)
+        parts = joint_components(entries.row, entries.col, matrix.shape)
+        heights, widths = parts.heights, parts.widths
         side = np.where(np.minimum(heights, widths), np.maximum(heights, widths), 0)
         order = np.argsort(-side, kind="stable")
-        rank = np.empty(count, np.int64)
-        rank[order] = np.arange(count)
-        part = rank[part]
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
         shared = [s for s, _ in groups(side[order] ** 2, _GROUP_OVERHEAD)]
-        return cls(part[:own], part[own:], heights[order], widths[order], shared)
+        rows, columns = rank[parts.rows], rank[parts.columns]
+        return cls(rows, columns, heights[order], widths[order], shared)
 
     @property
     def whole(self) -> bool:
@@ -342,10 +338,10 @@ class _Components:
                 column_within[entries.col[here]],
                 row_within[entries.row[here]],
             ] = entries.data[here]
-            laid.append(BlockGroup(host(signal), host(values)))
+            laid.append(BlockGroup(typed(signal), typed(values)))
             size += number * high
         place[place < 0] = size
-        return DenseBlocks(tuple(laid), host(place.astype(np.int32)))
+        return DenseBlocks(tuple(laid), typed(place.astype(np.int32)))
 
 
 def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRows:
@@ -362,8 +358,8 @@ def _sparse_rows(matrix: scipy.sparse.csr_array, counts: np.ndarray) -> SparseRo
         values = np.where(padding, 0.0, matrix.data[entry])
         place[rows] = size + np.arange(len(rows), dtype=np.int32)
         size += len(rows)
-        laid.append(SparseGroup(host(column), host(values)))
-    return SparseRows(tuple(laid), host(place))
+        laid.append(SparseGroup(typed(column), typed(values)))
+    return SparseRows(tuple(laid), typed(place))
 
 
 def number_within(owner: np.ndarray) -> np.ndarray:
@@ -384,16 +380,6 @@ def rows(values: jax.Array, places: jax.Array) -> jax.Array:
 def columns(values: jax.Array, places: jax.Array) -> jax.Array:
     """`values[:, places]` of places that are there: XLA need not look."""
     return values.at[:, places].get(mode="promise_in_bounds")
-
-
-def largest(values: jax.Array) -> float:
-    """The largest absolute value; 0 where there is none."""
-    return float(np.abs(np.asarray(values)).max(initial=0))
-
-
-def host(array: np.ndarray) -> jax.Array:
-    """Types a numpy array as what it becomes when a solver puts it on a device."""
-    return cast(jax.Array, array)
 
 
 def _inside(numbers: np.ndarray, members: slice) -> np.ndarray:

@@ -24,9 +24,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
 from spiel_cr.games.signals.game import HandKernel, Hands
-from spiel_cr.games.signals.kernel_blocks import GATHER, columns, host, number_within
+from spiel_cr.games.signals.kernel_blocks import (
+    GATHER,
+    LaidOut,
+    columns,
+    number_within,
+)
 
 # Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
 # are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
@@ -81,8 +87,8 @@ class SignalSums(NamedTuple):
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Folds:
-    """Who can hold what, weighed; see `kernels.LaidOut`.
+class Folds(LaidOut):
+    """Who can hold what, weighed; see `LaidOut`.
 
     Attributes:
       signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
@@ -104,7 +110,7 @@ class Folds:
     sums: SignalSums
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x = jnp.asarray(x)
         hands = columns(x, self.signal).transpose(1, 2, 0)
         by_card = jnp.einsum("kil,kic->klc", hands, self.into)
@@ -114,19 +120,14 @@ class Folds:
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `kernels.LaidOut`."""
+        """A bound on the |entries|; see `LaidOut`."""
         return _bound(self.signal, self.into[..., 0], self.back[:, 0], self.sums)
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Showdowns:
-    """Who wins, weighed; see `kernels.LaidOut`.
+class Showdowns(LaidOut):
+    """Who wins, weighed; see `LaidOut`.
 
     Attributes:
       signal: int32 [K · n, b'], the opponent's signal of each hand; 0 at padding.
@@ -146,7 +147,7 @@ class Showdowns:
     sums: SignalSums
 
     def apply(self, x: jax.Array) -> jax.Array:
-        """See `kernels.LaidOut`."""
+        """See `LaidOut`."""
         x = jnp.asarray(x)
         hands = columns(x, self.signal).transpose(1, 0, 2)
         by_card = jnp.einsum("nli,nic->nlc", hands, self.into)
@@ -159,7 +160,7 @@ class Showdowns:
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
-        """A bound on the |entries|; see `kernels.LaidOut`."""
+        """A bound on the |entries|; see `LaidOut`."""
         boards = len(self.sign)
         return _bound(
             np.asarray(self.signal).reshape(boards, -1),
@@ -167,11 +168,6 @@ class Showdowns:
             np.asarray(self.back[:, 0]).reshape(boards, -1),
             self.sums,
         )
-
-    @property
-    def nbytes(self) -> int:
-        """See `kernels.LaidOut`."""
-        return sum(array.nbytes for array in jax.tree.leaves(self))
 
 
 def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
@@ -238,18 +234,11 @@ def _of_two_cards(own: Hands, other: Hands) -> bool:
     return own.cards.shape[1] == other.cards.shape[1] == 2
 
 
-class _Keys(NamedTuple):
-    """int64 [hands], one number for each board and set of cards.
+def _keys(own: Hands, other: Hands) -> list[np.ndarray] | None:
+    """Of each player int64 [hands], one number for each board and set of cards.
 
-    Those of hands of as many cards can be compared.
+    None where a hand holds a card twice, or one of two cards is listed twice.
     """
-
-    own: np.ndarray
-    other: np.ndarray
-
-
-def _keys(own: Hands, other: Hands) -> _Keys | None:
-    """None where a hand holds a card twice, or one of two cards is listed twice."""
     keys = []
     for hands in (own, other):
         cards = np.sort(hands.cards.astype(np.int64), axis=1)
@@ -261,39 +250,55 @@ def _keys(own: Hands, other: Hands) -> _Keys | None:
         if len(np.unique(key)) < len(key):
             return None
         keys.append(key)
-    return _Keys(*keys)
+    return keys
 
 
-def _agree(own: Hands, other: Hands, keys: _Keys) -> bool:
+def _agree(own: Hands, other: Hands, keys: list[np.ndarray]) -> bool:
     """Whether the same cards are equally strong in both players' hands."""
-    _, i, j = np.intersect1d(keys.own, keys.other, True, True)
+    _, i, j = np.intersect1d(keys[0], keys[1], True, True)
     return bool((own.strength[i] == other.strength[j]).all())
 
 
+class _Laid(NamedTuple):
+    """One player's hands where they are laid out.
+
+    Attributes:
+      hands: the player's.
+      card: int64 [hands, cards], the place of each card among those of its board.
+      block: int64 [hands], in which block.
+      slot: int64 [hands], where in it.
+    """
+
+    hands: Hands
+    card: np.ndarray
+    block: np.ndarray
+    slot: np.ndarray
+
+
 def _folds(
-    own: Hands, other: Hands, keys: _Keys, num_signals: int, sign: float
+    own: Hands, other: Hands, keys: list[np.ndarray], num_signals: int, sign: float
 ) -> Folds:
     boards = 1 + int(own.board.max())
     card, count = _card_places(own, other, boards)
     slot, width = _in_order(own.board)
     other_slot, other_width = _in_order(other.board)
-    signal, into = _sums_by_card(
-        other, card[1], other.board, other_slot, (boards, other_width, count)
-    )
-    back = _back(own, card[0], own.board, slot, (boards, count, width)) * sign
+    mine = _Laid(own, card[0], own.board, slot)
+    theirs = _Laid(other, card[1], other.board, other_slot)
+    signal, into = _sums_by_card(theirs, (boards, other_width, count))
+    back = _back(mine, (boards, count, width)) * sign
     twin = twin_weight = None
     if _of_two_cards(own, other):
         twin = np.zeros((boards, width), np.int32)
         twin_weight = np.zeros((boards, width))
-        _, i, j = np.intersect1d(keys.own, keys.other, True, True)
+        _, i, j = np.intersect1d(keys[0], keys[1], True, True)
         twin[own.board[i], slot[i]] = other.signal[j]
         twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
     return Folds(
-        host(signal),
-        host(into),
-        host(back),
-        None if twin is None else host(twin),
-        None if twin_weight is None else host(twin_weight),
+        typed(signal),
+        typed(into),
+        typed(back),
+        None if twin is None else typed(twin),
+        None if twin_weight is None else typed(twin_weight),
         _signal_sums(own, own.board * width + slot, boards * width, num_signals),
     )
 
@@ -314,16 +319,18 @@ def _showdowns(own: Hands, other: Hands, num_signals: int) -> Showdowns:
     rank = [number_within(part) for part in block]
     high, wide = (_round_up(1 + int(part.max())) for part in rank)
     size = boards * per_board
-    signal, into = _sums_by_card(other, card[1], block[1], rank[1], (size, wide, count))
+    mine = _Laid(own, card[0], block[0], rank[0])
+    theirs = _Laid(other, card[1], block[1], rank[1])
+    signal, into = _sums_by_card(theirs, (size, wide, count))
     back = np.zeros((size, count + wide, high))
-    back[:, :count] = _back(own, card[0], block[0], rank[0], (size, count, high))
-    back[:, count:] = _within_blocks(own, other, block, rank, (size, wide, high))
+    back[:, :count] = _back(mine, (size, count, high))
+    back[:, count:] = _within_blocks(mine, theirs, (size, wide, high))
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
-        host(signal),
-        host(into),
-        host(sign),
-        host(back),
+        typed(signal),
+        typed(into),
+        typed(sign),
+        typed(back),
         _signal_sums(own, block[0] * high + rank[0], size * high, num_signals),
     )
 
@@ -358,13 +365,10 @@ def _round_up(size: int) -> int:
 
 
 def _sums_by_card(
-    hands: Hands,
-    card: np.ndarray,
-    block: np.ndarray,
-    slot: np.ndarray,
-    shape: tuple[int, int, int],
+    theirs: _Laid, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """`signal` and `into` of the opponent's hands."""
+    hands, card, block, slot = theirs
     signal, into = np.zeros(shape[:2], np.int32), np.zeros(shape)
     signal[block, slot] = hands.signal
     into[block, slot, 0] = hands.weight
@@ -372,14 +376,9 @@ def _sums_by_card(
     return signal, into
 
 
-def _back(
-    hands: Hands,
-    card: np.ndarray,
-    block: np.ndarray,
-    slot: np.ndarray,
-    shape: tuple[int, int, int],
-) -> np.ndarray:
+def _back(mine: _Laid, shape: tuple[int, int, int]) -> np.ndarray:
     """float64 [blocks, C, b], what sums of the opponent's reach are multiplied by."""
+    hands, card, block, slot = mine
     back = np.zeros(shape)
     back[block, 0, slot] = hands.weight
     back[block[:, None], card, slot[:, None]] = -hands.weight[:, None]
@@ -449,20 +448,15 @@ def _board_strength(hands: Hands) -> np.ndarray:
 
 
 def _within_blocks(
-    own: Hands,
-    other: Hands,
-    block: tuple[np.ndarray, np.ndarray],
-    rank: tuple[np.ndarray, np.ndarray] | list[np.ndarray],
-    shape: tuple[int, int, int],
+    mine: _Laid, theirs: _Laid, shape: tuple[int, int, int]
 ) -> np.ndarray:
     """float64 [blocks, b', b], the entries of hands that share a block."""
     size, wide, high = shape
+    own, other = mine.hands, theirs.hands
     tables = []
-    for hands, part, place, width in zip(
-        (own, other), block, rank, (high, wide), strict=True
-    ):
+    for laid, width in ((mine, high), (theirs, wide)):
         index = np.full((size, width), -1, np.int64)
-        index[part, place] = np.arange(len(hands.board))
+        index[laid.block, laid.slot] = np.arange(len(laid.slot))
         tables.append(index)
     values = np.zeros(shape)
     step = max(1, _CHUNK // (wide * high * 32))
@@ -490,7 +484,7 @@ def _signal_sums(
         place = np.full(num_signals, num_slots, np.int32)
         place[hands.signal] = slot
         same = num_signals == num_slots and (place == np.arange(num_slots)).all()
-        return SignalSums((), None if same else host(place))
+        return SignalSums((), None if same else typed(place))
     begins = np.cumsum(counts) - counts
     by_count = np.argsort(-counts, kind="stable")
     slot = np.append(slot[order], num_slots).astype(np.int32)
@@ -500,10 +494,10 @@ def _signal_sums(
         signals = by_count[members]
         entry = begins[signals] + np.arange(width)[:, None]
         entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
-        laid.append(host(slot[entry]))
+        laid.append(typed(slot[entry]))
         place[signals] = size + np.arange(len(signals), dtype=np.int32)
         size += len(signals)
-    return SignalSums(tuple(laid), host(place))
+    return SignalSums(tuple(laid), typed(place))
 
 
 def _bound(

@@ -5,43 +5,14 @@
 """
 
 import dataclasses
-from typing import Protocol
 
-import jax
 import numpy as np
 import scipy.sparse
 
+from spiel_cr.common.arrays import joint_components
 from spiel_cr.games.signals.game import HandKernel, Kernel, SparseKernel
-from spiel_cr.games.signals.kernel_blocks import dense_cost, lay_out_entries
+from spiel_cr.games.signals.kernel_blocks import LaidOut, dense_cost, lay_out_entries
 from spiel_cr.games.signals.kernel_hands import hands_cost, lay_out_hands
-
-
-class LaidOut(Protocol):
-    """A kernel as one player's solver multiplies by it; a registered dataclass.
-
-    Its arrays are numpy arrays, floating ones float64, until a solver casts them (see
-    `common.jax_utils.cast`) and hands them to a program as an argument.
-    """
-
-    def apply(self, x: jax.Array) -> jax.Array:
-        """The player's own utility per unit of stake, summed over the opponent's hands.
-
-        Args:
-          x: float [L, H of the opponent], its reach at each leaf, usually times stake.
-
-        Returns:
-          float [L, H of the player], of the dtype of `x`.
-        """
-
-    def largest(self) -> float:
-        """The largest |entry| of the kernel; 0 where there is none.
-
-        Of hands it is a bound: they may share cards, or tie, or lie on other boards.
-        """
-
-    @property
-    def nbytes(self) -> int:
-        """What the arrays take."""
 
 
 def lay_out(kernel: Kernel, player: int) -> LaidOut:
@@ -93,16 +64,10 @@ def _listed_cost(kernel: HandKernel, player: int) -> int:
     signals = kernel.shape[player], kernel.shape[1 - player]
     boards = 1 + max(int(own.board.max(initial=0)), int(other.board.max(initial=0)))
     # Signals that share a board, and boards that share a signal, end up in one block.
+    board = np.concatenate([own.board, other.board])
     ends = np.concatenate([own.signal, other.signal.astype(np.int64) + signals[0]])
-    links = scipy.sparse.coo_array(
-        (
-            np.ones(len(ends), bool),
-            (np.concatenate([own.board, other.board]).astype(np.int64), boards + ends),
-        ),
-        shape=(boards + sum(signals), boards + sum(signals)),
-    )
-    count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    part = part[boards:]
+    parts = joint_components(board, ends, (boards, sum(signals)))
+    part, count = parts.columns, parts.number
     heights = np.bincount(part[: signals[0]], minlength=count)
     widths = np.bincount(part[signals[0] :], minlength=count)
     both = (heights > 0) & (widths > 0)

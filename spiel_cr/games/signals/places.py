@@ -8,12 +8,12 @@ Legend for shapes: J public decisions, H signals.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
-import jax
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import layout, packing
 from spiel_cr.games.sequence_form.treeplex import Slices
 from spiel_cr.games.signals.public_terms import PublicSide, ancestors, logical_starts
@@ -148,7 +148,7 @@ def slices_of(starts: np.ndarray, width: int) -> Slices:
     """Slices; narrow ones element by element."""
     if 1 < width < _NARROW:
         starts, width = (starts[:, None] + np.arange(width)).reshape(-1), 1
-    return Slices(host(starts.astype(np.int32)), width)
+    return Slices(typed(starts.astype(np.int32)), width)
 
 
 def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
@@ -157,7 +157,7 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     for some in slices:
         if result and result[-1].width == some.width:
             both = np.concatenate([result[-1].starts, some.starts])
-            result[-1] = Slices(host(both), some.width)
+            result[-1] = Slices(typed(both), some.width)
         else:
             result.append(some)
     return tuple(result)
@@ -183,8 +183,3 @@ def layout_of(plan: Places) -> layout.Layout:
             logical = start[:, None] + stride[:, None] * signal
             sequences[logical] = plan.position[part, None] + signal
     return layout.Layout(sequences, infosets.astype(np.int32), plan.size)
-
-
-def host(array: np.ndarray) -> jax.Array:
-    """Types a numpy array as what it becomes when a solver puts it on a device."""
-    return cast(jax.Array, array)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.signals.game import Betting, SignalGame
+from spiel_cr.games.signals.game import SignalGame
 
 
 class PublicDecisions(NamedTuple):
@@ -61,7 +61,7 @@ def public_decisions(signals: SignalGame, player: int) -> PublicDecisions:
     """Where a player's infosets and sequences lie."""
     betting = signals.betting
     node = np.flatnonzero(betting.player == player).astype(np.int32)
-    num_actions = count_actions(betting)[node]
+    num_actions = betting.num_actions[node]
     sizes = np.array(signals.num_signals(player), np.int32)
     num_signals = sizes[betting.round[node]]
     infosets = np.cumsum(num_signals, dtype=np.int64)
@@ -73,12 +73,6 @@ def public_decisions(signals: SignalGame, player: int) -> PublicDecisions:
         first_infoset=np.concatenate([[0], infosets]),
         first_sequence=np.concatenate([[1], 1 + sequences]),
     )
-
-
-def count_actions(betting: Betting) -> np.ndarray:
-    """int32 [P], the actions at each public node; 0 at ends."""
-    counts = np.bincount(betting.parent[1:], minlength=len(betting))
-    return counts.astype(np.int32)
 
 
 class Finder:
@@ -94,7 +88,7 @@ class Finder:
         betting = signals.betting
         order = np.argsort(betting.parent[1:], kind="stable")
         self._children = (1 + order).astype(np.int32)
-        ends = np.cumsum(count_actions(betting), dtype=np.int32)
+        ends = np.cumsum(betting.num_actions, dtype=np.int32)
         self._first = np.concatenate([np.zeros(1, np.int32), ends])
 
     def children(self, node: int) -> np.ndarray:
@@ -135,14 +129,6 @@ class Finder:
         return self.after(
             move.action for move in state.full_history() if move.player >= 0
         )
-
-    def path(self, node: int) -> list[int]:
-        """OpenSpiel's actions of players from the root to a node."""
-        betting, actions = self.signals.betting, []
-        while node:
-            actions.append(int(betting.action[node]))
-            node = int(betting.parent[node])
-        return actions[::-1]
 
 
 def infoset_starts(decisions: PublicDecisions, part: slice) -> np.ndarray:

@@ -91,15 +91,12 @@ def public_form(
     """Both players' public decisions, and the terms by their last public sequences."""
     betting = game.betting
     size = len(betting)
-    counts = np.bincount(betting.parent[1:], minlength=size).astype(np.int32)
+    counts = betting.num_actions
     # The number of each node among the children of its parent.
     order = np.argsort(betting.parent[1:], kind="stable") + 1
     within = np.zeros(size, np.int32)
     within[order] = ranges(0, counts[counts > 0])
-    depth = Decisions(betting.parent + 1, np.ones(size, np.int32)).levels()
-    by_depth = np.split(
-        np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]
-    )
+    by_depth = betting.by_depth()[1:]
     sides, last = [], []
     for player in range(2):
         acts = betting.player == player
@@ -108,7 +105,7 @@ def public_form(
         first = np.zeros(size, np.int32)
         first[nodes] = 1 + np.cumsum(num_actions) - num_actions
         sequence = np.zeros(size, np.int32)
-        for at_depth in by_depth[1:]:
+        for at_depth in by_depth:
             above = betting.parent[at_depth]
             own = first[above] + within[at_depth]
             sequence[at_depth] = np.where(acts[above], own, sequence[above])

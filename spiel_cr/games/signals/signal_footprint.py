@@ -1,7 +1,7 @@
 """How much memory solving a signal game will take.
 
 Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
-to peaks of processes on CPUs (docs/signals.md has a table).
+to peaks of processes on CPUs (docs/measurements/signals.md).
 """
 
 import dataclasses
@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
-from spiel_cr.games.signals.public_nodes import count_actions, public_decisions
+from spiel_cr.games.signals.public_nodes import public_decisions
 
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
 # each kind of decision, which becomes a block of arrays.
@@ -69,18 +68,14 @@ def num_kinds(signals: SignalGame) -> int:
     about as many actions (powers of two).
     """
     betting, count = signals.betting, 0
-    actions = count_actions(betting)
-    depth = Decisions(betting.parent + 1, np.ones(len(betting), np.int32)).levels()
-    by_depth = np.split(
-        np.argsort(depth, kind="stable"), np.cumsum(np.bincount(depth))[:-1]
-    )
+    by_depth = betting.by_depth()[1:]
     for player in range(2):
         acts = betting.player == player
         before = np.zeros(len(betting), np.int32)
-        for nodes in by_depth[1:]:
+        for nodes in by_depth:
             above = betting.parent[nodes]
             before[nodes] = before[above] + acts[above]
-        width = np.ceil(np.log2(np.maximum(actions, 1))).astype(np.int32)
+        width = np.ceil(np.log2(np.maximum(betting.num_actions, 1))).astype(np.int32)
         kinds = np.stack([before, betting.round, width])[:, acts]
         count += np.unique(kinds, axis=1).shape[1]
     return count

@@ -7,20 +7,20 @@ of classes that know nothing of this package, or raise ValueError saying why the
 is not of this shape.
 """
 
-import functools
-from collections.abc import Callable
-from importlib import metadata
 from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
+from spiel_cr.common.plugins import registered
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.declaring import declaration
 from spiel_cr.games.signals.declaring.signal_rules import declares
 from spiel_cr.games.signals.game import Betting, HandKernel, Hands, SignalGame, Terms
 
+# Entry points of what declares the games of a name.
+_GROUP = "spiel_cr.signals"
 # Of the deals on which a declaration is checked.
 _SEED = 0
 
@@ -74,7 +74,7 @@ def declared(opened: Opened) -> bool:
     """Whether somebody has declared the signals of a game; builds nothing."""
     if opened.rules is not None and declares(opened.rules):
         return True
-    return _declaring(opened.game.get_type().short_name) is not None
+    return registered(_GROUP, opened.game.get_type().short_name) is not None
 
 
 def of_bundled(game: pyspiel.Game) -> SignalGame | None:
@@ -86,7 +86,7 @@ def of_bundled(game: pyspiel.Game) -> SignalGame | None:
       InvalidGameError: the declaration's parts do not fit each other.
     """
     name = game.get_type().short_name
-    declare = _declaring(name)
+    declare = registered(_GROUP, name)
     if declare is None:
         return None
     try:
@@ -96,15 +96,6 @@ def of_bundled(game: pyspiel.Game) -> SignalGame | None:
     signal_game = from_declaration(game, declared)
     signal_game.check()
     return signal_game
-
-
-@functools.cache
-def _declaring(name: str) -> Callable[[pyspiel.Game], Any] | None:
-    """What declares the games of a name."""
-    for point in metadata.entry_points(group="spiel_cr.signals", name=name):
-        declare: Callable[[pyspiel.Game], Any] = point.load()
-        return declare
-    return None
 
 
 def from_declaration(game: pyspiel.Game, declared: Any) -> SignalGame:

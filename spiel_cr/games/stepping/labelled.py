@@ -11,7 +11,7 @@ import pyspiel
 
 from spiel_cr.common import arrays
 from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
-from spiel_cr.games.stepping.simulator import Listing
+from spiel_cr.games.stepping.simulator import Listing, Wanted
 
 
 class Nodes(NamedTuple):
@@ -108,7 +108,7 @@ class LabelledSimulator:
 
     def root(self) -> Nodes:
         """The start of the game."""
-        return self._nodes(*self.source.root(observations=self.observations))
+        return self._nodes(*self.source.root(Wanted(self.observations)))
 
     def children(
         self, states: np.ndarray, player: np.ndarray, only: int | None = None
@@ -123,9 +123,8 @@ class LabelledSimulator:
         Returns:
           The children, and int64, the index of the parent of each, ascending.
         """
-        below, visit = self.source.below(
-            states, player, only, observations=self.observations
-        )
+        wanted = Wanted(self.observations, only)
+        below, visit = self.source.below(states, player, wanted)
         nodes, parents = self._nodes(below, visit), visit.parent
         if only is None:
             return nodes, parents

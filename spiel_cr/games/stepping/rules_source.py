@@ -6,13 +6,11 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.draws import choose
-from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
-from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE
 from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.simulator import Positions, Wanted
 
 # States after histories that were asked for, so that the next question of the same
 # match plays one move and not all of them. Beyond this many all are forgotten.
@@ -63,6 +61,7 @@ class RulesSource:
                 f"its states instead"
             )
         self.game, self.rules = game, rules
+        self._checked = vectorised.CheckedRules(game, rules)
         self.max_actions: int = game.num_distinct_actions()
         self._kept: dict[tuple[int, ...], np.ndarray] = {}
 
@@ -72,20 +71,15 @@ class RulesSource:
         return self._positions(rows, random)
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: States, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
         """See `Simulator`."""
-        rows, legal = positions.states.rows[parent], positions.states.legal[parent]
-        width = legal.shape[1]
+        width = states.legal.shape[1]
         # All legal actions in one row, those of each state one after another.
-        flat = np.flatnonzero(legal)
-        first = np.searchsorted(flat, np.arange(len(parent)) * width)
+        flat = np.flatnonzero(states.legal)
+        first = np.searchsorted(flat, np.arange(len(action)) * width)
         actions = flat[first + action] % width
-        return self._positions(self.rules.child(rows, actions), random)
+        return self._positions(self.rules.child(states.rows, actions), random)
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
         """See `Simulator`."""
@@ -98,49 +92,39 @@ class RulesSource:
         information = self.rules.information_state(rows, player)
         return keys.of_rows(information.reshape(len(rows), -1), player)
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
-        visits = vectorised.visits(self.game, self.rules, observations=observations)
+        visits = vectorised.visits(
+            self.game, self.rules, observations=wanted.observations
+        )
         return self.rules.new_initial_states(), next(visits)
 
     def below(
-        self,
-        states: np.ndarray,
-        player: np.ndarray,
-        only: int | None = None,
-        *,
-        observations: bool,
+        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
     ) -> tuple[np.ndarray, Visit]:
-        """See `Listing`."""
-        children, visit = vectorised.below(
-            self.game, self.rules, states, player, observations=observations
+        """See `Listing`; all children are given."""
+        seen = wanted.observations
+        return vectorised.below(
+            self.game, self.rules, states, player, observations=seen
         )
-        return children, visit
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
         """See `Listing`."""
-        player = visit.player
         counts = np.zeros(len(states), np.int32)
-        goes_on = player != TERMINAL
-        if not goes_on.any():
+        goes_on = np.flatnonzero(visit.player != TERMINAL)
+        if not len(goes_on):
             return counts
-        mask = self.rules.legal_actions_mask(states[goes_on])
-        draws = player[goes_on] == CHANCE
+        live, player = states[goes_on], visit.player[goes_on]
+        mask = self.rules.legal_actions_mask(live)
+        draws = player == CHANCE
         if draws.any():
-            odds = self.rules.chance_probabilities(states[goes_on][draws])
             mask = mask.copy()
-            mask[draws] &= odds > 0
+            mask[draws] &= self.rules.chance_probabilities(live[draws]) > 0
         counts[goes_on] = mask.sum(axis=1)
-        if (stuck := goes_on & (counts == 0)).any():
-            at = int(np.argmax(stuck))
-            raise vectorised.BrokenRulesError(
-                self.game,
-                int(visit.parent[at]),
-                int(visit.action[at]),
-                f"player {player[at]} has no legal action, or chance no outcome "
-                f"of positive probability; correct legal_actions_mask or "
-                f"chance_probabilities",
-            )
+        if not counts[goes_on].all():
+            odd = int(np.argmin(counts[goes_on]))
+            stuck = self._checked.stuck(odd, int(player[odd]))
+            raise stuck.of(visit.parent[goes_on], visit.action[goes_on])
         return counts
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
@@ -194,11 +178,8 @@ class RulesSource:
             legal[live] = mask
         num_actions = np.count_nonzero(legal, axis=1).astype(np.int32)
         if not num_actions[live].all():
-            raise InvalidGameError(
-                f"{self.game}: in a state of its vectorised game player "
-                f"{player[live][np.argmin(num_actions[live])]} has no legal action; a "
-                f"game without moves must be terminal; correct legal_actions_mask"
-            )
+            odd = int(np.argmin(num_actions[live]))
+            raise self._checked.stuck(odd, int(player[live][odd]))
         for actor in range(2):
             acts = np.flatnonzero(player == actor)
             if len(acts):
@@ -225,12 +206,4 @@ class RulesSource:
 
     def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """int64 [n], an outcome of chance each, by its probability."""
-        legal = self.rules.legal_actions_mask(rows)
-        odds = np.where(legal, self.rules.chance_probabilities(rows), 0)
-        if not (abs(odds.sum(axis=1) - 1) <= CHANCE_TOLERANCE).all():
-            raise InvalidGameError(
-                f"{self.game}: the probabilities of chance must sum to 1, and in a "
-                f"state of its vectorised game those of the legal outcomes do not; "
-                f"correct chance_probabilities"
-            )
-        return choose(odds, random.random(len(rows)))
+        return choose(self._checked.odds(rows), random.random(len(rows)))

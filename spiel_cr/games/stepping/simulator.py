@@ -59,17 +59,13 @@ class Simulator(Protocol):
         """
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: Any, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
-        """Plays one action at each of some positions, and then chance.
+        """Plays one action at each of some states, and then chance.
 
         Args:
-          positions: from `start` or `step`; it stays as it is.
-          parent: int64 [m], indices of decisions in `positions`, which may repeat.
+          states: m of decisions, indexed from `Positions.states`; they stay as they
+            are, and may repeat.
           action: int64 [m], which of the legal actions, in ascending order, counted
             from 0.
           random: advanced, by what chance draws.
@@ -89,6 +85,18 @@ class Simulator(Protocol):
         """Gives back what the source holds (processes, files)."""
 
 
+class Wanted(NamedTuple):
+    """What is asked of children.
+
+    Attributes:
+      observations: also what the player who does not act has observed.
+      only: the children after this action alone, legal at all histories; None: all.
+    """
+
+    observations: bool
+    only: int | None = None
+
+
 class Listing(Protocol):
     """Lists the children of histories, chance's moves included, for partial trees.
 
@@ -103,24 +111,18 @@ class Listing(Protocol):
     def rules(self) -> VectorisedGame | pyspiel.Game:
         """Whose states they are: the game's rules on arrays, or the game."""
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
         """The start of the game; as `below`."""
 
     def below(
-        self,
-        states: np.ndarray,
-        player: np.ndarray,
-        only: int | None = None,
-        *,
-        observations: bool,
+        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
     ) -> tuple[np.ndarray, Visit]:
         """The children of histories that go on, those of each in the order of actions.
 
         Args:
           states: [n, ...], of the histories.
           player: int8 [n], who acts.
-          only: give the children after this action only; legal at all of them.
-          observations: also say what the player who does not act has observed.
+          wanted: what is asked for; more may be given.
 
         Returns:
           The children, and what is to be known of them; `parent` is ascending.
@@ -181,4 +183,4 @@ def play(
         action = act(positions, live, match) if len(live) else None
         if action is None:
             return utility
-        positions = simulator.step(positions, live, action, random)
+        positions = simulator.step(positions.states[live], action, random)

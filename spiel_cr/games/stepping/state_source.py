@@ -14,7 +14,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import Visit
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.simulator import Positions, Wanted
 
 # What is to be known of a state; see `Positions`.
 FACTS = np.dtype(
@@ -44,6 +44,12 @@ class Decision(NamedTuple):
     legal: list[int]
 
 
+def key_of(state: pyspiel.State) -> np.ndarray:
+    """uint64 [2], the key of the information state of the player who acts."""
+    player = state.current_player()
+    return keys.of_bytes([_information(state, player)], player)[0]
+
+
 class StateSource:
     """Steps OpenSpiel's states in this process.
 
@@ -61,56 +67,36 @@ class StateSource:
         self.max_actions: int = self.game.num_distinct_actions()
 
     def start(self, count: int, random: np.random.Generator) -> Positions:
-        """The first decisions of some histories.
-
-        Args:
-          count: of them.
-          random: draws chance; consumed where the game has chance.
-        """
+        """See `Simulator`; `random` is advanced as by `draws`."""
         return _in_objects(*first(self.game, draws(self.game, count, random)))
 
     def step(
         self,
-        positions: Positions,
-        parent: np.ndarray,
+        states: Sequence[Decision],
         action: np.ndarray,
         random: np.random.Generator,
     ) -> Positions:
-        """Plays actions, and then chance until somebody acts or the game is over.
+        """See `Simulator`; `random` is advanced as by `draws`."""
+        drawn = draws(self.game, len(action), random)
+        return _in_objects(*after(states, action, drawn))
 
-        Args:
-          positions: some.
-          parent: int64 [m], of them, at decisions.
-          action: int64 [m], indices among the legal actions.
-          random: draws chance; consumed where the game has chance.
-        """
-        before: Sequence[Decision] = positions.states[parent]
-        drawn = draws(self.game, len(parent), random)
-        return _in_objects(*after(before, action, drawn))
-
-    def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """uint64 [2], what the player who acts knows; see `keys`."""
-        return key_of(state)
+    key_of = staticmethod(key_of)
 
     @property
     def rules(self) -> pyspiel.Game:
         """The game, whose states are stepped."""
         return self.game
 
-    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
         state = self.game.new_initial_state()
-        return _visited([state], [-1], [1.0], np.full(1, -1), observations)
+        return _visited([state], [-1], [1.0], np.full(1, -1), wanted.observations)
 
     def below(
-        self,
-        states: np.ndarray,
-        player: np.ndarray,
-        only: int | None = None,
-        *,
-        observations: bool,
+        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
     ) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
+        only = wanted.only
         children: list[pyspiel.State] = []
         actions: list[int] = []
         odds: list[float] = []
@@ -130,7 +116,7 @@ class StateSource:
             odds += shares
             counts[place] = len(moves)
         parent = np.repeat(np.arange(len(states)), counts)
-        return _visited(children, actions, odds, parent, observations)
+        return _visited(children, actions, odds, parent, wanted.observations)
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
         """See `Listing`."""
@@ -150,12 +136,6 @@ class StateSource:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def key_of(state: pyspiel.State) -> np.ndarray:
-    """uint64 [2], the key of the information state of the player who acts."""
-    player = state.current_player()
-    return keys.of_bytes([_information(state, player)], player)[0]
 
 
 def draws(game: pyspiel.Game, count: int, random: np.random.Generator) -> np.ndarray:
@@ -328,8 +308,8 @@ def _visited(
         player=player,
         chance=np.array(odds),
         utility=utility,
-        information=(information[0], information[1]),
-        observations=(seen[0], seen[1]),
+        information=information,
+        observations=seen,
         dropped=np.zeros(0, np.int64),
     )
     return rows, visit

@@ -65,15 +65,10 @@ class TreeSource:
         return self._positions(np.zeros(count, np.int64), random)
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: np.ndarray, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
         """See `Simulator`."""
-        children = self._first[positions.states[parent]] + action
-        return self._positions(children, random)
+        return self._positions(self._first[states] + action, random)
 
     def key_of(self, state: pyspiel.State) -> np.ndarray:
         """See `Simulator`."""

@@ -119,20 +119,14 @@ class Workers:
         return self._step(-1, worker, nowhere, nowhere, drawn)
 
     def step(
-        self,
-        positions: Positions,
-        parent: np.ndarray,
-        action: np.ndarray,
-        random: np.random.Generator,
+        self, states: HeldStates, action: np.ndarray, random: np.random.Generator
     ) -> Positions:
         """As `StateSource.step`."""
-        drawn = state_source.draws(self.game, len(parent), random)
-        held = positions.states[parent]
-        return self._step(held.level.number, held.worker, held.place, action, drawn)
+        drawn = state_source.draws(self.game, len(action), random)
+        level = states.level.number
+        return self._step(level, states.worker, states.place, action, drawn)
 
-    def key_of(self, state: pyspiel.State) -> np.ndarray:
-        """As `StateSource.key_of`; in this process."""
-        return state_source.key_of(state)
+    key_of = staticmethod(state_source.key_of)
 
     def close(self) -> None:
         """Ends the processes."""

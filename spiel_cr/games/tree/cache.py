@@ -12,7 +12,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from absl import logging
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.loading import is_python, load_again
+from spiel_cr.games.opening.loading import all_parameters, is_python, load_again
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import Strings
@@ -98,7 +98,11 @@ def identify(
       UnknownOriginError: that is unknown: the game is not what its string says, or its
         Python source is not to be found.
     """
-    _check_string(game)
+    if load_again(game) is None:
+        raise UnknownOriginError(
+            f"OpenSpiel loads no game, or another game by the string {game}; register "
+            f"it, and give it parameters, so that its string tells it from others"
+        )
     versions = storage.versions()
     return {
         "kind": "compiled game",
@@ -114,20 +118,6 @@ def identify(
     }
 
 
-def _check_string(game: pyspiel.Game) -> None:
-    """Refuses a game unless OpenSpiel loads an equal one by its string."""
-    name = game.get_type().short_name
-    if name not in pyspiel.registered_names():
-        raise UnknownOriginError(
-            f"{game} is not registered with OpenSpiel; load it by a string"
-        )
-    if load_again(game) is None:
-        raise UnknownOriginError(
-            f"OpenSpiel loads another game by the string {game}; give the game "
-            f"parameters, so that its string tells it from others"
-        )
-
-
 def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     """Files that a game depends on: its Python sources, and files in its parameters.
 
@@ -136,9 +126,15 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     Raises:
       UnknownOriginError: a class has no source file.
     """
-    files = set(filter(os.path.isfile, _strings_in(game.get_parameters())))
+    games, files = [game], set[str]()
+    for each in all_parameters(game.get_parameters()):
+        values = [value for value in each.values() if isinstance(value, str)]
+        files |= set(filter(os.path.isfile, values))
+        if "name" in each:
+            parameters = {key: each[key] for key in each if key != "name"}
+            games.append(pyspiel.load_game(each["name"], parameters))
     classes: set[type] = set() if rules is None else {type(rules)}
-    for inner in _with_inner(game):
+    for inner in games:
         if is_python(inner):
             classes |= {type(inner), type(inner.new_initial_state())}
     for kind in {base for one in classes for base in one.__mro__}:
@@ -153,23 +149,6 @@ def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
         files.add(file)
         files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}
     return files
-
-
-def _strings_in(parameters: Mapping[str, Any]) -> Iterator[str]:
-    for value in parameters.values():
-        if isinstance(value, str):
-            yield value
-        elif isinstance(value, Mapping):
-            yield from _strings_in(value)
-
-
-def _with_inner(game: pyspiel.Game) -> Iterator[pyspiel.Game]:
-    """A game and the games that it wraps."""
-    yield game
-    for value in game.get_parameters().values():
-        if isinstance(value, Mapping) and "name" in value:
-            parameters = {k: v for k, v in value.items() if k != "name"}
-            yield from _with_inner(pyspiel.load_game(value["name"], parameters))
 
 
 def _hash_files(paths: Iterable[str]) -> str | None:
@@ -209,7 +188,7 @@ def load(
         if metadata != json.loads(json.dumps(identity)):
             raise DamagedFileError("it is for another game")
         return _from_arrays(arrays, game, rules)
-    except (OSError, DamagedFileError) as error:
+    except Exception as error:  # forged arrays fail anywhere
         logging.warning("%s is not used and will be replaced: %s", path, error)
         return None
 
@@ -265,7 +244,7 @@ def _from_arrays(
     """The compiled game; checksums say that the arrays are those that were written.
 
     Raises:
-      DamagedFileError: some are missing.
+      DamagedFileError: some are missing, or infosets follow themselves.
     """
     own = ["parent", "num_actions", "actions", "history"]
     own += ["text", "ends"] if rules is None else []
@@ -282,6 +261,9 @@ def _from_arrays(
     for p in range(2):
         first = arrays[f"history{p}"]
         decisions = Decisions(arrays[f"parent{p}"], arrays[f"num_actions{p}"])
+        after = decisions.first_sequence
+        if not ((decisions.parent >= 0) & (decisions.parent < after)).all():
+            raise DamagedFileError("an infoset comes before what it follows")
         infosets.append(Infosets((), decisions, arrays[f"actions{p}"], first))
         if rules is None:
             keys.append(Strings.of_utf8(arrays[f"text{p}"], arrays[f"ends{p}"]))

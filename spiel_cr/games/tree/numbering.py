@@ -63,6 +63,7 @@ def number(
     return _Numbering(walked, game, key_at).run()
 
 
+@dataclasses.dataclass
 class _Numbering:
     """The numbers of a game while they are made.
 
@@ -72,15 +73,12 @@ class _Numbering:
       infoset: int32 [N], as in `Histories`.
     """
 
-    def __init__(
-        self,
-        walked: Histories,
-        game: pyspiel.Game,
-        key_at: Callable[[int, int], str] | None,
-    ) -> None:
-        self.walked = walked
-        self.game = game
-        self.key_at = key_at
+    walked: Histories
+    game: pyspiel.Game
+    key_at: Callable[[int, int], str] | None
+
+    def __post_init__(self) -> None:
+        walked = self.walked
         self.begin = np.ones(len(walked) + 1, np.int32)
         counts = np.bincount(walked.parent[1:], minlength=len(walked))
         np.cumsum(counts, out=self.begin[1:], dtype=np.int32)

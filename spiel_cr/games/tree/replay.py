@@ -42,7 +42,11 @@ def lazy_strings(
         paths = histories.paths_to(first)
         make = getattr(rules, "information_state_strings", None)
         if make is None:
-            yield from strings_along(game, paths, player)
+            found = {
+                number: state.information_state_string(player)
+                for number, state in states_along(game, paths)
+            }
+            yield from (found[number] for number in range(len(paths)))
             return
         for states in vectorised_states_along(rules, paths):
             yield from make(states, player)
@@ -77,20 +81,6 @@ def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
     for action in actions:
         state.apply_action(int(action))
     return state.information_state_string(player)
-
-
-def strings_along(game: pyspiel.Game, paths: np.ndarray, player: int) -> list[str]:
-    """A player's information-state strings after each of many paths.
-
-    Args:
-      game: a sequential game.
-      paths: integers [paths, D], actions from the root, chance included, then -1.
-      player: who has observed.
-    """
-    strings = [""] * len(paths)
-    for number, state in states_along(game, paths):
-        strings[number] = state.information_state_string(player)
-    return strings
 
 
 def states_along(

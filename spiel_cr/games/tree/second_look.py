@@ -5,6 +5,7 @@ equilibrium of one is none of the other. Rules on arrays may differ from the sta
 that bots are asked at.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -42,8 +43,9 @@ def check(
     # Those that were met last come first, as what is drawn depends on the order.
     chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
     again = load_again(game) or game
-    for path in _paths(walked, -np.unique(-chosen)):
-        _Look(game, strings, again.new_initial_state()).follow(path)
+    for terminal in -np.unique(-chosen):
+        look = _Look(game, strings, again.new_initial_state())
+        look.follow(_path(walked, int(terminal)))
 
 
 class _Step(NamedTuple):
@@ -62,49 +64,40 @@ class _Step(NamedTuple):
     odds: float
 
 
-def _paths(walked: Histories, terminals: np.ndarray) -> list[list[_Step]]:
-    """The steps from the root to each of some terminals."""
-    columns = [terminals]
-    while (above := columns[-1]).any():  # 0 is the root, and its own parent here
-        columns.append(np.maximum(walked.parent[above], 0))
-    nodes = np.stack(columns[::-1], axis=1)
-    below = np.roll(nodes, -1, axis=1)
-    below[:, -1] = nodes[:, -1]
-    table = zip(
-        (nodes > 0).tolist(),
-        (below > 0).tolist(),
-        *(
-            values.tolist()
-            for values in (
-                *(walked.player[nodes], walked.infoset[nodes], walked.utility[nodes]),
-                np.where(below > nodes, walked.action[below], -1),
-                walked.chance[below] / walked.chance[nodes],
-            )
-        ),
-        strict=True,
-    )
-    paths = []
-    for inside, next_inside, *rows in table:
-        # Shorter paths begin with the root several times; the last one counts.
-        first = 0 if len(inside) == 1 else next_inside.index(True)
-        paths.append([_Step(*step) for step in zip(*rows, strict=True)][first:])
-    return paths
+def _path(walked: Histories, terminal: int) -> list[_Step]:
+    """The steps from the root to a terminal."""
+    nodes = [terminal]
+    while nodes[-1]:
+        nodes.append(int(walked.parent[nodes[-1]]))
+    steps, below = [], -1
+    for node in nodes:
+        action, odds = -1, 1.0
+        if below >= 0:
+            action = int(walked.action[below])
+            odds = float(walked.chance[below] / walked.chance[node])
+        player, label = int(walked.player[node]), int(walked.infoset[node])
+        steps.append(_Step(player, label, float(walked.utility[node]), action, odds))
+        below = node
+    return steps[::-1]
 
 
+@dataclasses.dataclass
 class _Look:
-    """One terminal, played to again."""
+    """One terminal, played to again.
 
-    def __init__(
-        self,
-        game: pyspiel.Game,
-        strings: Sequence[Sequence[str]] | None,
-        state: pyspiel.State,
-    ) -> None:
-        self._game, self._strings, self._state = game, strings, state
+    Attributes:
+      game: for messages.
+      strings: as of `check`.
+      state: where the play is.
+    """
+
+    game: pyspiel.Game
+    strings: Sequence[Sequence[str]] | None
+    state: pyspiel.State
 
     def follow(self, path: list[_Step]) -> None:
         """Plays to a terminal and compares all on the way."""
-        state = self._state
+        state = self.state
         for step in path:
             if state.current_player() != step.player:
                 raise self._differs(
@@ -125,36 +118,36 @@ class _Look:
             if step.action >= 0:
                 state.apply_action(step.action)
         utility, was = game_checks.returns(state)[0], path[-1].utility
-        if abs(utility - was) > game_checks.sum_tolerance(self._game, utility, was):
+        if abs(utility - was) > game_checks.sum_tolerance(self.game, utility, was):
             raise self._differs("the utility, histories.utility", utility, was)
 
     def _compare_chance(self, step: _Step) -> None:
-        odds = dict(game_checks.chance_outcomes(self._state)).get(step.action, 0.0)
+        odds = dict(game_checks.chance_outcomes(self.state)).get(step.action, 0.0)
         if abs(odds - step.odds) > game_checks.CHANCE_TOLERANCE:
             raise self._differs(
                 f"the probability of outcome {step.action}", odds, step.odds
             )
 
     def _compare_decision(self, step: _Step) -> None:
-        legal = self._state.legal_actions()
+        legal = self.state.legal_actions()
         if step.action not in legal:
             raise self._differs("legal_actions", legal, f"with {step.action} in it")
-        if self._strings is not None and is_python(self._game):
-            now = self._state.information_state_string(step.player)
-            if now != (was := self._strings[step.player][step.label]):
+        if self.strings is not None and is_python(self.game):
+            now = self.state.information_state_string(step.player)
+            if now != (was := self.strings[step.player][step.label]):
                 raise self._differs("information_state_string", now, was)
 
     def _differs(self, what: str, now: Any, was: Any) -> InvalidGameError:
-        if self._strings is None:
+        if self.strings is None:
             return game_checks.invalid(
-                self._state,
+                self.state,
                 f"{what} by the vectorised game is {was!r}, and {now!r} by the states",
                 "both must play the same game; compare them with "
                 "spiel_cr.games.tree.vectorised_check, or compile by states "
                 "(vectorised=False)",
             )
         return game_checks.invalid(
-            self._state,
+            self.state,
             f"{what} is {now!r} now and was {was!r} before",
             "a game must be the same each time that it is walked; draw nothing outside "
             "of chance nodes, and leave out wrappers such as add_noise",

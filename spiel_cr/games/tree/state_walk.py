@@ -6,9 +6,10 @@ from collections.abc import Callable
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.tree.tree import MAX_HISTORIES, too_many
+from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 # What is recorded of each state, packed as they are met.
 _RECORD = np.dtype(
@@ -50,7 +51,9 @@ def walk(
       TooManyHistoriesError: there are more than `max_histories` histories.
     """
     records, node = bytearray(), -1
-    known, observed = _Labels(), _Labels()
+    # Each player's strings and their numbers, where it acts and where it does not.
+    known: tuple[dict[str, int], dict[str, int]] = ({}, {})
+    observed: tuple[dict[str, int], dict[str, int]] = ({}, {})
     dropped: list[int] = []
     # Depth-first: whole levels of states would need too much memory.
     stack = [(game.new_initial_state(), -1, -1, 1.0, 0)]
@@ -58,17 +61,17 @@ def walk(
         state, parent, action, chance, depth = stack.pop()
         node += 1
         if node == max_histories:
-            raise too_many(game, max_histories)
+            raise too_many_histories(game, max_histories)
         if watch is not None and not node % _WATCHED:
             watch(node)
         player = state.current_player()
         label = other_label = -1
         utility = 0.0
         if player == 0 or player == 1:
-            label = known.label(state, player)
+            label = _label(known, state, player)
             if observations:
                 try:
-                    other_label = observed.label(state, 1 - player)
+                    other_label = _label(observed, state, 1 - player)
                 except pyspiel.SpielError:  # the game does not provide that
                     observations = False
             legal = state.legal_actions()
@@ -98,7 +101,15 @@ def walk(
             raise game_checks.wrong_action(state, action) from error
     histories = _breadth_first(records, dropped, observations)
     game_checks.check_moves(game, histories)
-    return histories, known.strings()
+    return histories, (list(known[0]), list(known[1]))
+
+
+def _label(
+    labels: tuple[dict[str, int], dict[str, int]], state: pyspiel.State, player: int
+) -> int:
+    """The number of a player's string at a state, in the order of visits."""
+    of = labels[player]
+    return of.setdefault(state.information_state_string(player), len(of))
 
 
 def _breadth_first(
@@ -128,19 +139,3 @@ def _breadth_first(
         level_start=np.searchsorted(depths, np.arange(int(depths[-1]) + 2)),
         dropped=np.sort(rank[dropped]),
     )
-
-
-class _Labels:
-    """Numbers for each player's information-state strings, in the order of visits."""
-
-    def __init__(self) -> None:
-        self._of: tuple[dict[str, int], dict[str, int]] = ({}, {})
-
-    def label(self, state: pyspiel.State, player: int) -> int:
-        """The number of a player's string at a state."""
-        of = self._of[player]
-        return of.setdefault(state.information_state_string(player), len(of))
-
-    def strings(self) -> tuple[list[str], list[str]]:
-        """Each player's strings, by number."""
-        return list(self._of[0]), list(self._of[1])

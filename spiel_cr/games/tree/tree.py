@@ -18,11 +18,7 @@ import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.errors import (
-    GameTooLargeError,
-    InvalidGameError,
-    TooManyHistoriesError,
-)
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL, Histories
 from spiel_cr.games.sequence_form import layout
@@ -178,19 +174,6 @@ class CompiledGame:
                 leaf = leaf.base
             owners[id(leaf)] = getattr(leaf, "nbytes", 0)
         return sum(owners.values())
-
-
-def too_many(game: pyspiel.Game, limit: int) -> TooManyHistoriesError:
-    """The error to raise when a game turns out to have more histories than `limit`."""
-    if limit >= MAX_HISTORIES:
-        return TooManyHistoriesError(
-            f"{game} has more than {MAX_HISTORIES} histories, the most that can be "
-            f"numbered; choose smaller game parameters"
-        )
-    return TooManyHistoriesError(
-        f"{game} has more than max_histories={limit} histories; raise the limit or "
-        f"choose smaller game parameters"
-    )
 
 
 def assemble(

@@ -6,9 +6,10 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.arrays import ranks, smallest_dtype
+from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.opening.vectorised import VectorisedGame, Visit, visits
-from spiel_cr.games.tree.tree import MAX_HISTORIES, too_many
+from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 
 def walk(
@@ -37,7 +38,7 @@ def walk(
     for visit in visits(game, rules, observations=observations):
         kept.add(visit)
         if sum(kept.sizes) > max_histories:
-            raise too_many(game, max_histories)
+            raise too_many_histories(game, max_histories)
         if watch is not None:
             watch(sum(kept.sizes))
     return kept.join()

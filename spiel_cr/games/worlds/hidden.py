@@ -109,7 +109,7 @@ def walk_worlds(
                 *(memory_limit, room),
             )
 
-    check(_estimate(game, rules), _CLEARLY)
+    check(estimate_worlds(game, rules), _CLEARLY)
     states = rules.new_initial_states()
     parents, actions = np.full(1, -1), np.full(1, -1)
     levels: list[Worlds] = []
@@ -133,24 +133,17 @@ def walk_worlds(
         number = np.flatnonzero(~over)[number]
         after = begin + len(states)
         child[action, number] = after + np.arange(len(number))
-        level = Worlds(player, utility, parents, actions, child, answer)
-        levels.append(level)
+        last = parents.astype(np.int32), actions.astype(np.int16)
+        levels.append(Worlds(player, utility, *last, child, answer))
         check(after + len(number))
         parents, actions = begin + number, action
         states, begin = states[number], after
         if len(states):
             states = rules.child(states, action)
-    return Worlds(
-        np.concatenate([level.player for level in levels]),
-        np.concatenate([level.utility for level in levels]),
-        np.concatenate([level.parent for level in levels]).astype(np.int32),
-        np.concatenate([level.action for level in levels]).astype(np.int16),
-        np.concatenate([level.child for level in levels], axis=1),
-        np.concatenate([level.answer for level in levels], axis=1),
-    )
+    return Worlds(*(np.concatenate(f, axis=-1) for f in zip(*levels, strict=True)))
 
 
-def _estimate(game: pyspiel.Game, rules: HiddenBoard) -> float:
+def estimate_worlds(game: pyspiel.Game, rules: HiddenBoard) -> float:
     """About how many worlds there are, by random passes (Knuth 1975), unbiased."""
     random = np.random.default_rng(0)
     states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)

@@ -159,7 +159,7 @@ class ISMCTSBRBot(StateResponder):
     @property
     def num_nodes(self) -> int:
         """Information states in the trees."""
-        return len(self._nodes) + (self._beliefs.num_nodes if self._beliefs else 0)
+        return len(self._nodes) + (len(self._beliefs.nodes) if self._beliefs else 0)
 
     def restart(self) -> None:
         """A new match: the tree and the belief are dropped."""
@@ -190,8 +190,6 @@ class ISMCTSBRBot(StateResponder):
 
         Raises:
           ValueError: a state of the unconverted simultaneous game.
-          TooManyStatesError: the belief has too many histories, and no particles are
-            allowed, see `StatePosterior`.
         """
         random = self._observe(state)
         if not self.belief.states:
@@ -245,7 +243,8 @@ class ISMCTSBRBot(StateResponder):
         visits[best] += max(self._config.simulations - worth, 0)
         visits[best] = max(visits[best], max(visits) + 1)
         values = [branch.value for branch in root.branches]
-        return Searched(list(root.actions), visits, values)
+        actions = self.belief.states[0].legal_actions()
+        return Searched(actions, visits, values)
 
     def _simulate(
         self, state: pyspiel.State, root: Node, number: Callable[[], float]

@@ -156,8 +156,6 @@ class LBRBot(StateResponder):
 
         Raises:
           ValueError: a state of the unconverted simultaneous game.
-          TooManyStatesError: the belief has too many histories, and no particles are
-            allowed, see `StatePosterior`.
         """
         random = self._observe(state)
         self._largest = 0.0

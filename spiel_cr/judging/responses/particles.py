@@ -6,8 +6,6 @@ history that gives the player the view of the match. Sequential importance resam
 player to its next one; `redraws` moves them, so that they stay different.
 """
 
-import dataclasses
-import itertools
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -15,10 +13,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import draws
-from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.stepping.observations import Stage, place_in
-from spiel_cr.judging.responses.redraws import Place, Redraws, hidden_moves
 from spiel_cr.policies.rollouts import Answers, moves
 
 # Continuations that are built and compared with the view in one step, per particle.
@@ -28,36 +24,15 @@ _TRIED = 10
 # the share of the draws that other moves get.
 _LOOKED_AT, _DOUBTED = 3, 0.1
 
-# Below this share of the particles, a step is tried again from redrawn histories.
+# Below this share of the particles, a step is tried again.
 _FEW = 0.05
 
 # How often a step is tried again, and where nothing at all was found.
 _RETRIES, _MOST_RETRIES = 3, 12
 
-# Below this effective share of the particles, hidden moves are redrawn.
-_UNLIKE = 0.25
-
 
 class TooManyStatesError(ValueError):
     """The belief has more histories than were allowed."""
-
-
-@dataclasses.dataclass(frozen=True)
-class ParticleConfig:
-    """How many particles, and how they are kept apart.
-
-    Attributes:
-      particles: histories to keep.
-      redraws: proposals of other hidden moves for each particle, whenever the effective
-        sample size has fallen below a quarter of the particles.
-    """
-
-    particles: int = 500
-    redraws: int = 3
-
-    def __post_init__(self) -> None:
-        check_iterations(self.particles, name="particles")
-        check_iterations(self.redraws, name="redraws")
 
 
 class Particles(NamedTuple):
@@ -67,19 +42,11 @@ class Particles(NamedTuple):
       states: the histories, all different; not to be changed.
       weights: float64 [len(states)]; sum to 1 unless there are none.
       complete: no history was ever dropped, so that the weights are exact.
-      secret: stages of the view, and places among the moves of chance and the opponent
-        in them, where the histories were different when they were found.
     """
 
     states: list[pyspiel.State]
     weights: np.ndarray
     complete: bool
-    secret: tuple[Place, ...] = ()
-
-    @property
-    def effective_size(self) -> float:
-        """How many equally likely histories are as varied; at most their number."""
-        return effective_size(self.weights)
 
 
 def effective_size(weights: np.ndarray) -> float:
@@ -106,11 +73,6 @@ class ParticleFilter:
     the view are dropped; of the others at most as many as there are particles are
     kept, drawn by weight. Each draw keeps the expected weight of every history, so the
     weights before they are normalised are unbiased.
-
-    *Redraw.* Hidden moves change by Metropolis-Hastings steps, see `redraws`, at places
-    at which the histories were different when they were found: the others tell the
-    player what was moved. Where no such step leads from one consistent history to
-    another, resampling has to.
     """
 
     def __init__(
@@ -118,7 +80,7 @@ class ParticleFilter:
         game: pyspiel.Game,
         player: int,
         answers: Answers,
-        config: ParticleConfig,
+        particles: int,
         *,
         between: bool,
     ) -> None:
@@ -128,13 +90,12 @@ class ParticleFilter:
           game: sequential, two players.
           player: whose view.
           answers: the opponent's policy.
-          config: how many.
+          particles: how many are kept.
           between: compare strings at every node, not only at the player's decisions,
             see `StatePosterior`.
         """
         self._game, self._player, self._answers = game, player, answers
-        self._config, self._between = config, between
-        self._redraws = Redraws(player, answers, config.redraws)
+        self._particles, self._between = particles, between
 
     def follow(
         self,
@@ -153,64 +114,25 @@ class ParticleFilter:
           The belief at the last decision; without histories where none was found that
           fits, which does not mean that there is none.
         """
-        # What the player did at the last decision of a view is not known then.
-        before = [*stages[:-2], stages[-2]._replace(action=None)] if stages[1:] else []
-        action = stages[-2].action if before else None
-        stages = [*stages[:-1], stages[-1]._replace(action=None)]
+        action = stages[-2].action if stages[1:] else None
         new = self._step(belief, action, stages[-1].seen, random)
-        enough = _FEW * self._config.particles
+        enough = _FEW * self._particles
         for retry in range(_MOST_RETRIES):
             if new.complete or len(new.states) >= enough:
                 break
             if new.states and retry >= _RETRIES:
                 break
-            if not belief.complete:
-                belief = self.redraw(belief, before, random)
             again = self._step(belief, action, stages[-1].seen, random)
             new = _merged([new, again])
         if not new.states:
             return new
-        chosen, weights = draws.thin(new.weights, self._config.particles, random)
+        chosen, weights = draws.thin(new.weights, self._particles, random)
         states = [new.states[place] for place in chosen]
-        secret = belief.secret + self._secret(states, len(stages) - 1)
-        new = Particles(states, weights / weights.sum(), new.complete, secret)
-        alike = new.effective_size < _UNLIKE * self._config.particles
-        if alike and not new.complete:
-            new = self.redraw(new, stages, random)
-        return new
+        return Particles(states, weights / weights.sum(), new.complete)
 
     def start(self) -> Particles:
         """The root of the game."""
         return Particles([self._game.new_initial_state()], np.ones(1), True)
-
-    def redraw(
-        self, belief: Particles, stages: Sequence[Stage], random: np.random.Generator
-    ) -> Particles:
-        """As many histories as may be kept, each moved by Metropolis-Hastings steps.
-
-        Args:
-          belief: at least one history.
-          stages: the view at them.
-          random: consumed.
-
-        Returns:
-          The same posterior by other histories; equal ones are joined.
-        """
-        count = self._config.particles
-        drawn = draws.systematic(belief.weights, count, random.random()).tolist()
-        chosen = [belief.states[place] for place in drawn]
-        states, times = self._redraws.moved(chosen, stages, belief.secret, random)
-        return Particles(states, times / count, False, belief.secret)
-
-    def _secret(self, states: Sequence[pyspiel.State], stage: int) -> tuple[Place, ...]:
-        """The places of the last stage at which histories are different."""
-        last = [hidden_moves(state, self._player)[stage] for state in states]
-        columns = itertools.zip_longest(*last)
-        return tuple(
-            (stage, place)
-            for place, column in enumerate(columns)
-            if len({move for move in column if move is not None}) > 1
-        )
 
     def enumerate(
         self,
@@ -253,7 +175,7 @@ class ParticleFilter:
                         f"than max_histories={limit} histories; raise max_histories, "
                         f"or give particles"
                     )
-        return self._particles(at_decision, belief.complete)
+        return self._as_particles(at_decision, belief.complete)
 
     def _edges(self, moved: Sequence[_Placed]) -> Iterator[_Edge]:
         """All that chance and the opponent may do next."""
@@ -286,7 +208,7 @@ class ParticleFilter:
         return moved
 
     @staticmethod
-    def _particles(entries: list[_Placed], complete: bool) -> Particles:
+    def _as_particles(entries: list[_Placed], complete: bool) -> Particles:
         weights = np.array([weight for _, weight, _ in entries])
         return Particles([state for state, *_ in entries], weights, complete)
 
@@ -299,7 +221,7 @@ class ParticleFilter:
     ) -> Particles:
         """Histories at the next decision; their weights sum to the probability of what
         was seen, estimated."""
-        most, complete = self._config.particles, belief.complete
+        most, complete = self._particles, belief.complete
         front = self._front(belief, action, seen)
         at_decision: list[_Placed] = []
         while front:
@@ -315,7 +237,7 @@ class ParticleFilter:
             complete = complete and max(len(front), len(at_decision)) <= most
             front = _kept(front, most, random)
             at_decision = _kept(at_decision, most, random)
-        return self._particles(at_decision, complete)
+        return self._as_particles(at_decision, complete)
 
     def _tried(
         self,
@@ -327,9 +249,7 @@ class ParticleFilter:
         """As many edges as are tried, drawn by weight and by what is likely to fit."""
         share = self._shares(moved, edges, seen)
         weights = np.array([weight for *_, weight in edges])
-        chosen, drawn = draws.thin(
-            weights * share, _TRIED * self._config.particles, random
-        )
+        chosen, drawn = draws.thin(weights * share, _TRIED * self._particles, random)
         weighed = zip(chosen.tolist(), (drawn / share[chosen]).tolist(), strict=True)
         return [(*edges[old][:2], weight) for old, weight in weighed]
 

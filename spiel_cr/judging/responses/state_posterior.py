@@ -15,7 +15,6 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.games.stepping.observations import Stage, observations
 from spiel_cr.judging.responses.particles import (
-    ParticleConfig,
     ParticleFilter,
     Particles,
     TooManyStatesError,
@@ -29,8 +28,8 @@ COMPARISONS = ("auto", "always", "decisions")
 _REFUSALS = (pyspiel.SpielError, NotImplementedError, AssertionError)
 
 
-# What is believed unless something else is said.
-_PARTICLES = ParticleConfig()
+# Particles of a belief that is too large.
+PARTICLES = 500
 
 
 class StatePosterior:
@@ -81,7 +80,7 @@ class StatePosterior:
         *,
         max_histories: int = 100_000,
         compare: str = "auto",
-        particles: ParticleConfig | None = _PARTICLES,
+        particles: int = PARTICLES,
         seed: int = 0,
     ) -> None:
         """Knows nothing yet.
@@ -92,7 +91,7 @@ class StatePosterior:
           opponent: its policy; asked at its own information states only.
           max_histories: of exact beliefs, also on the way.
           compare: "auto", "always" or "decisions", see above.
-          particles: for beliefs with more histories; None: these are refused.
+          particles: that are kept of beliefs with more histories.
           seed: of the particles.
 
         Raises:
@@ -104,7 +103,8 @@ class StatePosterior:
         self._game = game
         self._player = player
         self._between, self._auto = compare == "always", compare == "auto"
-        self._config, self._seed = particles, check_seed(seed)
+        self._count = check_iterations(particles, name="particles")
+        self._seed = check_seed(seed)
         uniform = openspiel_policy.UniformRandomPolicy(game)
         # Of the opponent's policy, and where that cannot have led to the view.
         self._policies = (
@@ -128,8 +128,6 @@ class StatePosterior:
 
         Raises:
           ValueError: the player is not to act.
-          TooManyStatesError: the belief has more than `max_histories` histories, and
-            particles are not allowed.
         """
         try:
             self._update(state)
@@ -137,8 +135,6 @@ class StatePosterior:
         except TooManyStatesError:
             if self._auto:
                 self._auto, self._between = False, True
-            elif self._config is None:
-                raise
             else:
                 stages = observations(state, self._player, waiting=self._between)
                 self.restart()
@@ -206,9 +202,8 @@ class StatePosterior:
     def _filter(self) -> ParticleFilter:
         """By the opponent's policy, or a uniform one where that is `surprised`."""
         answers = self._policies[self.surprised]
-        config = self._config or _PARTICLES
         return ParticleFilter(
-            self._game, self._player, answers, config, between=self._between
+            self._game, self._player, answers, self._count, between=self._between
         )
 
     def _filtered(self, stages: list[Stage], done: int) -> Particles:

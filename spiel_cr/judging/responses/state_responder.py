@@ -121,8 +121,6 @@ class StateResponder(PolicyPlayer):
 
         Raises:
           ValueError: a state of the unconverted simultaneous game.
-          TooManyStatesError: the belief has too many histories, and no particles are
-            allowed, see `StatePosterior`.
         """
         check_state(state)
         self.belief.update(state)

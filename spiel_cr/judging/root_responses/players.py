@@ -58,7 +58,7 @@ class TablePlayer:
 
 
 class SeenPlayer:
-    """Draws by a strategy of what is seen: of networks, or of a compiled game."""
+    """Draws by a strategy of what is seen, of networks."""
 
     def __init__(self, knowledge: Knowledge, strategy: Strategy) -> None:
         """Asks nothing yet.
@@ -100,21 +100,18 @@ class _Acting:
 class LegalPlayer:
     """Draws by a policy that depends on the legal actions alone, once for each set.
 
-    So it plays on a game's rules on arrays, where OpenSpiel's states do not exist.
+    On a `RulesSource`. So it plays on a game's rules on arrays, where OpenSpiel's
+    states do not exist.
     """
 
-    def __init__(
-        self, game: pyspiel.Game, policy: openspiel_policy.Policy, knowledge: Knowledge
-    ) -> None:
+    def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
         """Asks nothing yet.
 
         Args:
           game: whose legal actions these are; its first decision names them.
           policy: see `rollouts.by_legal_actions`.
-          knowledge: of the source's positions.
         """
-        self._names, self._knowledge = first_decision(game), knowledge
-        self._policy = policy
+        self._names, self._policy = first_decision(game), policy
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
@@ -125,7 +122,7 @@ class LegalPlayer:
           ValueError: the policy's probabilities are none.
         """
         player = int(positions.player[places[0]])
-        legal = self._knowledge.seen(positions, places, player).legal
+        legal = positions.states[places].legal
         sets, which = np.unique(legal, axis=0, return_inverse=True)
         odds = np.zeros((len(sets), legal.sum(axis=1).max()))
         for row, one in zip(odds, sets, strict=True):

@@ -9,10 +9,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator
+from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator, play
 from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.games.stepping.tree_source import TreeSource
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.root_responses.players import (
     BotPlayer,
     LegalPlayer,
@@ -21,9 +19,10 @@ from spiel_cr.judging.root_responses.players import (
     TablePlayer,
     UniformPlayer,
 )
+from spiel_cr.judging.targets import Target
 from spiel_cr.policies.rollouts import by_legal_actions
-from spiel_cr.solvers.deep.averages import NetworkAverage
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.averages import SOFTMAX
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -36,37 +35,41 @@ class Setting(NamedTuple):
 
     Attributes:
       source: of histories.
-      opponent: plays both seats.
-      tree: the game, if it is compiled.
+      opponent: plays the other seat.
+      own: plays the responder's where that knows nothing.
     """
 
     source: Simulator
     opponent: FixedPlayer
-    tree: CompiledGame | None = None
+    own: FixedPlayer
 
 
-def on_tree(tree: CompiledGame, behaviour: Sequence[np.ndarray]) -> Setting:
-    """A compiled game.
+def of_target(target: Target, *, use_rules: bool = True) -> Setting:
+    """Where responses to a target learn and are judged.
 
     Args:
-      tree: the game.
-      behaviour: of each player float64 [S], its action probabilities.
+      target: the opponent.
+      use_rules: as of `on_states`.
     """
-    knowledge = CompiledKnowledge(tree, _TENSORS)
-    odds = [
-        np.where(
-            knowledge.legal[player], behaviour[player][knowledge.sequence[player]], 0.0
-        )
-        for player in range(2)
-    ]
+    if target.rivals is not None:
+        return on_bot(target.game, target.rivals)
+    return on_states(target.game, target.policy, use_rules=use_rules)
 
-    def strategy(player: int, seen: Seen) -> np.ndarray:
-        found: np.ndarray = odds[player][seen.rows]
-        return found
 
-    # Chance is drawn independently, so that matches are.
-    source = TreeSource(tree, stratified=False)
-    return Setting(source, SeenPlayer(knowledge, strategy), tree)
+def warm_up(source: Simulator) -> None:
+    """Plays one match at random."""
+    random, anyone = np.random.default_rng(0), UniformPlayer()
+    play(source, 1, random, lambda now, live, _: anyone.draw(now, live, random))
+
+
+def own_policy(target: Target) -> openspiel_policy.Policy:
+    """How a responder plays where it knows nothing: as the target does in its seat.
+
+    At random where the target is known by its moves alone.
+    """
+    if target.rivals is not None:
+        return openspiel_policy.UniformRandomPolicy(target.game)
+    return target.policy
 
 
 def on_states(
@@ -82,24 +85,32 @@ def on_states(
       policy: of both seats; must depend on information states only.
       use_rules: take the game's rules on arrays where that is possible.
     """
-    source, knowledge = _source_of(game, use_rules)
-    arrays = isinstance(source, RulesSource)
+    source, player = _on_states(game, policy, use_rules)
+    return Setting(source, player, player)
+
+
+def _on_states(
+    game: pyspiel.Game, policy: openspiel_policy.Policy, use_rules: bool
+) -> tuple[Simulator, FixedPlayer]:
+    """See `on_states`."""
+    opened = Opened(game)
+    rules = opened.rules if use_rules else None
+    source = StateSource(game) if rules is None else RulesSource(game, rules)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return Setting(source, UniformPlayer())
-    if isinstance(policy, TablePolicy):
-        if isinstance(policy.source, RulesSource) == arrays:
-            return Setting(source, TablePlayer(policy.strategy))
-        if use_rules and not arrays:
-            return Setting(policy.source, TablePlayer(policy.strategy))
-    if isinstance(policy, DeepPolicy) and knowledge is not None:
+        return source, UniformPlayer()
+    if isinstance(policy, TablePolicy) and policy.beyond is None:
+        if isinstance(policy.source, RulesSource) == (rules is not None):
+            return source, TablePlayer(policy.strategy)
+    if isinstance(policy, DeepPolicy):
         average = policy.average
-        if isinstance(average, NetworkAverage) and average.features == _TENSORS:
-            return Setting(source, _networks(policy, knowledge))
-    if arrays and knowledge is not None and by_legal_actions(policy):
-        return Setting(source, LegalPlayer(game, policy, knowledge))
-    if arrays:
-        return on_states(game, policy, use_rules=False)
-    return Setting(source, StatePlayer(policy))
+        if average.rule == SOFTMAX and average.features == _TENSORS:
+            found = stepped(opened, _TENSORS, use_rules=use_rules)
+            return found.source, _networks(policy, found.knowledge)
+    if rules is None:
+        return source, StatePlayer(policy)
+    if by_legal_actions(policy):
+        return source, LegalPlayer(game, policy)
+    return _on_states(game, policy, False)
 
 
 def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
@@ -109,17 +120,7 @@ def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
       game: a sequential game.
       bots: of player 0 and of player 1.
     """
-    source, _ = _source_of(game, False)
-    return Setting(source, BotPlayer(bots))
-
-
-def _source_of(
-    game: pyspiel.Game, use_rules: bool
-) -> tuple[Simulator, Knowledge | None]:
-    """Who plays the moves, and what networks see, where the game has tensors."""
-    if game.get_type().provides_information_state_tensor:
-        return stepped(Opened(game), _TENSORS, use_rules=use_rules)
-    return StateSource(game), None
+    return Setting(StateSource(game), BotPlayer(bots), UniformPlayer())
 
 
 def _networks(policy: DeepPolicy, knowledge: Knowledge) -> SeenPlayer:

@@ -1,21 +1,23 @@
-"""Best responses that are searched from the root, on a table of own infosets.
+"""Best responses that are learned from the root, on a table of own infosets.
 
 Beliefs of some games are too large to enumerate, so nothing is searched from inside a
-match. Simulations begin at the root: chance and the fixed opponent are drawn, the
-responder plays the best action that it knows, but for one of its decisions, where it
-plays any. Where it knows too little it plays as the fixed strategy does in its seat.
-Returns teach the actions from the random one on; those before it were not followed by
-the responder's own play. What the response is worth is measured in matches afterwards.
+match. Matches begin at the root: chance and the fixed opponent are drawn, the responder
+plays the best action that it knows, and tries others at one of its decisions, at some,
+or at all of them. Where it knows too little it plays by habit: what was best on average
+after as many own decisions with as many legal actions, or as the setting's own player
+does if that was better.
+An action is taught what was returned, if the best known actions followed; else what the
+infoset is worth at which the next other one was tried (Watkins 1989). So also those are
+found that pay together only.
 """
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.stepping.simulator import Positions, play
+from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
@@ -23,15 +25,51 @@ from spiel_cr.solvers.mccfr.table.index import Index, distinct
 _STEP = 0.01
 # Visits of an infoset, per action, before the responder trusts what it has learned.
 _TRUSTED = 10
+# Visits of an arm before a habit may be to take it.
+_HABITUAL = 50
+# Matches of a unit of learning, and how many units are played side by side.
+_UNIT, _WIDE = 16, 64
+# What is kept of a table, besides its units.
+_ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
+_HABITS = ("usual", "times")
+# Shares of the matches in which others are tried at one decision, or at each of them
+# with some probability.
+_TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
+
+
+class _Met(NamedTuple):
+    """Decisions of the responder in matches, those of one depth; int64 [n] each.
+
+    Attributes:
+      games: which matches.
+      row: of the table; -1: none.
+      action: that was taken.
+      tried: bool, that this was to try it.
+      trusted: bool, the row was known well enough.
+      habit: see `response.habit_of`.
+      arm: of the habit: the action, or the last one, as the setting's own player does.
+    """
+
+    games: np.ndarray
+    row: np.ndarray
+    action: np.ndarray
+    tried: np.ndarray
+    trusted: np.ndarray
+    habit: np.ndarray
+    arm: np.ndarray
 
 
 class TableResponder:
-    """Means of returns by infoset and action.
+    """Means of returns by infoset and action. A unit of learning is 16 matches.
 
     Attributes:
       player: the responder.
-      simulations: matches that taught it.
+      setting: in which it learns.
+      finished: never.
+      units: of learning so far.
     """
+
+    finished = False
 
     def __init__(
         self, setting: Setting, player: int, *, most_rows: int = 1 << 21, seed: int = 0
@@ -44,115 +82,110 @@ class TableResponder:
           most_rows: of the table.
           seed: of the matches that teach it.
         """
-        self.player, self.simulations = player, 0
-        self._setting, self._source = setting, setting.source
-        self._fixed = setting.opponent
-        self._random = np.random.default_rng([seed, player])
+        self.player, self.setting = player, setting
+        self._source, self._fixed = setting.source, setting.opponent
+        self._seed, self._batches, self.units = [seed, player], 0, 0
         width = self._source.max_actions
         self._key = np.zeros((most_rows, 2), np.uint64)
         self._index = Index(self._key)
+        self._count = np.zeros(most_rows, np.int32)
         self._mean = np.zeros((most_rows, width), np.float32)
         self._visits = np.zeros((most_rows, width), np.int32)
+        # The same of habits; the last arm is to do as the setting's own player does.
+        self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
+        self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
         # The most own decisions of a history so far.
         self._longest = 1
 
-    @property
-    def infosets(self) -> int:
-        """How many the table has."""
-        return self._index.rows
-
-    def learn(
-        self,
-        seconds: float,
-        *,
-        batch: int = 1024,
-        clock: Callable[[], float] = time.perf_counter,
-        after: Callable[[int], None] = lambda matches: None,
-    ) -> None:
-        """Learns for a while.
+    def learn(self, units: int, stop: Callable[[], bool] = lambda: False) -> int:
+        """Plays so many units of matches.
 
         Args:
-          seconds: of the clock.
-          batch: matches at a time.
-          clock: what the seconds are by.
-          after: called after every batch with the matches so far.
-        """
-        begun = clock()
-        while clock() - begun < seconds:
-            self._play(batch, self._random, learns=True)
-            self.simulations += batch
-            after(self.simulations)
-
-    def play(self, count: int, random: np.random.Generator) -> np.ndarray:
-        """float64 [count], its returns in matches that teach it nothing.
-
-        Args:
-          count: of them.
-          random: of all that is drawn.
-        """
-        return self._play(count, random, learns=False)
-
-    def measure(self, matches: int, seed: int) -> tuple[float, float | None]:
-        """Its mean return in matches that teach it nothing, and half of its interval.
-
-        Args:
-          matches: how many.
-          seed: of all that is drawn in them.
-        """
-        returns = self.play(matches, np.random.default_rng([seed, 4]))
-        return mean_and_half_width(returns, utility_bounds(self._source.game))
-
-    def behaviour(self, fallback: np.ndarray) -> np.ndarray:
-        """float64 [S], what it plays in a compiled game, by logical sequence.
-
-        Args:
-          fallback: float64 [S], what the opponent's strategy plays in this seat: it
-            plays so where it knows too little.
-        """
-        assert self._setting.tree is not None
-        decisions = self._setting.tree.infosets[self.player].decisions
-        key = np.zeros((len(decisions), 2), np.uint64)
-        key[:, 0], key[:, 1] = np.arange(len(decisions)), self.player
-        best, trusted = self._best(self._index.find(key), decisions.num_actions)
-        first = decisions.first_sequence
-        chosen = fallback.copy()
-        for infoset in np.flatnonzero(trusted).tolist():
-            begin = int(first[infoset])
-            chosen[begin : begin + int(decisions.num_actions[infoset])] = 0.0
-            chosen[begin + int(best[infoset])] = 1.0
-        return chosen
-
-    def _play(
-        self, count: int, random: np.random.Generator, *, learns: bool
-    ) -> np.ndarray:
-        """Plays histories in lockstep.
-
-        Args:
-          count: of them.
-          random: of all that is drawn.
-          learns: play one decision at random, and learn from what comes of it.
+          units: how many.
+          stop: asked after each batch whether to stop.
 
         Returns:
-          float64 [count], the responder's returns.
+          How many they were.
         """
+        done = 0
+        while done < units and not (done and stop()):
+            wide = min(_WIDE, units - done)
+            self._teach(_UNIT * wide, np.random.default_rng(self._seed_of_batch()))
+            done += wide
+        self.units += done
+        return done
+
+    def share(self) -> float:
+        """How much of all work is done; nobody knows."""
+        return 0.0
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that it has learned, for a file."""
+        rows = self._index.rows
+        arrays = {name: getattr(self, f"_{name}")[:rows] for name in _ARRAYS}
+        numbers = {name: np.array(getattr(self, f"_{name}")) for name in _NUMBERS}
+        habits = {name: getattr(self, f"_{name}") for name in _HABITS}
+        return {**arrays, **numbers, **habits, "units": np.array(self.units)}
+
+    def restore(self, state: Mapping[str, np.ndarray]) -> None:
+        """Goes on from a `state` of the same setting."""
+        rows = len(state["key"])
+        for name in _ARRAYS:
+            getattr(self, f"_{name}")[:rows] = state[name]
+        for name in _NUMBERS:
+            setattr(self, f"_{name}", int(state[name]))
+        self._usual, self._times = state["usual"].copy(), state["times"].copy()
+        self.units = int(state["units"])
+        self._index.extend(rows)
+
+    def response(self) -> Response:
+        """What it would play now."""
+        rows = self._index.rows
+        count = self._count[:rows]
+        best, trusted = self._best(np.arange(rows), count)
+        unknown = np.full(rows, np.nan)
+        action = np.where(trusted, best, -1)
+        key = self._key[:rows].copy()
+        habits = self._habits()
+        return Response(
+            self.player, key, count.copy(), action, unknown, unknown, habits
+        )
+
+    def _seed_of_batch(self) -> list[int]:
+        self._batches += 1
+        return [*self._seed, self._batches]
+
+    def _teach(self, count: int, random: np.random.Generator) -> None:
+        """Plays histories in lockstep, and learns from what comes of them."""
         decided = np.zeros(count, np.int64)  # decisions so far
-        explores = random.integers(self._longest, size=count)
-        # What is played before this decision is followed by a random action.
-        since = np.zeros(count, np.int64)
-        added = np.zeros(count, bool) if learns else None
-        met = []
+        shares = np.array([share for share, _ in _TRIES])
+        kind = random.choice(len(_TRIES), count, p=shares)
+        rate = np.array([rate for _, rate in _TRIES])[kind]
+        once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
+        added, habits = np.zeros(count, bool), self._habits()
+        met: list[tuple[np.ndarray, _Met]] = []
 
         def respond(
             positions: Positions, there: np.ndarray, games: np.ndarray
         ) -> np.ndarray:
             row = self._rows(positions, there, games, added)
-            chosen = self._choose(row, positions, there, random)
-            if learns:
-                tries = explores[games] == decided[games]
-                drawn = random.random(len(there)) * positions.num_actions[there]
-                chosen = np.where(tries, drawn.astype(np.int64), chosen)
-                since[games[tries]] = decided[games[tries]]
-                met.append((games, row, chosen, decided[games]))
+            number = positions.num_actions[there]
+            best, trusted = self._best(row, number)
+            habit, last = habit_of(decided[games], number), self._usual.shape[1] - 1
+            tries = (once[games] == decided[games]) | (
+                random.random(len(there)) < rate[games]
+            )
+            # Where nothing is known one more is tried: the own player's.
+            arm = (random.random(len(there)) * (number + ~trusted)).astype(np.int64)
+            arm = np.where(arm == number, last, arm)
+            usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
+            arm = np.where(tries, arm, np.where(usual < 0, last, usual))
+            chosen, owns = arm.copy(), np.flatnonzero(arm == last)
+            if len(owns):
+                own = self.setting.own
+                chosen[owns] = own.draw(positions, there[owns], random)
+            now = _Met(games, row, chosen, tries, trusted, habit, arm)
+            met.append((decided[games], now))
             decided[games] += 1
             return chosen
 
@@ -164,60 +197,35 @@ class TableResponder:
             if not responds.all():
                 action[~responds] = self._fixed.draw(positions, live[~responds], random)
             if responds.any():
-                there, games = live[responds], match[responds]
-                action[responds] = respond(positions, there, games)
+                action[responds] = respond(positions, live[responds], match[responds])
             return action
 
         utility = play(self._source, count, random, act)
-        returns = -utility if self.player else utility
-        if learns:
-            self._longest = max(self._longest, int(decided.max()))
-            self._learn(met, since, returns)
-        return returns
+        self._longest = max(self._longest, int(decided.max()))
+        self._learn(met, -utility if self.player else utility)
 
     def _rows(
         self,
         positions: Positions,
         there: np.ndarray,
         games: np.ndarray,
-        added: np.ndarray | None,
+        added: np.ndarray,
     ) -> np.ndarray:
         """int64 [n], rows or -1; each history may add the first that is missing."""
         key = positions.key[there]
         row = self._index.find(key)
-        if added is None:
-            return row
         new = np.flatnonzero((row < 0) & ~added[games])
         if len(new):
             chosen, group = distinct(key[new])
-            begin = self.infosets
+            begin = self._index.rows
             free = min(len(chosen), len(self._key) - begin)
-            self._key[begin : begin + free] = key[new[chosen[:free]]]
+            first = new[chosen[:free]]
+            self._key[begin : begin + free] = key[first]
+            self._count[begin : begin + free] = positions.num_actions[there[first]]
             self._index.extend(begin + free)
             row[new] = np.where(group < free, begin + group, -1)
             added[games[new]] = True
         return row
-
-    def _choose(
-        self,
-        row: np.ndarray,
-        positions: Positions,
-        there: np.ndarray,
-        random: np.random.Generator,
-    ) -> np.ndarray:
-        """int64 [n], the best actions known; the fixed strategy's where too little is.
-
-        Args:
-          row: int64 [n], -1: there is none.
-          positions: of the source.
-          there: int64 [n], places of these decisions.
-          random: of the fixed strategy.
-        """
-        chosen, trusted = self._best(row, positions.num_actions[there])
-        unknown = np.flatnonzero(~trusted)
-        if len(unknown):
-            chosen[unknown] = self._fixed.draw(positions, there[unknown], random)
-        return chosen
 
     def _best(
         self, row: np.ndarray, num_actions: np.ndarray
@@ -233,32 +241,65 @@ class TableResponder:
         trusted = visits.sum(axis=1) >= _TRUSTED * num_actions
         return np.argmax(value, axis=1), trusted
 
-    def _learn(
-        self,
-        met: list[tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]],
-        since: np.ndarray,
-        returns: np.ndarray,
-    ) -> None:
-        """Moves means towards what was returned.
+    def _habits(self) -> np.ndarray:
+        """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
+        value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
+        best, last = value.argmax(axis=1), value.shape[1] - 1
+        own = (best == last) | (value[:, last] == -np.inf)
+        return np.where(own, -1, best)
+
+    def _learn(self, met: list[tuple[np.ndarray, _Met]], returns: np.ndarray) -> None:
+        """Moves means towards what followed, the last decisions first.
 
         Args:
-          met: histories, rows, actions, and how many own decisions came before.
-          since: int64 [count], from which own decision on nothing is random.
-          returns: float64 [count].
+          met: how many own decisions came before, int64 [n], and decisions.
+          returns: float64 [count], the responder's; changed.
         """
         if not met:
             return
-        games, row, action, depth = (
-            np.concatenate(part) for part in zip(*met, strict=True)
+        depth = np.concatenate([before for before, _ in met])
+        whole = _Met(
+            *(np.concatenate(part) for part in zip(*(m for _, m in met), strict=True))
         )
-        good = (row >= 0) & (depth >= since[games])
-        games, row, action = games[good], row[good], action[good]
-        width = self._mean.shape[1]
-        entry, group, count = np.unique(
-            row * width + action, return_inverse=True, return_counts=True
-        )
-        mean = np.bincount(group, returns[games]) / count
-        old, visits = self._mean.reshape(-1), self._visits.reshape(-1)
-        visits[entry] += count.astype(np.int32)
-        share = np.maximum(count / visits[entry], 1 - (1 - _STEP) ** count)
-        old[entry] += share * (mean - old[entry])
+        for now in range(int(depth.max()), -1, -1):
+            at = np.flatnonzero(depth == now)
+            here = _Met(*(part[at] for part in whole))
+            known, rows = here.row >= 0, here.row
+            for means, visits, place, arm, some in (
+                (self._mean, self._visits, rows, here.action, known),
+                (self._usual, self._times, here.habit, here.arm, ~here.trusted),
+            ):
+                _move(means, visits, place[some], arm[some], returns[here.games[some]])
+            # What came after the best one would have been worth this before it.
+            off = np.flatnonzero(here.tried)
+            means, visits = self._mean[rows[off]], self._visits[rows[off]]
+            best = np.where(visits > 0, means, -np.inf).max(axis=1)
+            usual, times = self._usual[here.habit[off]], self._times[here.habit[off]]
+            habit = np.where(times >= _HABITUAL, usual, -np.inf).max(axis=1)
+            worth = np.where(here.trusted[off], best, habit)
+            games = here.games[off]
+            returns[games] = np.where(worth > -np.inf, worth, returns[games])
+
+
+def _move(
+    means: np.ndarray,
+    visits: np.ndarray,
+    row: np.ndarray,
+    action: np.ndarray,
+    returns: np.ndarray,
+) -> None:
+    """Moves means towards returns.
+
+    Args:
+      means, visits: [R, A], written into.
+      row, action: int64 [n].
+      returns: float64 [n].
+    """
+    entry, group, count = np.unique(
+        row * means.shape[1] + action, return_inverse=True, return_counts=True
+    )
+    old, times = means.reshape(-1), visits.reshape(-1)
+    mean = np.bincount(group, returns, len(count)) / count
+    times[entry] += count.astype(np.int32)
+    share = np.maximum(count / times[entry], 1 - (1 - _STEP) ** count)
+    old[entry] += share * (mean - old[entry])

@@ -18,19 +18,18 @@ them, by `kind`:
              where i would go if o had only the ones before.
   biased     the blueprint with the probability of the first, second, ... action at each
              infoset multiplied, as Brown et al. do for fold, call and raise. Games that
-             are not compiled have these alone, and values by rollouts (`rollouts.py`).
+             are not compiled have these alone, see `rollout_values.Rollouts`.
 
 Both are deterministic and fixed before anything is solved. They depend neither on the
 cut nor on how the result is judged.
 """
 
-from collections.abc import Callable
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response
@@ -43,7 +42,7 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.result import load_tabular_policy
-from spiel_cr.resolving.leaves.rollout_values import Rollouts, bias_of
+from spiel_cr.resolving.leaves.rollout_values import bias_of
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
@@ -67,9 +66,7 @@ class Continuations(HistoryValues):
         path: Strategies,
         k: int = 4,
         *,
-        kind: ContinuationKind | None = None,
-        rollouts: int = 10,
-        seed: int = 0,
+        kind: ContinuationKind = "responses",
     ) -> None:
         """Takes a blueprint of both players.
 
@@ -77,39 +74,28 @@ class Continuations(HistoryValues):
           path: of a policy file; or the blueprint itself, an OpenSpiel policy or each
             player's action probabilities, float64 [S].
           k: continuations, at least 1; 1: the blueprint alone.
-          kind: how the others are made; None: "responses" on compiled games, "biased"
-            elsewhere.
-          rollouts: per history and continuation, in games that are not compiled.
-          seed: of the rollouts.
+          kind: how the others are made.
 
         Raises:
-          ValueError: a bad k, kind, rollouts or seed.
+          ValueError: a bad k or kind.
         """
         self.k = check_iterations(k, name="k")
-        kinds = (*get_args(ContinuationKind), None)
-        self._kind: ContinuationKind | None = check_choice(kind, "kind", kinds)
+        self._kind: ContinuationKind = check_choice(
+            kind, "kind", get_args(ContinuationKind)
+        )
         self._blueprint = path
-        self._given = check_iterations(rollouts, name="rollouts"), check_seed(seed)
-        self._rollouts: Rollouts | None = None
-        self._drawn: int | None = None
         self._known: tuple[CompiledGame, list[np.ndarray]] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         if not isinstance(game, CompiledGame):
-            return self._by_rollouts().values(game, histories, player)
+            raise ValueError("continuations need a compiled game; take Rollouts")
         if self._known is None or self._known[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
             self._known = game, values
         return self._known[1][player][histories]
-
-    def draw_from(self, number: int, /) -> None:
-        """See `HistoryValues`; means nothing in compiled games."""
-        self._drawn = number
-        if self._rollouts is not None:
-            self._rollouts.draw_from(number)
 
     def behaviour(self, tree: CompiledGame) -> Behaviour:
         """The blueprint: for each player float64 [S], by logical sequence.
@@ -136,53 +122,14 @@ class Continuations(HistoryValues):
         Returns:
           k of float64 [S], action probabilities by logical sequence.
         """
-        kind = self._kind or "responses"
-        return continuations(tree, self.behaviour(tree), player, self.k, kind)
-
-    def policy(
-        self, load: Callable[[str], openspiel_policy.Policy] = load_tabular_policy
-    ) -> openspiel_policy.Policy:
-        """The blueprint, of a game that is not compiled.
-
-        Args:
-          load: reads its file the first time.
-
-        Raises:
-          OSError, DamagedFileError: its file cannot be read.
-          ValueError: the blueprint is arrays.
-        """
-        if isinstance(self._blueprint, str):
-            self._blueprint = load(self._blueprint)
-        if not isinstance(self._blueprint, openspiel_policy.Policy):
-            raise ValueError(
-                "a blueprint of arrays is one of a compiled game; give an "
-                "OpenSpiel policy, or the path of a policy file"
-            )
-        return self._blueprint
-
-    def _by_rollouts(self) -> Rollouts:
-        """What plays the rest of games that are not compiled.
-
-        Raises:
-          ValueError: best responses were asked for, or the blueprint is arrays.
-        """
-        if self._rollouts is None:
-            if self._kind == "responses":
-                raise ValueError(
-                    "kind='responses' needs a compiled game; leave kind out, or take "
-                    "'biased'"
-                )
-            self._rollouts = Rollouts(self.policy(), self.k, *self._given)
-            if self._drawn is not None:
-                self._rollouts.draw_from(self._drawn)
-        return self._rollouts
+        return continuations(tree, self.behaviour(tree), player, self.k, self._kind)
 
     def _values(
         self, tree: CompiledGame, behaviour: Behaviour, player: int
     ) -> np.ndarray:
         """float64 [N, k], player 0's utility at each history where `player` is i."""
-        columns, kind = [], self._kind or "responses"
-        for chosen in continuations(tree, behaviour, 1 - player, self.k, kind):
+        columns = []
+        for chosen in continuations(tree, behaviour, 1 - player, self.k, self._kind):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
             columns.append(history_values(tree, pair))
         return np.stack(columns, axis=1)

@@ -1,11 +1,10 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
 Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
-players may hold at a public state, and are asked in every iteration: `exact`,
-`network`. *Multi-valued* ones are several numbers per history, among which the opponent
-chooses by its information: `continuations`. *Fixed* ones are one number per history:
-`uniform` and, where games are not compiled, `rollouts`; no lookahead that ends in them
-is sound.
+players may hold at a public state, and are asked in every iteration: `exact`.
+*Multi-valued* ones are several numbers per history, among which the opponent chooses by
+its information: `continuations`. *Fixed* ones are one number per history: `uniform`
+and, where games are not compiled, `rollouts`; no lookahead that ends in them is sound.
 """
 
 from collections.abc import Callable
@@ -18,7 +17,6 @@ from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformVa
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.exact import ExactValues
-from spiel_cr.resolving.leaves.network_values import load_network
 from spiel_cr.resolving.leaves.values import ValueFunction
 
 Leaf: TypeAlias = HistoryValues | ValueFunction
@@ -55,14 +53,10 @@ KINDS = {
         ExactValues,
         knows_ranges=True,
     ),
-    "network": Kind(
-        "network(path=FILE)", {"path": str}, load_network, knows_ranges=True
-    ),
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
-        {"path": str, "k": int, "kind": str, "rollouts": int, "seed": int},
+        {"path": str, "k": int, "kind": str},
         Continuations,
-        partial=True,
     ),
     "rollouts": Kind(
         "rollouts(n=10,seed=0)",
@@ -81,7 +75,6 @@ def parse_leaf(
     leaf: object,
     *,
     compiled: bool = True,
-    check_policy: Callable[[str], object] = check_tabular_file,
 ) -> Leaf:
     """Reads a leaf value; files are checked.
 
@@ -89,7 +82,6 @@ def parse_leaf(
       leaf: one of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`; a
         leaf value itself, which is returned; None: `DEFAULT`.
       compiled: the game is compiled whole.
-      check_policy: refuses files that hold no policy of the kind that is needed.
 
     Raises:
       ValueError: none of these, or a bad parameter.
@@ -109,7 +101,7 @@ def parse_leaf(
             if "path" in given or "path" not in kind.parameters:
                 made = kind.make(**given)
                 if "path" in given and isinstance(made, HistoryValues):
-                    check_policy(given["path"])
+                    check_tabular_file(given["path"])
                 return made
     elif isinstance(leaf, HistoryValues) or (
         compiled and isinstance(leaf, ValueFunction)

@@ -14,9 +14,16 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.policies.leaf_values import rollout_mean, rollout_means
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.leaf_values import (
+    AnyGame,
+    HistoryValues,
+    rollout_mean,
+    rollout_means,
+)
 
 # What a biased action's probability is multiplied by, and after all actions had their
 # turn by the square of it, and so on (Brown et al.: 5 for calls, 10 for folds, raises).
@@ -36,8 +43,12 @@ def bias_of(number: int, most: int) -> tuple[int, float]:
     return action, BIAS ** (1 + power)
 
 
-class Rollouts:
-    """Plays the rest of a game by a blueprint and its biased versions."""
+class Rollouts(HistoryValues):
+    """Plays the rest of a game by a blueprint and its biased versions.
+
+    Attributes:
+      k: continuations; the first is the blueprint.
+    """
 
     def __init__(
         self, policy: openspiel_policy.Policy, k: int, n: int, seed: int
@@ -48,11 +59,12 @@ class Rollouts:
           policy: the blueprint of both players. To play on arrays of states it must be
             a `TabularPolicy`, of rules that give information-state strings, or have a
             method `array_probabilities(rules, states, player)`, float64 [L, A].
-          k: continuations; the first is the blueprint.
+          k: continuations, at least 1.
           n: rollouts per history and continuation.
           seed: of one stream of random numbers, which goes on from call to call.
         """
-        self._policy, self._k, self._n = policy, k, n
+        self._policy = policy
+        self.k, self._n = check_iterations(k, name="k"), check_iterations(n, name="n")
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
 
@@ -60,24 +72,24 @@ class Rollouts:
         """See `policies.leaf_values.HistoryValues`."""
         self._random = np.random.default_rng([self._seed, number])
 
-    def values(
-        self, game: VectorisedGame | pyspiel.Game, histories: np.ndarray, player: int
+    def __call__(
+        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        """float64 [L, k], as of `policies.leaf_values.HistoryValues`."""
+        assert not isinstance(game, CompiledGame)
         if isinstance(game, pyspiel.Game):
             return self._play_states(histories, player)
-        most = max(1, _AT_ONCE // (self._k * self._n))
+        most = max(1, _AT_ONCE // (self.k * self._n))
         parts = [
             self._play_arrays(game, histories[begin : begin + most], player)
             for begin in range(0, len(histories), most)
         ]
-        return np.concatenate([np.zeros((0, self._k)), *parts])
+        return np.concatenate([np.zeros((0, self.k)), *parts])
 
     def _play_arrays(
         self, rules: VectorisedGame, histories: np.ndarray, player: int
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
-        count, k = len(histories), self._k
+        count, k = len(histories), self.k
 
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
@@ -104,7 +116,7 @@ class Rollouts:
         """float64 [n, A], what continuations multiply actions' probabilities by."""
         factors = np.ones(legal.shape)
         place = np.cumsum(legal, axis=1) - 1
-        for j in range(1, self._k):
+        for j in range(1, self.k):
             rows = np.flatnonzero(numbers == j)
             action, factor = bias_of(j, self._most)
             factors[rows] = np.where(place[rows] == action, factor, 1.0)
@@ -112,10 +124,10 @@ class Rollouts:
 
     def _play_states(self, histories: np.ndarray, player: int) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
-        utility = np.zeros((len(histories), self._k))
+        utility = np.zeros((len(histories), self.k))
         for row, state in enumerate(histories):
             seed = int(self._random.integers(2**63))
-            for j in range(self._k):
+            for j in range(self.k):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
                 utility[row, j] = rollout_mean(state, self._n, draw, odds)

@@ -1,7 +1,7 @@
 """Blueprints from files, and how they play at histories of games not compiled.
 
-A player of partial trees asks it where its trees say nothing: how likely histories are
-that it follows, and what to do at a decision that it has not solved.
+A player of partial trees plays it where it has solved nothing, and its trees grow where
+it goes. One that is given none samples one, without compiling the game.
 """
 
 import dataclasses
@@ -17,7 +17,13 @@ from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.policies import result
 from spiel_cr.resolving.leaves.rollout_values import on_arrays
 from spiel_cr.solvers.deep import network_policy as deep_policy
+from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.mccfr.table import table_files as policy_files
+from spiel_cr.solvers.run import Goal
+from spiel_cr.solvers.solve import solve
+
+# Of blueprints that players make themselves.
+_SAMPLER = "os-mccfr(batch=1024)"
 
 
 def check_blueprint_file(path: atomic.Path) -> None:
@@ -59,6 +65,34 @@ def load_blueprint(
     if rules is not None:
         policy.check_arrays(rules)
     return policy
+
+
+def blueprint_of(
+    game: pyspiel.Game,
+    given: str | openspiel_policy.Policy | None,
+    iterations: int,
+    seconds: float | None,
+    seed: int,
+) -> openspiel_policy.Policy:
+    """The blueprint of a player: what it is given, or one that is sampled.
+
+    Args:
+      game: the sequential game.
+      given: the path of a file, or a policy; None: sample one.
+      iterations: batches to sample.
+      seconds: sample for so long instead; None: no clock.
+      seed: of what is sampled.
+
+    Raises:
+      OSError, DamagedFileError, ValueError: as `load_blueprint`.
+    """
+    if isinstance(given, str):
+        return load_blueprint(given, game)
+    if given is not None:
+        return given
+    goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
+    result = solve(game, _SAMPLER, goal, layout=Layout("stepped"), seed=seed)
+    return result.average_policy()
 
 
 @dataclasses.dataclass(frozen=True)

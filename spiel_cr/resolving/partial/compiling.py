@@ -34,8 +34,6 @@ def snapshot_of(
     rows: Rows,
     states: np.ndarray,
     simulator: LabelledSimulator,
-    *,
-    has_chance_root: bool,
 ) -> Snapshot:
     """A partial tree as a compiled game, which ends at the frontier.
 
@@ -45,7 +43,6 @@ def snapshot_of(
       rows: the histories, ending at the frontier, with what they are worth there.
       states: [n, ...], of the histories.
       simulator: of the game.
-      has_chance_root: as of `PartialTree`.
 
     Raises:
       ImperfectRecallError: in what is there a player seems to forget something.
@@ -83,15 +80,9 @@ def snapshot_of(
             lambda: simulator.strings(at, player),
         )
 
-    def key_at(history: int, player: int) -> str:
-        return strings_at(np.array([history]), player)[0]
-
     game, rules = simulator.game, simulator.rules
-    # Paths of a tree with a chance root cannot be replayed.
-    histories, infosets, numbers = numbering.number(
-        walked, game, key_at=key_at if has_chance_root else None
-    )
-    if isinstance(rules, pyspiel.Game) or has_chance_root:
+    histories, infosets, numbers = numbering.number(walked, game)
+    if isinstance(rules, pyspiel.Game):
         keys = [strings_at(own.history, p) for p, own in enumerate(infosets)]
     else:
         keys = [
@@ -99,9 +90,7 @@ def snapshot_of(
             for p, own in enumerate(infosets)
         ]
     tree = assemble(game, histories, infosets, keys)
-    if rows.frontier.any() or has_chance_root:
-        tree = dataclasses.replace(
-            tree, frontier=rows.frontier[order], rooted=has_chance_root
-        )
+    if rows.frontier.any():
+        tree = dataclasses.replace(tree, frontier=rows.frontier[order])
     one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))
     return Snapshot(tree, rows.id[order], (one, other))

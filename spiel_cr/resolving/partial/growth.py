@@ -1,21 +1,22 @@
-"""Where a partial tree grows next, by how both players play in it so far.
+"""Where a partial tree grows next, by how both players play in their blueprint.
 
-Growing-tree CFR (Schmid et al. 2023, "Student of Games") takes turns between solving a
-tree and expanding it where the strategies found lead. Exploration is one-sided
+Exploration is one-sided
 (Zhang & Sandholm 2025, "General search techniques without common knowledge for
 imperfect-information games, and application to superhuman Fog of War chess"): a history
 matters by what one player's strategy, and chance, do to reach it, whatever the other
-one does. So all answers to the strategies found are seen, and what both players would
-have to change together is not.
+one does. So all answers to the blueprint are seen, and what both players would have
+to change together is not.
 """
 
 import time
+from collections.abc import Callable
 
 import numpy as np
 
 from spiel_cr.common.arrays import groups, joint_components
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.stepping.labelled import LabelledSimulator
+from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.nodes import NodeTable
 
 # Of the room that is left, this share is given away at a time.
@@ -31,6 +32,7 @@ def grow(
     *,
     most: int,
     player: int | None,
+    blueprint: Blueprint | None,
     deadline: float | None,
 ) -> None:
     """Expands public states in order of how much they matter, on all levels.
@@ -53,12 +55,19 @@ def grow(
       player: who resolves. Its decisions that the opponent cannot tell from those
         that are expanded are expanded with them: else the opponent would learn at the
         frontier what the player hides. None: nobody.
+      blueprint: how players go; None: alike everywhere.
       deadline: by `time.perf_counter`; after it no more is expanded than was begun.
     """
+
+    def expand(rows: np.ndarray) -> None:
+        table.expand_rows(simulator, rows)
+        if blueprint is not None:
+            _follow(table, rows, blueprint)
+
     begun, closed = table.used, player is not None
     share, taken = _SHARE, 0
     while True:
-        if stuck := not complete(table, simulator, most, player, closed=closed):
+        if stuck := not _complete(table, expand, most, player, closed=closed):
             # Too much has to come with what was expanded last.
             table.truncate(table.marks[-1])
             share, stuck = share / 4, taken <= 1
@@ -75,7 +84,7 @@ def grow(
             )
             stuck = not taken
         if not stuck:
-            table.expand_rows(simulator, rows)
+            expand(rows)
         elif closed and table.used - begun < _FILLED * (most - begun):
             closed, share, taken = False, _SHARE, 0
         else:
@@ -128,17 +137,36 @@ def _choose(
 def public_states(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     """int64 [n], equal where players may take rows for each other, none of chance."""
     _, infoset = np.unique(table.infosets(rows), return_inverse=True)
-    code = table.observation[rows].astype(np.int64) * 2 + table.player[rows]
-    seen = np.where(table.observation[rows] < 0, -1 - infoset, code)
-    _, seen = np.unique(seen, return_inverse=True)
+    other = 1 - table.player[rows].astype(np.int64)
+    known = np.stack([other, _last_step(table, rows, other), table.observation[rows]])
+    _, seen = np.unique(known, axis=1, return_inverse=True)
     shape = int(infoset.max(initial=-1)) + 1, int(seen.max(initial=-1)) + 1
-    _, joined, _ = joint_components(infoset, seen, shape)
+    joined = joint_components(infoset, seen.reshape(-1), shape).rows
     return groups(joined[infoset])
 
 
-def complete(
+def _last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.ndarray:
+    """int64 [n], numbers for what a player did last and knew then; -1: nothing.
+
+    Args:
+      table: the histories.
+      rows: int64 [n].
+      player: int64 [n], whose step, for each row.
+    """
+    most = 1 + int(table.action[: table.used].max(initial=0))
+    step, below, above = np.full(len(rows), -1), rows, table.parent[rows].astype(int)
+    while (above >= 0).any():
+        acted = (above >= 0) & (table.player[above] == player)
+        taken = table.label[above].astype(np.int64) * most + table.action[below]
+        step = np.where(acted, taken, step)
+        above = np.where(acted | (above < 0), -1, above)
+        below, above = above, np.where(above >= 0, table.parent[above], -1)
+    return step
+
+
+def _complete(
     table: NodeTable,
-    simulator: LabelledSimulator,
+    expand: Callable[[np.ndarray], None],
     limit: int,
     player: int | None,
     *,
@@ -148,8 +176,19 @@ def complete(
     while len(rows := _due(table, player, closed)):
         if table.used + int(table.num_actions[rows].sum()) > limit:
             return False
-        table.expand_rows(simulator, rows)
+        expand(rows)
     return True
+
+
+def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
+    """Says how likely both players are to play to the children of some rows."""
+    for p in range(2):
+        mine = rows[table.player[rows] == p]
+        if len(mine):
+            children = table.children(mine)
+            odds = blueprint.play(table.nodes(mine), p)
+            reach = table.own_reach[table.parent[children], p]
+            table.own_reach[children, p] = reach * odds
 
 
 def _due(table: NodeTable, player: int | None, closed: bool) -> np.ndarray:
@@ -164,99 +203,3 @@ def _due(table: NodeTable, player: int | None, closed: bool) -> np.ndarray:
         seen = table.observation[expanded[table.player[expanded] == p]]
         due |= own & np.isin(table.observation[frontier], seen[seen >= 0])
     return frontier[due]
-
-
-def grow_to(
-    table: NodeTable,
-    simulator: LabelledSimulator,
-    player: int,
-    target: int,
-    limit: int,
-    *,
-    deadline: float | None,
-) -> bool:
-    """Expands what leads to a decision, and to all that players take for it.
-
-    That is what the player cannot tell from it, what the opponent cannot tell from
-    these, and so on; of ways that lead elsewhere, those on which the opponent knows the
-    same and does the same.
-
-    Args:
-      table: the histories.
-      simulator: of the game.
-      player: who decides; it has no decision before.
-      target: the label of the decision.
-      limit: rows to have at most.
-      deadline: by `time.perf_counter`; None: none.
-
-    Returns:
-      Whether the decision is in the tree now, and expanded, in time.
-    """
-    while not is_late(deadline):
-        own = table.player[: table.used] == player
-        roots = alike(
-            table, np.flatnonzero(own & (table.label[: table.used] == target))
-        )
-        steps = _steps(table, 1 - player)
-        ways = np.unique(steps[_above(table, roots)])
-        # Until the decision is found, anything that the opponent does.
-        live = (steps == -1) | np.isin(steps, ways[ways >= 0]) | (not len(roots))
-        live = reached(table, live)
-        rows = np.flatnonzero(live & (table.first[: table.used] < 0) & ~own)
-        rows = rows[table.num_actions[rows] > 0]
-        if done := not len(rows):
-            rows = roots[table.first[roots] < 0]
-        if table.used + int(table.num_actions[rows].sum()) > limit:
-            return False
-        table.expand_rows(simulator, rows)
-        if done:
-            table.marks.append(table.used)
-            return len(roots) > 0
-    return False
-
-
-def alike(table: NodeTable, rows: np.ndarray) -> np.ndarray:
-    """int64, some rows and all that players take for them, or for these, and so on."""
-    number = np.arange(table.used)
-    player, label = table.player[: table.used], table.label[: table.used]
-    seen = table.observation[: table.used]
-    chosen = np.isin(number, rows)
-    while True:
-        more = chosen.copy()
-        for p in range(2):
-            acts = player == p
-            more |= acts & np.isin(label, label[chosen & acts])
-            known = seen[more & acts]
-            more |= acts & np.isin(seen, known[known >= 0])
-        if (more == chosen).all():
-            return np.flatnonzero(chosen)
-        chosen = more
-
-
-def _steps(table: NodeTable, player: int) -> np.ndarray:
-    """int64 [used], numbers for what a player did and knew; -1 where another moved."""
-    parent, action = table.parent[: table.used], table.action[: table.used]
-    moved = (parent >= 0) & (table.player[parent] == player)
-    before, most = table.label[parent].astype(np.int64), 1 + int(action.max())
-    return np.where(moved, before * most + action, -1)
-
-
-def _above(table: NodeTable, rows: np.ndarray) -> np.ndarray:
-    """bool [used], some rows and all that lead to them."""
-    above = np.zeros(table.used, bool)
-    while len(rows):
-        above[rows] = True
-        rows = np.unique(table.parent[rows])
-        rows = rows[rows >= 0]
-        rows = rows[~above[rows]]
-    return above
-
-
-def reached(table: NodeTable, taken: np.ndarray) -> np.ndarray:
-    """bool [used], rows that moves lead to which are all taken."""
-    reached, parent = taken.copy(), table.parent[: table.used]
-    depth = table.depth[: table.used]
-    for level in range(1, int(depth.max()) + 1):
-        rows = np.flatnonzero(depth == level)
-        reached[rows] &= reached[parent[rows]]
-    return reached

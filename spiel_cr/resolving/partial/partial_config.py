@@ -1,12 +1,10 @@
 """Settings of players in games too large to be compiled whole."""
 
 import dataclasses
-import functools
+
+from open_spiel.python.policy import Policy
 
 from spiel_cr.common.checks import check_iterations, check_whole
-from spiel_cr.policies.leaf_values import HistoryValues
-from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.partial.blueprint import check_blueprint_file
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
@@ -17,44 +15,38 @@ class PartialConfig:
 
     Attributes:
       max_histories: N, the most histories that a tree ever has.
-      leaf: what histories at the frontier are worth, see `PartialTree.start`. More
-        rollouts take time, and make fewer mistakes (docs/partial.md has figures).
-      until_end: solve only trees that reach the end of the game; where there is no
-        capacity or time for one, and before that, play the blueprint of
-        leaf=continuations(path=...).
+      blueprint: a strategy of both players in the whole game, which is played where
+        nothing better is solved: an OpenSpiel policy or the path of a policy file.
+        None: the player samples one when it is made, without compiling the game.
+      blueprint_iterations: batches that it samples for that; under a clock instead half
+        of the time before the first match.
+      k: continuations of the blueprint among which the opponent chooses where a tree
+        ends; None: the blueprint, and one for each action, at most 16 of them.
+      rollouts: of each of them, from each history there.
       warmup_matches: matches played at construction, to learn what shapes subgames have
         and how much time they take.
     """
 
     max_histories: int
-    leaf: str | HistoryValues = "rollouts(n=4)"
-    until_end: bool = False
+    blueprint: str | Policy | None = None
+    blueprint_iterations: int = 500
+    k: int | None = None
+    rollouts: int = 100
     warmup_matches: int = 3
 
     def __post_init__(self) -> None:
-        check_iterations(self.max_histories, name="max_histories")
+        for name in ("max_histories", "blueprint_iterations", "rollouts"):
+            check_iterations(getattr(self, name), name=name)
+        if self.k is not None:
+            check_iterations(self.k, name="k")
         check_whole(self.warmup_matches, "warmup_matches", 0)
-        self.read_leaf()
-        if self.until_end and not self.has_blueprint:
+        if isinstance(self.blueprint, str):
+            check_blueprint_file(self.blueprint)
+        elif not isinstance(self.blueprint, Policy | None):
             raise ValueError(
-                f"until_end=True plays a blueprint elsewhere, and leaf={self.leaf!r} "
-                f"has none; give leaf=continuations(path=FILE), or leave until_end out"
+                f"blueprint={self.blueprint!r} must be an OpenSpiel policy or the path "
+                f"of a policy file; leave it out to sample one"
             )
-
-    @functools.cached_property
-    def has_blueprint(self) -> bool:
-        """Whether leaf values come with a strategy of the whole game."""
-        return isinstance(self.read_leaf(), Continuations)
-
-    def read_leaf(self) -> HistoryValues:
-        """The leaf value; of a string a new one.
-
-        Raises:
-          ValueError, OSError, DamagedFileError: as `parse_leaf`.
-        """
-        leaf = parse_leaf(self.leaf, compiled=False, check_policy=check_blueprint_file)
-        assert isinstance(leaf, HistoryValues)
-        return leaf
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""
@@ -67,3 +59,8 @@ class PartialConfig:
                     f"{name}={value!r}: the lookahead ends at a partial tree's "
                     f"frontier; leave {name} out"
                 )
+        if resolving.sampled is not None:
+            raise ValueError(
+                f"solver={resolving.solver!r}: partial trees are solved by full-width "
+                f"solvers; choose one such as cfr+"
+            )

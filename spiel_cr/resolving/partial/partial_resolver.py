@@ -1,49 +1,92 @@
 """Continual resolving in a game that is never compiled whole.
 
-A decision opens a subgame of the tree that the player knows. What does not lead there
-is dropped, which makes room for what comes after, and the gadget game is solved with
-the values that the opponent was promised at the roots. Growth and solving take turns:
-each solve says where both players go, and so what the next one should see.
-
-Where the tree ends before the decision, a new one begins at what both players consider
-possible (`opponent_knowledge.py`).
+The player has a blueprint, and at each of its decisions a *plan*: what it solved last,
+and the blueprint beyond that. A decision lies in a public state: all histories that
+players may take for each other. These are the roots of a subgame. A tree of at most N
+histories is grown below them, and its gadget game is solved; see `SolvedTree` for what
+is promised to the opponent, and for which solutions become the plan. Where a public
+state has no room, the plan is played, and the next one is looked for from there: so the
+first one that fits is resolved, to the end of the game if all of it fits.
 """
 
+import dataclasses
+import functools
+import hashlib
 import time
 from collections.abc import Sequence
-from typing import NoReturn
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.games.opening.game_checks import chance_outcomes
-from spiel_cr.games.stepping.observations import Stage, observations
-from spiel_cr.resolving.clock import Clock
-from spiel_cr.resolving.partial.kept_solutions import KeptSolutions
-from spiel_cr.resolving.partial.layer_solver import EXPANSION_SHARE, LayerSolver, LayOut
-from spiel_cr.resolving.partial.match import PartialAgent
-from spiel_cr.resolving.partial.opponent_knowledge import Knowledge
+from spiel_cr.games.stepping.observations import Stage, continues, observations
+from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
+from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
+from spiel_cr.resolving.partial.layer_solver import LayerSolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree, no_capacity
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 
-# With a blueprint, that at the start has as many.
-_MEASURED = 3000
-# Roots, and all that leads there, may take this share of the room. What the player knew
-# below them before is kept if it all takes at most the second share.
-_ROOT_SHARE, _KNOWN_SHARE = 0.5, 0.5
+# Of the time before the first match, for a blueprint.
+_BLUEPRINT_SHARE = 0.5
+# Continuations at the ends of trees, besides the blueprint itself.
+_MOST_BIASED = 16
+# Histories in all solutions that are kept from match to match (6 kB each).
+_MOST_KEPT = 1 << 17
 
 
-class PartialResolver(PartialAgent):
-    """Resolves for one player of a game that cannot be compiled whole.
+@dataclasses.dataclass
+class PartialStatistics:
+    """How a player came to its answers since it was made, besides `clock.Statistics`.
 
     Attributes:
+      resolved: by a solution of the decision's subgame.
+      plan: by what an earlier solution says of it.
+      blueprint: by the blueprint.
+      shrunk: times that a tree had to be made smaller to fit a program's shapes.
+      most_histories: of any tree.
+    """
+
+    resolved: int = 0
+    plan: int = 0
+    blueprint: int = 0
+    shrunk: int = 0
+    most_histories: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Where a match is, as both players know.
+
+    Attributes:
+      number: the player's decision, from 0; -1: the start of the game.
+      tree: what leads to the histories of a public state.
+      ids: int64 [n], these.
+    """
+
+    number: int
+    tree: PartialTree
+    ids: np.ndarray
+
+
+class PartialResolver:
+    """Resolves for one player of a game that cannot be compiled whole.
+
+    It plays one match at a time: a new one forgets the labels of infosets that were met
+    in those before, unless solutions are kept that need them.
+
+    Attributes:
+      player: whose decisions.
       config: how subgames are solved.
+      settings: how partial trees are made.
+      counts: how it came to its answers.
+      blueprint: what is played where nothing is solved.
+      solved: the tree of the match, and the plan there.
     """
 
     def __init__(
@@ -55,12 +98,13 @@ class PartialResolver(PartialAgent):
         *,
         seed: int = 0,
     ) -> None:
-        """Solves the start of the game, learns shapes, compiles every program.
+        """Makes a blueprint, solves the start of the game, compiles every program.
 
         Args:
           game: a sequential game.
           player: 0 or 1.
-          config: how subgames are solved; `init_ms` is for solving the start.
+          config: how subgames are solved; `init_ms` is for the blueprint and for
+            solving the start.
           settings: how partial trees are made.
           seed: of all that it draws.
 
@@ -69,284 +113,175 @@ class PartialResolver(PartialAgent):
         """
         seed = check_seed(seed)
         settings.check(config)
-        super().__init__(
-            *(player, settings, Clock(config.move_ms, config.iterations)),
-            random=np.random.default_rng(seed),
-            programs=cfr.programs,
+        self.player, self.config, self.settings = player, config, settings
+        self._clock = Clock(config.move_ms, config.iterations)
+        self.counts = PartialStatistics()
+        self._draws = int(np.random.default_rng(seed).integers(2**63))
+        most = settings.max_histories
+        self._layers = LayerSolver(player, config, most, self._clock)
+        end, seconds = self._clock.init_deadline(config.init_ms), None
+        if end is not None:
+            seconds = _BLUEPRINT_SHARE * (end - time.perf_counter())
+        announce(f"player {player}: the blueprint")
+        policy = blueprint_of(
+            *(game, settings.blueprint, settings.blueprint_iterations, seconds, seed)
         )
-        self.config = config
-        self._layers = LayerSolver(player, config, settings, self._clock)
-        with self._steps("the start") as bar:
-            tree = self._first_tree(game)
-            start = self._solve_start(tree)
-            # Nothing is kept of warm-up matches, and nothing under a clock.
-            self._kept = KeptSolutions(start, 0)
-            self._start_from(start)
-            for number in range(settings.warmup_matches):
-                self._step(bar, f"warm-up match {number + 1}")
-                self._play_warmup(tree.game, np.random.default_rng([seed, number]))
-            self._step(bar, "last programs")
-            if config.move_ms is not None:  # otherwise there is time to compile
-                self._layers.close()
-            else:
-                self._kept = KeptSolutions(start)
-            self._step(bar, "ready")
-        self._reset()
+        k = settings.k or 1 + min(_MOST_BIASED, game.num_distinct_actions())
+        self._leaf = Rollouts(policy, k, settings.rollouts, seed)
+        tree = PartialTree.start(game, most, leaf=self._leaf, player=player)
+        self.blueprint = Blueprint(policy, tree.simulator)
+        tree = dataclasses.replace(tree, blueprint=self.blueprint)
+        self._root = _Place(-1, tree, tree.table.id[:1].copy())
+        # Solutions by the number of their roots; nothing is kept under a clock.
+        self._kept: dict[int, SolvedTree | None] = {}
+        self._kept_histories = 0
+        announce(f"player {player}: the start")
+        self.solved = self._start = self._solve_start(end)
+        self._label_counts = [len(known) for known in tree.simulator.labels]
+        self.restart()
+        for number in range(settings.warmup_matches):
+            announce(f"player {player}: warm-up match {number + 1}")
+            self._play_warmup(tree.game, np.random.default_rng([seed, number]))
+        if config.move_ms is not None:  # otherwise there is time to compile
+            self._layers.close()
+        self._forget_all()
+        self._clock.restart_statistics()
+        self.counts = PartialStatistics()
+        self.restart()
 
-    def _steps(self, first: str) -> "tqdm[NoReturn]":
-        """Progress of the construction, on terminals."""
-        total = 2 + self.settings.warmup_matches
-        described = f"player {self.player}: {first}"
-        bar = tqdm(total=total, desc=described, disable=None, leave=False)
-        if bar.disable:
-            announce(described)
-        return bar
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made."""
+        return self._clock.statistics
 
-    def _step(self, bar: "tqdm[NoReturn]", what: str) -> None:
-        """Says what comes next, and what compiling took so far."""
-        programs, seconds = self._layers.compiled
-        if bar.disable:
-            announce(f"player {self.player}: {what}")
-        bar.set_description(f"player {self.player}: {what}", refresh=False)
-        bar.set_postfix_str(f"{programs} programs compiled in {seconds:.1f} s", False)
-        bar.update()
+    def restart(self) -> None:
+        """A new match."""
+        if not self._kept:
+            self._forget_all()
+        self.solved, self._place = self._start, self._root
+        # What was seen and done at decisions that were solved.
+        self._stages: list[Stage] = []
 
-    def _solve_start(self, tree: PartialTree) -> SolvedTree:
-        """Grows and solves the tree that every match begins with."""
-
-        def lay_out(before: SolvedTree | None) -> SolvedTree:
-            start = SolvedTree.of(tree, self.player, before)
-            if not len(start.snapshot.tree.infosets[self.player]):
-                # No room for all decisions that the opponent cannot tell apart.
-                tree.grow()
-                start = SolvedTree.of(tree, self.player, before)
-            if not len(start.snapshot.tree.infosets[self.player]):
-                raise no_capacity(tree, self.player)
-            return start
-
-        # All the room is used: no move waits for this. Where a blueprint is played, the
-        # tree only tells what trees cost.
-        most, end = self.settings.max_histories, None
-        if self.settings.until_end:
-            most = min(most, _MEASURED)
-        if (until := self._clock.init_deadline(self.config.init_ms)) is not None:
-            end = until - time.perf_counter()
-        start = self._grow_and_solve(tree, lay_out, most, None, end)
-        assert start is not None
-        return start
-
-    def _solve_decision(self, stages: Sequence[Stage], number: int) -> None:
-        deadline = self._clock.deadline(len(stages) - number)
-        if number + 1 < len(stages) and self._layers.has_no_time(deadline):
-            # A decision of the past, in a match that the player joins late.
-            self._knowledge = None
-            return
-        key = stages[number].seen[-1]
-        if not self.settings.until_end:
-            while not self._can_resolve(key):
-                # The rest of the time is for resolving there.
-                if not self._resolve_frontier(stages, number, _half(deadline)):
-                    break
-        if self.solved.find(key) >= 0 and not self._plays_blueprint:
-            self._knowledge = None
-            self._resolve(key, deadline)
-            return
-        self._knowledge = self._follow(stages, number, deadline)
-        if self._knowledge is None:
-            return
-        tree = self._new_tree(self._knowledge, deadline)
-        if tree is not None:
-            most = self._layers.affordable(deadline)
-            self.counts.unsafe_restarts += self._solve(tree, None, most, deadline)
-
-    def _new_tree(
-        self, knowledge: Knowledge, deadline: float | None
-    ) -> PartialTree | None:
-        """A tree that begins in the middle of the game; None: the blueprint is better.
+    def strategy(self, stages: Sequence[Stage]) -> tuple[list[int], np.ndarray] | None:
+        """The player's action probabilities at its decision.
 
         Args:
-          knowledge: what the players consider possible.
-          deadline: for all that the decision needs; None: none.
+          stages: what the player saw and did, see `observations`; the last one is to be
+            answered. If they do not continue those of the last call, a new match
+            begins.
+
+        Returns:
+          Actions and float64 [A]; None: the blueprint's.
         """
+        programs = cfr.programs()
+        with self._clock.move():
+            if not continues(self._stages, stages):
+                self.restart()
+            for number in range(len(self._stages), len(stages)):
+                deadline = self._clock.deadline(len(stages) - number)
+                self._decide(stages, number, deadline)
+            self._stages = list(stages)
+            infoset = self.solved.find(stages[-1].seen[-1])
+            answer = None
+            if infoset < 0:
+                self.counts.blueprint += 1
+            else:
+                answer = self.solved.strategy(infoset)
+                resolved = self.solved.accepted and self.solved.is_solved(infoset)
+                self.counts.resolved += resolved
+                self.counts.plan += not resolved
+        self.statistics.programs_compiled += cfr.programs() - programs
+        self.counts.shrunk = self._layers.shrunk
+        self.counts.most_histories = self._layers.most_histories
+        return answer
+
+    def _decide(
+        self, stages: Sequence[Stage], number: int, deadline: float | None
+    ) -> None:
+        """Solves what a decision of the match needs.
+
+        Args:
+          stages: what the player saw and did.
+          number: the decision; all before it were treated.
+          deadline: for this one, by `time.perf_counter`; None: none.
+        """
+        infoset = self.solved.find(stages[number].seen[-1])
+        if infoset >= 0 and self.solved.is_solved(infoset):
+            return
         most = self._layers.affordable(deadline)
-        if not self.settings.until_end:
-            if not self._can_restart(knowledge, most):
-                return None
-            return self._restarted_tree(knowledge, most, _half(deadline))
-        if self._layers.has_no_time(deadline):
-            return None
-        until = None
-        if deadline is not None:
-            until = self._layers.grown_by(deadline, most)
-        return self._tree_to_the_end(knowledge, most, until)
-
-    def _can_resolve(self, key: str) -> bool:
-        """Whether the tree has a decision, and all roots of its subgame."""
-        if (infoset := self.solved.find(key)) < 0:
-            return False
-        opening = self.solved.unsolved_above(infoset)
-        return len(opening) != 1 or self.solved.has_all_roots(opening[0])
-
-    def _resolve(self, key: str, deadline: float | None) -> None:
-        """Resolves down to an infoset of the tree."""
-        solved = 0
-        while (infoset := self.solved.find(key)) >= 0:
-            opening = self.solved.unsolved_above(infoset)
-            if not opening:
-                self.counts.reused += not solved
-                return
-            roots = self.solved.subgame_roots(opening[0])
-            ids, most = (
-                self.solved.snapshot.ids[roots],
-                self._layers.affordable(deadline),
+        while self._place.number < number and most:
+            place, next_number = self._place, self._place.number + 1
+            found = place.tree.next_public_state(
+                place.ids,
+                stages[next_number].seen[-1],
+                most=most,
+                begins=next_number == 0,
+                deadline=deadline,
             )
-            if not self._resolve_below(ids, most, deadline):
-                # What older solves said of it is left.
-                self.counts.fallback += 1
+            if found is None:
                 return
-            self.counts.safe_resolves += 1
-            solved += 1
+            self._place = _Place(next_number, *found)
+        if self._place.number == number and most:
+            self._resolve(most, deadline)
 
-    def _resolve_below(
-        self,
-        ids: np.ndarray,
-        most: int,
-        deadline: float | None,
-        *,
-        at_frontier: bool = False,
-    ) -> bool:
-        """Solves the subgame of some roots; takes its solution if that is known.
+    def _resolve(self, most: int, deadline: float | None) -> None:
+        """Solves the subgame of the place; takes its solution if that is known.
 
         A subgame has one solution, whatever the player holds in it: so draws depend on
         its roots, and without a clock it is solved once.
-
-        Args:
-          ids: int64, the roots.
-          most: histories to have at most.
-          deadline: for all of it; None: none.
-          at_frontier: the roots are a public state at which the tree ends.
-
-        Returns:
-          False: that cannot be done.
         """
-        before, number = self.solved, self.solved.partial.number_of(ids)
-        known = self._kept.find(before, number)
-        if known is not None:
-            self.solved = known
-            return True
-        self._draw_leaves(self._number(number))
-        tree = before.partial.focus(ids)
-        if at_frontier:
-            fits = len(tree) <= _ROOT_SHARE * most and tree.expand_whole(most, deadline)
-        else:
-            whole = len(tree) <= most and not tree.can_grow
-            fits = whole or len(tree) <= _KNOWN_SHARE * most
-            if not fits:
-                tree = before.partial.focus(ids, collapse=True)
-                fits = len(tree) <= _ROOT_SHARE * most
-        if not (fits and self._solve(tree, ids, most, deadline, cut=at_frontier)):
-            return False
-        self._kept.keep(before, number, self.solved)
-        return True
-
-    def _forget(self) -> None:
-        labels = self._start.partial.simulator.labels
-        self._kept.forget_if_full(sum(map(len, labels)) - sum(self._label_counts))
-        if not len(self._kept):
-            super()._forget()
-
-    def _resolve_frontier(
-        self, stages: Sequence[Stage], number: int, deadline: float | None
-    ) -> bool:
-        """Resolves the public state at the frontier beyond which a decision lies.
-
-        The tree grows below its histories, whichever way the match went on from there,
-        and the opponent keeps what it was promised at each. So what different matches
-        lead to is resolved by one solution, or below one.
-
-        Returns:
-          False: that cannot be done.
-        """
-        before, key = self.solved, stages[number].seen[-1]
-        if number:
-            last = before.find(stages[number - 1].seen[-1])
-            if last < 0 or before.decomposition.own_layer[last] > before.solved:
-                return False
-        most = self._layers.affordable(deadline)
-        if self._layers.has_no_time(deadline):
-            return False
-        played = self._played(stages, number)
-        cut = before.partial.frontier_before(played, key, most, deadline)
-        if cut is None:
-            return False
-        resolved = self._resolve_below(cut, most, deadline, at_frontier=True)
-        self.counts.frontier_resolves += resolved
-        return resolved
-
-    def _played(self, stages: Sequence[Stage], number: int) -> dict[int, int | None]:
-        """What the player did before a decision, by the labels of infosets."""
-        labels = self.solved.snapshot.labels[self.player]
-        return {
-            int(labels[infoset]): stages[k].action
-            for k in range(number)
-            if (infoset := self.solved.find(stages[k].seen[-1])) >= 0
-        }
+        place = self._place
+        number = place.tree.number_of(place.ids)
+        if number not in self._kept:
+            solved = self._solve(place, number, most, deadline)
+            if deadline is not None:
+                self.solved = solved or self.solved
+                return
+            if self._kept_histories > _MOST_KEPT:
+                self._kept.clear()
+                self._kept_histories = 0
+            self._kept[number] = solved
+            self._kept_histories += 0 if solved is None else len(solved.partial)
+        self.solved = self._kept[number] or self.solved
 
     def _solve(
-        self,
-        tree: PartialTree,
-        ids: np.ndarray | None,
-        most: int,
-        deadline: float | None,
-        *,
-        cut: bool = False,
-    ) -> bool:
-        """Grows a tree, and solves the layer of its roots.
-
-        Args:
-          tree: what leads to the roots, and what comes after them so far.
-          ids: int64, histories of the tree so far, which promises the opponent values
-            there; None: the tree begins with its roots.
-          most: histories to have at most.
-          deadline: for all of it; None: none.
-          cut: a layer begins at the roots, whoever acts there.
-
-        Returns:
-          False: that cannot be done.
-        """
-        before, seconds = self.solved, None
-
-        def lay_out(smaller: SolvedTree | None) -> SolvedTree | None:
-            # One that was made smaller, or that has not grown enough, has values at
-            # its frontier.
-            if self.settings.until_end and tree.can_grow:
-                return None
-            after = self._make_solved(tree, smaller, ids if cut else None)
-            promised = after is not None and (ids is None or before.hand_on(after, ids))
-            return after if promised else None
-
-        if deadline is not None:
-            left = deadline - time.perf_counter()
-            seconds = (1 - EXPANSION_SHARE) * left
-        solved = self._grow_and_solve(tree, lay_out, most, deadline, seconds)
-        self.solved = solved or before
-        return solved is not None
-
-    def _grow_and_solve(
-        self,
-        tree: PartialTree,
-        lay_out: LayOut,
-        most: int,
-        deadline: float | None,
-        seconds: float | None,
+        self, place: _Place, number: int, most: int, deadline: float | None
     ) -> SolvedTree | None:
-        """As `LayerSolver.grow_and_solve`, counted."""
-        layers, shrunk = self._layers, self._layers.shrunk
-        solved = layers.grow_and_solve(tree, lay_out, most, deadline, seconds)
-        self.counts.shrunk += layers.shrunk - shrunk
-        largest = max(self.counts.most_histories, layers.most_histories)
-        self.counts.most_histories = largest
+        tree = place.tree.focus(place.ids)
+        self._leaf.draw_from(self._number(number))
+        lay_out = functools.partial(
+            SolvedTree.of,
+            player=self.player,
+            blueprint=self.blueprint,
+            before=self.solved,
+            roots=place.ids,
+        )
+        return self._layers.solve(tree, lay_out, most, deadline)
+
+    def _solve_start(self, end: float | None) -> SolvedTree:
+        """Grows and solves the tree that every match begins with."""
+        tree, most = self._root.tree.focus(self._root.ids), self.settings.max_histories
+        self._leaf.draw_from(self._number("start"))
+        lay_out = functools.partial(
+            SolvedTree.of, player=self.player, blueprint=self.blueprint
+        )
+        solved = self._layers.solve(tree, lay_out, most, end, all_of_it=True)
+        if solved is None or not len(solved.decomposition.decisions):
+            raise no_capacity(tree, self.player)
         return solved
+
+    def _forget_all(self) -> None:
+        """Forgets solutions, and the labels of infosets that were met for them."""
+        self._kept.clear()
+        self._kept_histories = 0
+        labels = self._root.tree.simulator.labels
+        for known, count in zip(labels, self._label_counts, strict=True):
+            known.forget(count)
+
+    def _number(self, what: object) -> int:
+        """64 bits that depend on the seed and on something that can be written."""
+        text = repr((self._draws, what)).encode()
+        return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
     def _play_warmup(self, game: pyspiel.Game, random: np.random.Generator) -> None:
         """Plays a warm-up match: half of its moves, and the opponent's, are random."""
@@ -364,8 +299,3 @@ class PartialResolver(PartialAgent):
                     if answer is not None and random.random() < 0.5:
                         action = random.choice(answer[0], p=answer[1])
             state.apply_action(int(action))
-
-
-def _half(deadline: float | None) -> float | None:
-    """The time in the middle between now and a deadline."""
-    return deadline and (time.perf_counter() + deadline) / 2

@@ -7,14 +7,12 @@ all that does not lead to some histories, which makes room for what lies below t
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
@@ -26,6 +24,7 @@ from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.partial import compiling as compiler
 from spiel_cr.resolving.partial import growth
+from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.frontier import Rows, breadth_first, with_choices
 from spiel_cr.resolving.partial.nodes import Ids, NodeTable
 
@@ -45,8 +44,8 @@ class PartialTree:
       simulator: plays the game.
       leaf: what histories at the frontier are worth.
       table: the histories.
-      has_chance_root: the tree begins with a chance move that the game does not have.
       player: who resolves; the other one chooses among continuations at the frontier.
+      blueprint: how players go, for growth that is guided; None: alike everywhere.
     """
 
     __repr__ = short_repr
@@ -54,8 +53,8 @@ class PartialTree:
     simulator: LabelledSimulator
     leaf: HistoryValues
     table: NodeTable
-    has_chance_root: bool = False
     player: int | None = None
+    blueprint: Blueprint | None = None
 
     @classmethod
     def start(
@@ -113,7 +112,7 @@ class PartialTree:
     def is_whole(self) -> bool:
         """Whether the whole game is there: nothing is left to expand, or dropped."""
         stubs = self.table.stub[: self.table.used]
-        return not (self.has_chance_root or self.can_grow or stubs.any())
+        return not (self.can_grow or stubs.any())
 
     @property
     def can_grow(self) -> bool:
@@ -148,17 +147,6 @@ class PartialTree:
         """Histories by id, as the simulator gives them; stubs look like terminals."""
         return self.table.nodes(self.rows(ids))
 
-    def set_reach(self, ids: np.ndarray, own_reach: np.ndarray) -> None:
-        """Says how both players play, for `grow(guided=True)`.
-
-        Args:
-          ids: int64 [n], histories.
-          own_reach: float64 [2, n], each player's probability of playing to there.
-        """
-        # Choices at the frontier are no histories of the game.
-        known = ids >= 0
-        self.table.own_reach[self.rows(ids[known])] = own_reach[:, known].T
-
     def grow(
         self,
         most: int | None = None,
@@ -190,154 +178,76 @@ class PartialTree:
                     *(self.table, self.simulator, limit),
                     most=max(limit, min(capacity or limit, largest)),
                     player=self.player,
+                    blueprint=self.blueprint,
                     deadline=deadline,
                 )
             else:
                 self.table.expand(self.simulator, limit, deadline=deadline)
         except BrokenRulesError as error:
-            if self.has_chance_root:  # its paths are not those of the game
-                raise
             path, row = [], error.history
             while self.table.parent[row] >= 0:
                 path.append(int(self.table.action[row]))
                 row = int(self.table.parent[row])
-            raise error.at(self.game, path[::-1]) from error
+            raise error.at(path[::-1]) from error
 
-    def _expand_along(
+    def next_public_state(
         self,
-        played: Mapping[int, int | None],
+        ids: np.ndarray,
         key: str,
+        *,
         most: int,
-        deadline: float | None,
-    ) -> int:
-        """Expands what may lead to a decision; its label, -1: it is not found.
-
-        Args:
-          played, key, most, deadline: as of `frontier_before`.
-        """
-        assert self.player is not None
-        table, player, target = self.table, self.player, -1
-        rows = np.flatnonzero(table.first[: table.used] < 0)
-        while len(rows := rows[table.num_actions[rows] > 0]):
-            own = table.player[rows] == player
-            goes_on = ~own | np.isin(table.label[rows], list(played))
-            others = rows[~goes_on]
-            if target < 0 and len(others):
-                strings = self.simulator.strings(table.states[others], player)
-                found = [n for n, string in enumerate(strings) if string == key]
-                target = int(table.label[others[found[0]]]) if found else -1
-            rows = rows[goes_on]
-            full = table.used + int(table.num_actions[rows].sum()) > most
-            if full or growth.is_late(deadline):
-                return -1
-            table.expand_rows(self.simulator, rows)
-            rows = table.children(rows)
-            rows = rows[self._as_played(rows, played)]
-        return target
-
-    def frontier_before(
-        self,
-        played: Mapping[int, int | None],
-        key: str,
-        most: int,
+        begins: bool = False,
         deadline: float | None = None,
-    ) -> np.ndarray | None:
-        """The public states at the frontier beyond which a decision lies.
+    ) -> tuple["PartialTree", np.ndarray] | None:
+        """The public state of the player's next decision, all that may be taken for it.
 
         Args:
-          played: what the player did at its earlier infosets, by label.
-          key: its information-state string at the decision.
-          most: histories to have at most.
+          ids: int64 [n], the player's decisions in one public state, nothing expanded
+            below them.
+          key: the player's information-state string at its next decision.
+          most: histories to have at most on the way.
+          begins: the next decision may be one of `ids`, as at the start of the game.
           deadline: by `time.perf_counter`; None: none.
 
         Returns:
-          int64 [n], ids; None: the decision is not found, or the tree goes on at some
-          of the histories that players take for those before it. Such histories are
-          looked for in the tree only: where turns are hidden, others may come after
-          the frontier, and a gadget game made of these lacks roots of the opponent.
+          A tree of what leads there, and the histories, int64; None: there is no room
+          or no time, or no history that leads there.
         """
-        table = self.table
-        as_played = self._as_played(np.arange(table.used), played)
-        unexpanded = growth.reached(table, as_played) & (table.first[: table.used] < 0)
-        ends = np.flatnonzero(unexpanded & (table.num_actions[: table.used] > 0))
-        if not len(ends):
-            return None
-        tree = self.focus(table.id[ends])
-        target = tree._expand_along(played, key, most, deadline)
-        if target < 0:
-            return None
-        below = tree.table
-        decides = below.player[: below.used] == self.player
-        rows = np.flatnonzero(decides & (below.label[: below.used] == target))
-        is_end = np.isin(below.id[: below.used], table.id[ends])
-        while not is_end[rows].all():
-            rows = np.where(is_end[rows], rows, below.parent[rows])
-            if (rows < 0).any():
-                return None
-        rows = growth.alike(table, self.rows(np.unique(below.id[rows])))
-        whole = (table.first[rows] < 0) & (table.num_actions[rows] > 0)
-        return table.id[rows] if whole.all() else None
-
-    def _as_played(
-        self, rows: np.ndarray, played: Mapping[int, int | None]
-    ) -> np.ndarray:
-        """bool [n], rows that no other move of the player leads to than it made.
-
-        Args:
-          rows: int64 [n].
-          played: what it did, by the labels of its infosets.
-        """
-        table, parents = self.table, self.table.parent[rows]
-        made = [played.get(label, -1) for label in table.label[parents].tolist()]
-        moved = (parents >= 0) & (table.player[parents] == self.player)
-        return ~moved | (table.action[rows] == np.array(made, np.int64))
-
-    def expand_whole(self, most: int, deadline: float | None = None) -> bool:
-        """Expands all of the frontier, down to the resolving player's next decisions.
-
-        Args:
-          most: histories to have at most.
-          deadline: by `time.perf_counter`; None: none.
-
-        Returns:
-          Whether there was room, and time. What was expanded stays (`truncate`).
-        """
-        table, decided = self.table, False
-        while not decided:
-            rows = table.frontier()
-            if not len(rows):
-                break
+        tree = self.focus(ids)
+        table, rows = tree.table, tree.rows(ids)
+        found = [rows[:0]]
+        if begins:
+            found, rows = tree._split(rows)
+        while len(rows):
             full = table.used + int(table.num_actions[rows].sum()) > most
             if full or growth.is_late(deadline):
-                return False
-            decided = bool((table.player[rows] == self.player).any())
+                return None
             table.expand_rows(self.simulator, rows)
-        if not growth.complete(table, self.simulator, most, self.player, closed=True):
-            return False
-        table.marks = [table.used]
-        return decided
-
-    def grow_to(self, target: int, most: int, deadline: float | None = None) -> bool:
-        """Expands what leads to one of the player's decisions, none of its own before.
-
-        Args:
-          target: the label of the decision.
-          most: histories to have at most.
-          deadline: by `time.perf_counter`; None: none.
-
-        Returns:
-          Whether the decision is in the tree, and expanded, in time.
-        """
+            more, rows = tree._split(table.children(rows))
+            found += more
+        ends = np.concatenate(found)
+        labels, first = np.unique(table.label[ends], return_index=True)
         assert self.player is not None
-        return growth.grow_to(
-            *(self.table, self.simulator, self.player, target, most),
-            deadline=deadline,
-        )
+        strings = self.simulator.strings(table.states[ends[first]], self.player)
+        target = [
+            label for label, text in zip(labels, strings, strict=True) if text == key
+        ]
+        if not target:
+            return None
+        group = growth.public_states(table, ends)
+        chosen = np.isin(group, group[table.label[ends] == target[0]])
+        there = table.id[ends[chosen]]
+        return tree.focus(there), there
+
+    def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+        """The player's decisions among some rows, and others that go on."""
+        own = self.table.player[rows] == self.player
+        return [rows[own]], rows[~own & (self.table.num_actions[rows] > 0)]
 
     def truncate(self, most: int) -> None:
         """Takes the last expansions back until at most `most` histories are left.
 
-        What a tree made by `focus` or `rooted_at` began with stays.
+        What a tree made by `focus` began with stays.
         """
         self.table.truncate(most)
 
@@ -390,37 +300,6 @@ class PartialTree:
         table.utility[stubs] = 0.0
         return dataclasses.replace(self, table=table)
 
-    def rooted_at(self, nodes: Nodes, weights: np.ndarray) -> "PartialTree":
-        """A tree that begins with a chance move to one of some histories.
-
-        Args:
-          nodes: n histories, fewer than `max_histories`.
-          weights: float64 [n], their odds; need not sum to 1.
-
-        Raises:
-          ValueError: too many histories, or weights that are no odds.
-        """
-        count, capacity = len(nodes.player), self.table.capacity
-        if not 0 < count < capacity:
-            raise ValueError(
-                f"nodes: {count} histories must be fewer than "
-                f"max_histories={capacity}, and at least one"
-            )
-        if weights.shape != (count,) or not (weights >= 0).all() or not weights.sum():
-            raise ValueError("weights must be numbers from 0 up, one for each history")
-        minus = np.full(1, -1, np.int32)
-        root = Nodes(
-            *(nodes.states[:1], minus, np.full(1, CHANCE, np.int8)),
-            *(minus, minus, np.ones(1), np.zeros(1), np.full(1, count, np.int32)),
-        )
-        table = NodeTable(capacity, self.table.ids, root)
-        below = nodes._replace(
-            action=np.arange(count, dtype=np.int32), factor=weights / weights.sum()
-        )
-        table.add_children(np.zeros(1, np.int64), below, np.zeros(count, np.int64))
-        table.marks = [table.used]
-        return dataclasses.replace(self, table=table, has_chance_root=True)
-
     def compile(self) -> compiler.Snapshot:
         """The tree as a compiled game, which ends at the frontier.
 
@@ -429,12 +308,7 @@ class PartialTree:
         Raises:
           ImperfectRecallError: in what is there a player seems to forget something.
         """
-        return compiler.snapshot_of(
-            self._rows(),
-            self.table.states,
-            self.simulator,
-            has_chance_root=self.has_chance_root,
-        )
+        return compiler.snapshot_of(self._rows(), self.table.states, self.simulator)
 
     def _rows(self) -> Rows:
         """The histories, ending at the frontier, with the opponent's choices there."""

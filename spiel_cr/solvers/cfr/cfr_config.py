@@ -33,7 +33,7 @@ class CFRConfig:
 # What settings of sampled members must be.
 _WANTED: Wanted = {
     "scheme": ("outcome", "external", "average"),
-    "baseline": ("none", "average", "history", "expected"),
+    "baseline": ("none", "average", "expected"),
     "averaging": ("exact", "sampled"),
     "explore": ("uniform", "balanced"),
     "decay": "(0, 1]",
@@ -62,13 +62,14 @@ class MCCFRConfig:
       batch: trajectories of an iteration and player, sampled at the same strategies; 1
         is the textbook algorithm, but for its average (see `averaging`).
       baseline: control variate, see `baselines.py`.
-      decay: how much of an "average" or "history" baseline one sample replaces.
+      decay: how much of an "average" baseline one sample replaces.
       averaging: "exact" adds every iterate's whole sequence form to the average;
         "sampled" adds the visited infosets' only, weighted by own reach over sampling
-        probability (stochastically weighted averaging).
+        probability (stochastically weighted averaging), of games that are not compiled.
       incremental: build the tree as trajectories go: each adds the first infoset that
         is not yet in it, and below plays on by the current strategies without exploring
-        or updating; infosets that are not in the tree are uniform.
+        or updating; infosets that are not in the tree are uniform. Of games that are
+        not compiled.
       delta: share of targeted trajectories, where a target is given.
       threshold, bonus: tau and beta of average-strategy sampling; by default the
         paper's, with which no action is left out before many iterations.

@@ -51,6 +51,20 @@ class Rule:
             )
         check_number(self.exploration, "exploration", "[0, 1]")
 
+    @property
+    def touches_all(self) -> tuple[str, ...]:
+        """Settings that change what was not visited, as "alpha=1.5"; mostly none."""
+        changed = {
+            "alpha": self.alpha != math.inf,
+            "beta": not math.isinf(self.beta),
+            "predictive": self.predictive,
+        }
+        return tuple(
+            f"{name}={str(getattr(self, name)).lower()}"
+            for name, holds in changed.items()
+            if holds
+        )
+
 
 def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
     """The strategy in proportion to positive regrets; uniform where there are none.

@@ -92,8 +92,6 @@ class Program(NamedTuple):
       dtype: of all floating-point arrays.
       exponent: the problem's payoffs are the game's over 2^exponent.
       first: who updates first; a state's `players` are in the order of updates.
-      weighs_reach: the state's averages are sequence forms; otherwise only the
-        proportions within an infoset mean something.
       reader: of strategies; None where the state has them as `players`.
       consumes: the program writes into the arrays of the state that it is given.
     """
@@ -103,7 +101,6 @@ class Program(NamedTuple):
     dtype: np.dtype
     exponent: int = 0
     first: int = 0
-    weighs_reach: bool = True
     reader: Reader | None = None
     consumes: bool = False
 
@@ -303,7 +300,7 @@ class Solver:
 
     def average(self, player: int) -> np.ndarray:
         """float64 [S], the average strategy in sequence form, by logical sequence."""
-        if self._program.weighs_reach and self.buckets[player] is None:
+        if self.buckets[player] is None:
             return self._sequences(player)
         decisions = self.form.decisions[player]
         return reach_from_behaviour(decisions, self.average_behaviour(player))
@@ -323,7 +320,7 @@ class Solver:
         if self._program.consumes:
             memory.trim()  # of a large game, what iterations worked with
         shared = any(labels is not None for labels in self.buckets)
-        if self._reader is None and self._program.weighs_reach and not shared:
+        if self._reader is None and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
             return best_responses.nash_conv_of_averages(self.form, (first, second))
         if isinstance(self._reader, PositionReader):

@@ -35,6 +35,7 @@ from spiel_cr.solvers.deep.reservoirs import (
     Sums,
     balanced,
     joined,
+    make_memory,
     per_infoset,
 )
 
@@ -70,11 +71,8 @@ class Advantages:
         if config.predictive and config.memory == "reservoir":
             self.newest = self._approximator(seed + 1)
         self.memory: Reservoir | Sums | None = None
-        if config.memory == "exact":
-            assert isinstance(knowledge, CompiledKnowledge)
-            self.memory = Sums(knowledge.legal[player])
-        elif config.accumulate == "mean":
-            self.memory = Reservoir(config.capacity)
+        if config.memory == "exact" or config.accumulate == "mean":
+            self.memory = make_memory(knowledge, player, config)
         # Of the visits in what the network says, by infoset: before the last iteration,
         # and of it.
         self._weights: np.ndarray | None = None
@@ -121,12 +119,10 @@ class Advantages:
             for visits in weighed:
                 self.memory.add(visits, random)
             targets = self._means(self.memory.targets())
+        elif self.memory is not None:
+            targets = self._exact(self.memory, joined(weighed), iteration)
         else:
-            visits = joined(weighed)
-            if self.memory is not None:
-                targets = self._exact(self.memory, visits, iteration)
-            else:
-                targets = self._bootstrapped(visits, iteration, random)
+            targets = self._bootstrapped(joined(weighed), iteration, random)
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)

@@ -1,13 +1,15 @@
-"""What an average strategy consists of: a network, a bank of iterates, or numbers.
+"""What an average strategy consists of: a network, a bank of iterates, or its reach.
 
 These are plain arrays, for files and for whoever plays them. `solver.DeepSolver` makes
-them; on compiled games `behaviour` says what they play.
+them.
 """
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 
+from spiel_cr.common import networks
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import (
     behaviour_from_reach,
@@ -16,60 +18,60 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.solvers.deep.outputs import Shape
 
-
-@dataclasses.dataclass(frozen=True)
-class NetworkAverage:
-    """Both players' average networks: `outputs.softmax` of their outputs is played.
-
-    Attributes:
-      shape: of both networks.
-      features: what they see, as `config.FEATURES`.
-      leaves: for each player its arrays, see `networks.leaves`; None: plays uniformly.
-    """
-
-    shape: Shape
-    features: str
-    leaves: tuple[list[np.ndarray] | None, list[np.ndarray] | None]
+# The rule of networks that were fitted to strategies; of iterates it is a fallback.
+SOFTMAX = "softmax"
 
 
 @dataclasses.dataclass(frozen=True)
-class BankAverage:
-    """Both players' iterates: `outputs.regret_matching` of their outputs is played.
+class Networks:
+    """Both players' networks, T of each, and what of their outputs is played.
 
-    The average strategy is the mixture of the iterates: whoever plays it draws one of
-    them at the start of a match, by its weight, and keeps to it (Steinberger 2019).
-    At an infoset an iterate therefore counts by its weight times its own reach.
+    One network that was fitted to average strategies: `outputs.softmax` is played. Or a
+    bank of iterates: `outputs.regret_matching`. Then the average strategy is their
+    mixture: whoever plays it draws one of them at the start of a match, by its weight,
+    and keeps to it (Steinberger 2019). At an infoset an iterate therefore counts by its
+    weight times its own reach.
 
     Attributes:
       shape: of all networks; None: iterates are tables of infosets.
       features: what they see, as `config.FEATURES`.
-      fallback: what is played where no output is positive, as `config.FALLBACK`.
+      rule: `SOFTMAX`, or what iterates play where no output is positive, as
+        `config.FALLBACK`.
       leaves: for each player its arrays with an axis [T] in front, see
         `networks.leaves`; of a table one array float64 [T, I, A] by infoset and
-        OpenSpiel's action.
-      weights: for each player float64 [T]. An iterate that is all zeros plays
-        uniformly (the one before the first fit).
+        OpenSpiel's action. A network that is all zeros plays uniformly.
+      weights: for each player float64 [T].
     """
 
     shape: Shape | None
     features: str
-    fallback: str
+    rule: str
     leaves: tuple[list[np.ndarray], list[np.ndarray]]
     weights: tuple[np.ndarray, np.ndarray]
 
+    @classmethod
+    def single(
+        cls, shape: Shape, features: str, leaves: Sequence[list[np.ndarray]]
+    ) -> "Networks":
+        """One network of each player, whose softmax is played, from its arrays."""
+        first, second = ([leaf[None] for leaf in own] for own in leaves)
+        return cls(shape, features, SOFTMAX, (first, second), (np.ones(1), np.ones(1)))
 
-@dataclasses.dataclass(frozen=True)
-class ExactAverage:
-    """Both players' average strategies in numbers, of a compiled game.
+    def check(self) -> None:
+        """Refuses arrays that are not of the shape, before a network is made.
 
-    Attributes:
-      behaviour: for each player float64 [S], action probabilities by logical sequence.
-    """
-
-    behaviour: tuple[np.ndarray, np.ndarray]
-
-
-Average = NetworkAverage | BankAverage | ExactAverage
+        Raises:
+          ValueError: they are not, or a bank's are of different numbers of iterates.
+        """
+        assert self.shape is not None
+        for leaves, weights in zip(self.leaves, self.weights, strict=True):
+            shapes = networks.array_shapes(self.shape.widths)
+            given = [np.shape(leaf) for leaf in leaves]
+            if given != [(len(weights), *one) for one in shapes] or not len(weights):
+                raise ValueError(
+                    f"arrays of the shapes {given} are not of networks with "
+                    f"{self.shape}"
+                )
 
 
 class RunningReach:

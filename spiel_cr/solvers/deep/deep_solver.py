@@ -7,29 +7,22 @@ from typing import Any
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import networks
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.fits import Plan, Targets
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.conversions import tabular_policy, uniform_behaviour
+from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
-from spiel_cr.solvers.deep.averages import (
-    Average,
-    BankAverage,
-    ExactAverage,
-    NetworkAverage,
-    RunningReach,
-)
+from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
-from spiel_cr.solvers.deep.outputs import Shape, softmax
-from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, bank_behaviour
-from spiel_cr.solvers.deep.traversal import Sampling, Task, in_chunks
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.outputs import Shape
+from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
+from spiel_cr.solvers.deep.tensors import Stepped
+from spiel_cr.solvers.deep.traversal import Task, in_chunks
 
 # What random numbers are for: with the seed and the iteration it makes a generator.
 _SAMPLES, _FITS, _BANK, _CRITIC = range(4)
@@ -56,19 +49,17 @@ class DeepSolver(Training):
 
     def __init__(
         self,
-        game: CompiledGame | Simulator,
+        game: CompiledGame | Stepped,
         config: DeepConfig | str,
         *,
         seed: int = 0,
-        knowledge: Knowledge | None = None,
     ) -> None:
         """Makes networks and empty memories.
 
         Args:
-          game: compiled; or a source of histories of any game, which the caller closes.
+          game: compiled; or one that is stepped, whose source the caller closes.
           config: the algorithm, or a string such as "sd-cfr(hidden=64)".
           seed: of everything random.
-          knowledge: of the source's positions; only where `game` is a source.
 
         Raises:
           ValueError: a bad setting or seed; settings that need a compiled game; or the
@@ -76,7 +67,7 @@ class DeepSolver(Training):
           ImportError: optax is missing, and networks are asked for.
         """
         self.config = config = read_settings(config, PRESETS)
-        super().__init__(game, config, seed, knowledge)
+        super().__init__(game, config, seed)
         knowledge = self.knowledge
         self.nodes = 0
         self.seconds_of = dict.fromkeys(("traversal", "fit", "critic", "average"), 0.0)
@@ -139,17 +130,8 @@ class DeepSolver(Training):
         """The visits of an iteration; strategies and moves are taken in."""
         config, knowledge = self.config, self.knowledge
         random = self._random(iteration, player, _SAMPLES)
-        sampling = Sampling(
-            external=config.sampling == "external",
-            epsilon=config.epsilon,
-            corrected=config.values != "critic",
-            importance=config.importance,
-            stratified=config.draws == "stratified",
-        )
         self.episodes += config.traversals
-        task = Task(
-            self.source, knowledge, self.strategy, sampling, player, self._critic
-        )
+        task = Task(self.source, knowledge, self.strategy, config, player, self._critic)
         for found in in_chunks(task, config.traversals, random):
             self.nodes += found.positions
             if self._strategies:
@@ -186,8 +168,8 @@ class DeepSolver(Training):
         sequence = np.random.SeedSequence([self.seed, which])
         return int(sequence.generate_state(1)[0] >> 1)
 
-    def average(self, kind: str | None = None) -> Average:
-        """Both players' average strategies, as arrays.
+    def average(self, kind: str | None = None) -> Networks:
+        """Both players' average strategies, as networks; "exact" ones have none.
 
         Args:
           kind: one of the configuration's averages; None: its first.
@@ -196,42 +178,30 @@ class DeepSolver(Training):
           ValueError: the configuration does not keep such an average, or there was no
             iteration yet.
         """
-        kinds = self.config.averages
-        kind = check_choice(kinds[0] if kind is None else kind, "kind", kinds)
-        if not self.iterations:
-            raise ValueError("iterations=0: there is no average yet; call run first")
-        config = self.config
-        if kind == "exact":
-            return ExactAverage(
-                (self._reaches[0].behaviour(), self._reaches[1].behaviour())
-            )
+        kind = self._kind(kind)
+        config, first = self.config, self._advantages[0].approximator
         if kind == "bank":
-            own = self._advantages[0].approximator
-            return BankAverage(
-                own.shape if isinstance(own, Perceptron) else None,
-                *(config.features, config.fallback),
+            return Networks(
+                first.shape if isinstance(first, Perceptron) else None,
+                config.features,
+                config.fallback,
                 (self._banks[0].stacked(), self._banks[1].stacked()),
                 (np.array(self._banks[0].weights), np.array(self._banks[1].weights)),
             )
-        fitted = [one.fit() for one in self._strategies]
+        knowledge = self.knowledge
         shape = Shape(
-            *(self.knowledge.num_features, self.knowledge.num_actions),
-            *(config.hidden, config.layers),
+            knowledge.num_features, knowledge.num_actions, config.hidden, config.layers
         )
-        leaves = [None if one is None else one.leaves() for one in fitted]
-        return NetworkAverage(shape, config.features, (leaves[0], leaves[1]))
+        fitted = [one.fit() for one in self._strategies]
+        return Networks.single(shape, config.features, fitted)
 
-    def average_behaviour(self, player: int, kind: str | None = None) -> np.ndarray:
-        """float64 [S], a player's average strategy by logical sequence.
-
-        Args:
-          player: 0 or 1.
-          kind: as of `average`.
-
-        Raises:
-          ValueError: as `average`, or the game is not compiled.
-        """
-        return self.average_behaviours(kind)[player]
+    def _kind(self, kind: str | None) -> str:
+        """One of the configuration's averages, once there was an iteration."""
+        kinds = self.config.averages
+        kind = str(check_choice(kinds[0] if kind is None else kind, "kind", kinds))
+        if not self.iterations:
+            raise ValueError("iterations=0: there is no average yet; call run first")
+        return kind
 
     def average_behaviours(
         self, kind: str | None = None
@@ -245,33 +215,11 @@ class DeepSolver(Training):
           ValueError: as `average`, or the game is not compiled.
         """
         knowledge = self._compiled()
-        average = self.average(kind)
-        if isinstance(average, ExactAverage):
-            return average.behaviour
-        if isinstance(average, BankAverage):
-            first, second = (
-                bank_behaviour(
-                    knowledge, p, self.config, average.leaves[p], average.weights[p]
-                )
-                for p in range(2)
-            )
-            return first, second
-        first, second = (
-            self._network_behaviour(knowledge, average, p) for p in range(2)
-        )
+        if self._kind(kind) == "exact":
+            return self._reaches[0].behaviour(), self._reaches[1].behaviour()
+        average, config = self.average(kind), self.config
+        first, second = (behaviour_of(average, knowledge, p, config) for p in range(2))
         return first, second
-
-    @staticmethod
-    def _network_behaviour(
-        knowledge: CompiledKnowledge, average: NetworkAverage, player: int
-    ) -> np.ndarray:
-        leaves = average.leaves[player]
-        if leaves is None:
-            return uniform_behaviour(knowledge.tree.infosets[player].decisions)
-        parameters = networks.assembled(leaves)
-        found = networks.evaluate(parameters, knowledge.table(player))
-        strategy = softmax(found, knowledge.legal[player])
-        return knowledge.behaviour(player, strategy)
 
     def nash_conv(self, kind: str | None = None) -> float:
         """NashConv of an average, exact, in the game's units.
@@ -280,7 +228,7 @@ class DeepSolver(Training):
           kind: as of `average`.
 
         Raises:
-          ValueError: as `average_behaviour`.
+          ValueError: as `average_behaviours`.
         """
         return self._nash_conv(self.average_behaviours(kind))
 
@@ -291,7 +239,7 @@ class DeepSolver(Training):
           kind: as of `average`.
 
         Raises:
-          ValueError: as `average_behaviour`.
+          ValueError: as `average_behaviours`.
         """
         return tabular_policy(self._compiled().tree, self.average_behaviours(kind))
 

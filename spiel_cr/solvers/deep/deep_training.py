@@ -11,6 +11,7 @@ from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.tensors import Stepped
 
 
 class Training(abc.ABC):
@@ -27,25 +28,33 @@ class Training(abc.ABC):
 
     def __init__(
         self,
-        game: CompiledGame | Simulator,
+        game: CompiledGame | Stepped,
         config: Any,
         seed: int,
-        knowledge: Knowledge | None,
     ) -> None:
         """Has done nothing yet.
 
         Args:
-          game: compiled; or a source of histories of any game.
+          game: compiled; or one that is stepped, whose source the caller closes.
           config: a `DeepConfig` or a `SelfPlayConfig`.
           seed: of everything random.
-          knowledge: of the source's positions; only where `game` is a source.
 
         Raises:
-          ValueError: a bad seed; a source, and settings that need a compiled game, or
-            no knowledge.
+          ValueError: a bad seed; or settings that need a compiled game.
         """
         self.seed = check_seed(seed)
-        self.source, self.knowledge = _sampled_from(game, config, knowledge)
+        self.source: Simulator
+        self.knowledge: Knowledge
+        if isinstance(game, CompiledGame):
+            self.source = TreeSource(game, stratified=config.draws == "stratified")
+            self.knowledge = CompiledKnowledge(game, config.features)
+        elif config.needs_compiled:
+            raise ValueError(
+                f"algorithm={config.name!r}: {config.needs_compiled} needs the "
+                f"compiled game; choose another setting, or compile the game"
+            )
+        else:
+            self.source, self.knowledge = game
         self.iterations = self.episodes = 0
         self.seconds_of: dict[str, float] = {}
 
@@ -109,26 +118,3 @@ class Training(abc.ABC):
         """NashConv of two strategies by logical sequence, in the game's units."""
         low, high = value_bounds(self._compiled().tree.form, behaviours)
         return high - low
-
-
-def _sampled_from(
-    game: CompiledGame | Simulator, config: Any, knowledge: Knowledge | None
-) -> tuple[Simulator, Knowledge]:
-    """Histories that a solver samples, and what is known at their positions.
-
-    The arguments are those of `Training`.
-    """
-    if isinstance(game, CompiledGame):
-        source = TreeSource(game, stratified=config.draws == "stratified")
-        return source, CompiledKnowledge(game, config.features)
-    if config.needs_compiled:
-        raise ValueError(
-            f"algorithm={config.name!r}: {config.needs_compiled} needs the compiled "
-            f"game; choose another setting, or compile the game"
-        )
-    if knowledge is None:
-        raise ValueError(
-            f"knowledge=None: a source of {game.game} says nothing of features; give "
-            f"what is known at its positions"
-        )
-    return game, knowledge

@@ -9,13 +9,12 @@ reach (Steinberger 2019).
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import jax
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
@@ -24,13 +23,8 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
-from spiel_cr.policies.conversions import check_acting
-from spiel_cr.solvers.deep.averages import (
-    Average,
-    BankAverage,
-    ExactAverage,
-    NetworkAverage,
-)
+from spiel_cr.policies.conversions import StatePolicy, check_acting
+from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
 from spiel_cr.solvers.deep.deep_config import (
     FALLBACK,
     FEATURES,
@@ -47,16 +41,14 @@ _NETWORK, _BANK = "network", "bank"
 _REMEMBERED = 64e6
 
 
-class DeepPolicy(openspiel_policy.Policy):
+class DeepPolicy(StatePolicy):
     """What networks play, for both players.
-
-    OpenSpiel's tools and all that takes a policy accept it.
 
     Attributes:
       average: the networks.
     """
 
-    def __init__(self, game: pyspiel.Game, average: NetworkAverage | BankAverage):
+    def __init__(self, game: pyspiel.Game, average: Networks):
         """Puts the networks together.
 
         Args:
@@ -68,7 +60,7 @@ class DeepPolicy(openspiel_policy.Policy):
             of a compiled game.
           ImportError: optax is missing.
         """
-        super().__init__(game, [0, 1])
+        super().__init__(game)
         shape = average.shape
         if shape is None:
             raise ValueError(
@@ -84,39 +76,20 @@ class DeepPolicy(openspiel_policy.Policy):
             )
         self.average = average
         self._shape = shape
-        _check_arrays(average)
-        single = isinstance(average, NetworkAverage)
-        # By player, with an axis [T] in front; None: it plays uniformly.
-        self._networks = [
-            None
-            if leaves is None
-            else networks.assembled([leaf[None] if single else leaf for leaf in leaves])
-            for leaves in average.leaves
-        ]
+        average.check()
+        # By player, with an axis [T] in front.
+        self._networks = [networks.assembled(leaves) for leaves in average.leaves]
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
 
     @property
     def iterates(self) -> tuple[int, int]:
         """How many each player's bank has; 1 where there is one network."""
-        if isinstance(self.average, NetworkAverage):
-            return 1, 1
         first, second = (len(own) for own in self.average.weights)
         return first, second
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none.
-        """
-        player = check_acting(state, state.current_player(), player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         key = player, state.information_state_string(player)
         strategy = self._finished.get(key)
         if strategy is None:
@@ -139,7 +112,7 @@ class DeepPolicy(openspiel_policy.Policy):
         Raises:
           ValueError: another player acts, or none.
         """
-        player = check_acting(state, state.current_player(), player_id)
+        player = check_acting(state, player_id)
         return _by_action(state, self._of_iterates([state], player)[0][iterate])
 
     def array_probabilities(
@@ -181,7 +154,7 @@ class DeepPolicy(openspiel_policy.Policy):
                 f"the networks of {self.game} see {self.average.features} tensors, "
                 f"which its rules on arrays do not make; ask state by state"
             )
-        if not isinstance(self.average, NetworkAverage):
+        if self.average.rule != SOFTMAX:
             raise ValueError(
                 f"a bank's mixture depends on what was played before, so that of "
                 f"{self.game} cannot be asked for arrays of states; train with "
@@ -195,7 +168,7 @@ class DeepPolicy(openspiel_policy.Policy):
           player: whose.
           random: advanced.
         """
-        if isinstance(self.average, NetworkAverage):
+        if self.average.rule == SOFTMAX:
             return 0
         weights = self.average.weights[player]
         return int(random.choice(len(weights), p=weights / weights.sum()))
@@ -213,21 +186,17 @@ class DeepPolicy(openspiel_policy.Policy):
         Returns:
           float64 [T, m, A]; T is 1 where there is one network.
         """
-        parameters = self._networks[player]
-        count = len(legal)
-        if parameters is None:
-            uniform = legal / legal.sum(axis=1)[:, None]
-            return np.repeat(uniform[None], self.iterates[player], axis=0)
+        count, rule = len(legal), self.average.rule
         size = padded_size(count, networks.LEAST_ROWS)
         padded = np.zeros((size, self._shape.features), np.float32)
         padded[:count] = features
         with precision(np.dtype(np.float32)):
-            found = np.asarray(_outputs(parameters, padded))[:, :count]
-        if isinstance(self.average, NetworkAverage):
+            found = np.asarray(_outputs(self._networks[player], padded))[:, :count]
+        if rule == SOFTMAX:
             return softmax(found[0], legal)[None]
         flat = found.reshape(-1, found.shape[2])
         many = np.broadcast_to(legal, found.shape).reshape(flat.shape)
-        played = regret_matching(flat, many, self.average.fallback)
+        played = regret_matching(flat, many, rule)
         played = played.reshape(found.shape)
         # Iterates that are all zeros: before the first fit.
         fitted = [
@@ -267,7 +236,7 @@ class DeepPolicy(openspiel_policy.Policy):
 
         By its weight alone where all have ruled out what the player did.
         """
-        if isinstance(self.average, NetworkAverage):
+        if self.average.rule == SOFTMAX:
             return np.ones(1)
         weights = self.average.weights[player].astype(np.float64)
         states, actions = _own_moves(state, player)
@@ -314,27 +283,6 @@ def _by_action(state: pyspiel.State, strategy: np.ndarray) -> dict[int, float]:
     return dict(zip(legal, (odds / odds.sum()).tolist(), strict=True))
 
 
-def _check_arrays(average: NetworkAverage | BankAverage) -> None:
-    """Refuses arrays that are not of the shape, before a network is made.
-
-    Raises:
-      ValueError: they are not, or a bank's are of different numbers of iterates.
-    """
-    assert average.shape is not None
-    shapes = networks.array_shapes(average.shape.widths)
-    for leaves in average.leaves:
-        if leaves is None:
-            continue
-        wanted = shapes
-        if isinstance(average, BankAverage) and leaves:
-            wanted = [(len(leaves[0]), *one) for one in shapes]
-        given = [np.shape(leaf) for leaf in leaves]
-        if given != wanted or not all(one[0] for one in given):
-            raise ValueError(
-                f"arrays of the shapes {given} are not of networks with {average.shape}"
-            )
-
-
 # float32 [T, n, A], of T networks at once.
 _outputs = jax.jit(jax.vmap(networks.outputs, in_axes=(0, None)))
 
@@ -342,7 +290,7 @@ _outputs = jax.jit(jax.vmap(networks.outputs, in_axes=(0, None)))
 def save_deep_policy(
     path: atomic.Path,
     game: pyspiel.Game,
-    average: Average,
+    average: Networks,
     metadata: Mapping[str, Any],
 ) -> None:
     """Writes an average strategy to an `.npz` file, atomically.
@@ -356,28 +304,31 @@ def save_deep_policy(
 
     Raises:
       OSError: it cannot be written; the old file is as it was.
-      ValueError: the average is in numbers, or of tables.
+      ValueError: the average is of tables.
     """
-    if isinstance(average, ExactAverage) or average.shape is None:
+    if average.shape is None:
         raise ValueError(
             f"average: that of {game} is in numbers, by the infosets of the compiled "
             f"game; save it as a result of the compiled game"
         )
     arrays: dict[str, np.ndarray] = {}
+    single = average.rule == SOFTMAX
     described = {
         "kind": KIND,
         "game": str(game),
-        "average": _NETWORK,
+        "average": _NETWORK if single else _BANK,
         "shape": average.shape._asdict(),
         "features": average.features,
     }
-    if isinstance(average, BankAverage):
-        described |= {"average": _BANK, "fallback": average.fallback}
-        for player, weights in enumerate(average.weights):
-            arrays[f"weights{player}"] = np.asarray(weights, np.float64)
-    for player in range(2):
-        for number, leaf in enumerate(average.leaves[player] or ()):
-            arrays[f"player{player}_{number}"] = np.asarray(leaf, np.float32)
+    if not single:
+        described["fallback"] = average.rule
+    for player, leaves in enumerate(average.leaves):
+        if not single:
+            weights = np.asarray(average.weights[player], np.float64)
+            arrays[f"weights{player}"] = weights
+        for number, leaf in enumerate(leaves):
+            own = leaf[0] if single else leaf
+            arrays[f"player{player}_{number}"] = np.asarray(own, np.float32)
     about = {**described, **dict(metadata), "versions": storage.versions()}
     storage.save(path, arrays, about)
 
@@ -424,7 +375,7 @@ def load_deep_policy(
         raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
 
 
-def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
+def _read(path: atomic.Path) -> tuple[str, Networks]:
     """The game's name and the networks; nothing is put together."""
     metadata = result.read_metadata(path)
     if metadata.get("kind") != KIND:
@@ -455,39 +406,34 @@ def _read(path: atomic.Path) -> tuple[str, NetworkAverage | BankAverage]:
                 raise damaged(f"{name} has numbers that are none of a network")
         leaves.append(own)
     if kind == _NETWORK:
-        first, second = (own or None for own in leaves)
-        network = NetworkAverage(shape, features, (first, second))
-        return named, _checked(network, damaged)
-    fallback = result.text_of(metadata, "fallback", path)
-    if fallback not in FALLBACK:
-        raise damaged(f"its fallback is {fallback!r}")
-    weights: list[np.ndarray] = []
-    for player, own in enumerate(leaves):
-        weight = arrays.get(f"weights{player}", np.zeros(0))
-        fits = weight.dtype == np.float64 and weight.ndim == 1
-        # Written so that NaN fails.
-        fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
-        if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
-            raise damaged(f"weights of player {player}'s iterates are missing or wrong")
-        weights.append(weight)
-    bank = BankAverage(
-        *(shape, features, fallback),
-        (leaves[0], leaves[1]),
-        (weights[0], weights[1]),
-    )
-    return named, _checked(bank, damaged)
-
-
-def _checked(
-    average: NetworkAverage | BankAverage,
-    damaged: Callable[[str], DamagedFileError],
-) -> NetworkAverage | BankAverage:
-    """An average whose arrays have their shapes."""
+        # Of who was never met there are no arrays in older files.
+        nothing = [np.zeros_like(leaf) for leaf in leaves[0] or leaves[1]]
+        average = Networks.single(shape, features, [own or nothing for own in leaves])
+    else:
+        fallback = result.text_of(metadata, "fallback", path)
+        if fallback not in FALLBACK:
+            raise damaged(f"its fallback is {fallback!r}")
+        weights: list[np.ndarray] = []
+        for player, own in enumerate(leaves):
+            weight = arrays.get(f"weights{player}", np.zeros(0))
+            fits = weight.dtype == np.float64 and weight.ndim == 1
+            # Written so that NaN fails.
+            fits = fits and bool((weight >= 0).all()) and 0 < weight.sum() < math.inf
+            if not fits or not own or any(len(leaf) != len(weight) for leaf in own):
+                raise damaged(
+                    f"weights of player {player}'s iterates are missing or wrong"
+                )
+            weights.append(weight)
+        average = Networks(
+            *(shape, features, fallback),
+            (leaves[0], leaves[1]),
+            (weights[0], weights[1]),
+        )
     try:
-        _check_arrays(average)
+        average.check()
     except ValueError as error:
         raise damaged(str(error)) from error
-    return average
+    return named, average
 
 
 def _shape(given: Any) -> Shape | None:

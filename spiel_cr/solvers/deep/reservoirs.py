@@ -6,6 +6,8 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from spiel_cr.common.fits import Targets
+from spiel_cr.solvers.deep.deep_config import DeepConfig
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
 
 # A named tuple of arrays with equally many rows.
 Rows = TypeVar("Rows", bound=Any)
@@ -173,8 +175,8 @@ class Sums:
         self.total = np.zeros(legal.shape)
         self.weight = np.zeros(len(legal))
 
-    def add(self, visits: Targets) -> None:
-        """Adds visits; their rows are infosets."""
+    def add(self, visits: Targets, random: np.random.Generator | None = None) -> None:
+        """Adds visits; their rows are infosets. Nothing is drawn."""
         count, target = len(self.weight), np.where(visits.legal, visits.target, 0)
         self.weight += np.bincount(visits.rows, visits.weight, count)
         self.total += sums_by_row(visits.rows, visits.weight[:, None] * target, count)
@@ -242,6 +244,41 @@ def balanced(targets: Targets, power: float) -> Targets:
     known = targets.weight > 0
     weight = np.where(known, targets.weight, 1) ** power * known
     return targets._replace(weight=weight)
+
+
+def make_memory(
+    knowledge: Knowledge, player: int, config: DeepConfig
+) -> Reservoir | Sums:
+    """The memory of a configuration, empty.
+
+    Args:
+      knowledge: what rows stand for.
+      player: whose visits.
+      config: the algorithm.
+    """
+    if config.memory == "exact":
+        assert isinstance(knowledge, CompiledKnowledge)
+        return Sums(knowledge.legal[player])
+    return Reservoir(config.capacity)
+
+
+def to_fit(
+    known: Reservoir | Sums, knowledge: Knowledge, player: int, balance: float
+) -> Targets:
+    """What a network is fitted to: of compiled games means per infoset, balanced.
+
+    Args:
+      known: the memory.
+      knowledge: what its rows stand for.
+      player: whose they are.
+      balance: see `config.DeepConfig`.
+    """
+    targets = known.targets()
+    if not isinstance(knowledge, CompiledKnowledge):
+        return targets
+    if isinstance(known, Reservoir):
+        targets = per_infoset(targets, knowledge.legal[player])
+    return balanced(targets, balance)
 
 
 class Replay(Kept[Transitions]):

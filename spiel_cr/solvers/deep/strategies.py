@@ -2,13 +2,14 @@
 
 import numpy as np
 
+from spiel_cr.common import networks
 from spiel_cr.common.fits import Plan, Targets
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
-from spiel_cr.solvers.deep.averages import RunningReach
+from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
-from spiel_cr.solvers.deep.outputs import regret_matching
-from spiel_cr.solvers.deep.reservoirs import Reservoir, Sums, balanced, per_infoset
+from spiel_cr.solvers.deep.outputs import regret_matching, softmax
+from spiel_cr.solvers.deep.reservoirs import Sums, make_memory, to_fit
 
 
 class SampledStrategies:
@@ -31,10 +32,7 @@ class SampledStrategies:
         """
         self._knowledge, self._player, self._config = knowledge, player, config
         self._seed = seed
-        self.memory: Reservoir | Sums = Reservoir(config.capacity)
-        if config.memory == "exact":
-            assert isinstance(knowledge, CompiledKnowledge)
-            self.memory = Sums(knowledge.legal[player])
+        self.memory = make_memory(knowledge, player, config)
 
     def add(self, visits: Targets, weight: float, random: np.random.Generator) -> None:
         """Takes in visits.
@@ -44,33 +42,26 @@ class SampledStrategies:
           weight: of the iteration.
           random: advanced.
         """
-        visits = visits._replace(weight=visits.weight * weight)
-        if isinstance(self.memory, Reservoir):
-            self.memory.add(visits, random)
-        else:
-            self.memory.add(visits)
+        self.memory.add(visits._replace(weight=visits.weight * weight), random)
 
-    def fit(self) -> Perceptron | None:
-        """A new network that plays the average; None where nothing is known yet.
+    def fit(self) -> list[np.ndarray]:
+        """The arrays of a new network that plays the average; 0 where nothing is known.
 
         The same memory gives the same network.
         """
         config, known = self._config, self.memory
-        if isinstance(known, Reservoir) and not len(known):
-            return None
-        targets = known.targets()
-        if isinstance(self._knowledge, CompiledKnowledge):
-            if isinstance(known, Reservoir):
-                targets = per_infoset(targets, self._knowledge.legal[self._player])
-            targets = balanced(targets, config.balance)
-        if not targets.weight.sum() > 0:
-            return None
         network = Perceptron(
             self._knowledge, self._player, config, scale=1.0, seed=self._seed
         )
-        plan = Plan(config.average_steps, config.batch, config.learning_rate, "cross")
-        network.fit(targets, plan, np.random.default_rng(self._seed))
-        return network
+        if isinstance(known, Sums) or len(known):
+            targets = to_fit(known, self._knowledge, self._player, config.balance)
+            if targets.weight.sum() > 0:
+                plan = Plan(
+                    config.average_steps, config.batch, config.learning_rate, "cross"
+                )
+                network.fit(targets, plan, np.random.default_rng(self._seed))
+                return network.leaves()
+        return [np.zeros_like(leaf) for leaf in network.leaves()]
 
 
 class Bank:
@@ -131,33 +122,29 @@ class Bank:
         ]
 
 
-def bank_behaviour(
-    knowledge: CompiledKnowledge,
-    player: int,
-    config: DeepConfig,
-    leaves: list[np.ndarray],
-    weights: np.ndarray,
+def behaviour_of(
+    average: Networks, knowledge: CompiledKnowledge, player: int, config: DeepConfig
 ) -> np.ndarray:
-    """float64 [S], what a mixture of iterates plays in a compiled game.
+    """float64 [S], what networks play in a compiled game.
 
     Args:
+      average: the networks, or tables.
       knowledge: of the game.
       player: whose.
       config: the algorithm.
-      leaves: with an axis [T] in front, see `averages.BankAverage`.
-      weights: float64 [T].
     """
-    infosets = len(knowledge.legal[player])
-    rows, legal = np.arange(infosets), knowledge.legal[player]
+    legal, leaves = knowledge.legal[player], average.leaves[player]
+    if average.rule == SOFTMAX:
+        parameters = networks.assembled([leaf[0] for leaf in leaves])
+        found = networks.evaluate(parameters, knowledge.table(player))
+        return knowledge.behaviour(player, softmax(found, legal))
     running = RunningReach(knowledge.tree, player)
     iterate = make_approximator(knowledge, player, config, 0)
-    for t, weight in enumerate(weights):
+    for t, weight in enumerate(average.weights[player]):
         iterate.restore([own[t] for own in leaves])
-        found = np.zeros(legal.shape)
+        strategy = legal / legal.sum(axis=1)[:, None]
         if any(own[t].any() for own in leaves):
-            found = iterate.outputs(rows)
-            strategy = regret_matching(found, legal, config.fallback)
-        else:
-            strategy = legal / legal.sum(axis=1)[:, None]
+            found = iterate.outputs(np.arange(len(legal)))
+            strategy = regret_matching(found, legal, average.rule)
         running.add(knowledge.behaviour(player, strategy), float(weight))
     return running.behaviour()

@@ -26,6 +26,7 @@ import numpy as np
 from spiel_cr.common.draws import choose, labels, points
 from spiel_cr.common.fits import Targets
 from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.reservoirs import Transitions
 
@@ -41,24 +42,6 @@ Strategy = Callable[[int, Seen], np.ndarray]
 Critic = Callable[[np.ndarray], np.ndarray]
 
 
-class Sampling(NamedTuple):
-    """How a batch is sampled; see `config.DeepConfig`.
-
-    Attributes:
-      external: follow all actions of the updating player.
-      epsilon: exploration of the updating player, else.
-      corrected: correct the critic's guesses by what was sampled.
-      importance: weigh visits by one over the updating player's reach in sampling.
-      stratified: spread the draws at one infoset evenly, see `draws.points`.
-    """
-
-    external: bool
-    epsilon: float = 0.5
-    corrected: bool = True
-    importance: bool = True
-    stratified: bool = True
-
-
 class Task(NamedTuple):
     """What is sampled, for one player.
 
@@ -66,7 +49,7 @@ class Task(NamedTuple):
       source: of histories.
       knowledge: of its positions.
       strategy: of both players.
-      sampling: how.
+      config: how: `sampling`, `epsilon`, `values`, `importance` and `draws`.
       player: whose advantages are sampled.
       critic: guesses of utilities; None: 0 everywhere.
     """
@@ -74,7 +57,7 @@ class Task(NamedTuple):
     source: Simulator
     knowledge: Knowledge
     strategy: Strategy
-    sampling: Sampling
+    config: DeepConfig
     player: int
     critic: Critic | None = None
 
@@ -143,7 +126,7 @@ def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
     if task.critic is not None:
         moves = _moves(way, positions, task.knowledge.num_actions)
     gains = _climb(task, way, positions.utility)
-    if not task.sampling.importance:
+    if not task.config.importance:
         way = [depth._replace(weight=np.ones(len(depth.live))) for depth in way]
     return Traversal(
         _gather(way, gains, task.player, own=True),
@@ -172,7 +155,9 @@ def in_chunks(
     """
     each = 0.0
     length = task.source.game.max_game_length()
-    wide = task.source.max_actions ** min(length, 64) if task.sampling.external else 1
+    wide = 1
+    if task.config.sampling == "external":
+        wide = task.source.max_actions ** min(length, 64)
     if count > _PROBES and count * (length + 1) * wide > most:
         probe = task._replace(critic=None)
         way, _ = _descend(probe, _PROBES, np.random.default_rng(0))
@@ -197,7 +182,7 @@ def _descend(
         way.append(depth)
         parent, action = depth.parent, depth.action
         rank = np.cumsum(depth.legal, axis=1)[parent, action] - 1
-        positions = task.source.step(positions, depth.live[parent], rank, random)
+        positions = task.source.step(positions.states[depth.live[parent]], rank, random)
         mine = depth.mine[parent]
         weight = depth.weight[parent] / np.where(mine, depth.rho, 1)
     return way, positions
@@ -207,7 +192,7 @@ def _decide(
     task: Task, positions: Positions, weight: np.ndarray, random: np.random.Generator
 ) -> _Depth:
     """Asks for strategies at one depth, and draws what is followed."""
-    knowledge, sampling = task.knowledge, task.sampling
+    knowledge, config = task.knowledge, task.config
     live = np.flatnonzero(positions.player >= 0)
     acts = positions.player[live]
     legal = np.zeros((len(live), knowledge.num_actions), bool)
@@ -221,9 +206,10 @@ def _decide(
             legal[places] = found.legal
             sigma[places] = task.strategy(one, found)
     mine = acts == task.player
-    drawn = points(labels(positions.key[live]), random, stratified=sampling.stratified)
+    stratified = config.draws == "stratified"
+    drawn = points(labels(positions.key[live]), random, stratified=stratified)
     num_legal = legal.sum(axis=1)
-    if sampling.external:
+    if config.sampling == "external":
         parent = np.arange(len(live))
         action = choose(sigma, drawn)
         rho = sigma[parent, action]
@@ -234,7 +220,7 @@ def _decide(
         parent, action = np.nonzero(followed)
         rho = np.where(mine[parent], 1, rho[parent])
     else:
-        share = np.where(mine & (num_legal > 1), sampling.epsilon, 0)[:, None]
+        share = np.where(mine & (num_legal > 1), config.epsilon, 0)[:, None]
         mixed = (1 - share) * sigma + share * legal / num_legal[:, None]
         parent, action = np.arange(len(live)), choose(mixed, drawn)
         rho = mixed[parent, action]
@@ -254,7 +240,7 @@ def _climb(task: Task, way: list[_Depth], ends: np.ndarray) -> list[np.ndarray]:
         values = np.zeros(depth.sigma.shape)
         if task.critic is not None and depth.joint is not None:
             values = np.where(depth.legal, task.critic(depth.joint), 0)
-        if task.sampling.corrected:
+        if task.config.values != "critic":
             guess = values[parent, action]
             values[parent, action] += (estimate - guess) / depth.rho
         expected = (depth.sigma * values).sum(axis=1)

@@ -26,7 +26,6 @@ import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.solvers.first_order import regularisers
-from spiel_cr.solvers.first_order.first_order_config import EGTConfig
 from spiel_cr.solvers.first_order.problem import Problem
 from spiel_cr.solvers.first_order.regularisers import mix, respond
 
@@ -159,7 +158,7 @@ def _moves(
     return jax.lax.while_loop(lambda work: work.move < 4, move, begun)
 
 
-def init(problem: Problem, *, config: EGTConfig) -> EGTState:
+def init(problem: Problem) -> EGTState:
     """The start of Hoda et al.'s algorithm 1, with the least μ of a sequence.
 
     Theory takes the norm of the payoff coupling for μ. Here μ is doubled from a small
@@ -168,7 +167,6 @@ def init(problem: Problem, *, config: EGTConfig) -> EGTState:
 
     Args:
       problem: the game.
-      config: settings.
     """
     uniform = [
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
@@ -194,18 +192,21 @@ def init(problem: Problem, *, config: EGTConfig) -> EGTState:
         attempt,
         EGTState(
             *(first, first[0], zero + 1, jnp.full(2, _FIRST_SMOOTHING / 2, dtype)),
-            *(config.first_share * one, one, zero, zero),
+            *(_FIRST_SHARE * one, one, zero, zero),
         ),
     )
 
 
 # In units of the payoffs over 2^exponent.
 _FIRST_SMOOTHING = 1e-3
+# τ of the first step that is tried, and what it is multiplied by where the excessive
+# gap condition fails.
+_FIRST_SHARE, _SHRINKAGE = 0.5, 0.5
 # Steps shorter than this gain nothing that rounding does not take.
 _LEAST_SHARE = 1e-9
 
 
-def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
+def step(problem: Problem, state: EGTState) -> EGTState:
     """One step: the smoothing of one player is reduced (algorithm 2 of Hoda et al.).
 
     Player p's is. Move 0: its response to the other's strategy; the step before may
@@ -217,7 +218,6 @@ def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
     Args:
       problem: the game.
       state: the state to advance.
-      config: settings.
     """
     chosen = (state.smoothing[0] < state.smoothing[1]).astype(jnp.int32)
     own, others = state.smoothing[chosen], state.smoothing[1 - chosen]
@@ -233,7 +233,7 @@ def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
         scales = jnp.stack([own, others, (1 - share) * own, others])
         work = _moves(problem, work, before, chosen, share, scales)
         done = (work.excess <= 0) | (share <= _LEAST_SHARE)
-        shorter = jnp.where(done, share, share * config.shrinkage)
+        shorter = jnp.where(done, share, share * _SHRINKAGE)
         return _Tried(work, shorter, jnp.zeros((), bool), done)
 
     zero = jnp.zeros((), jnp.int32)
@@ -246,6 +246,6 @@ def step(problem: Problem, state: EGTState, *, config: EGTConfig) -> EGTState:
     return EGTState(
         *(found.work.reach, found.work.reply, 1 - chosen),
         state.smoothing.at[chosen].multiply(1 - found.share),
-        jnp.minimum(found.share * config.growth, config.first_share),
+        jnp.minimum(found.share, _FIRST_SHARE),
         *(found.work.excess, found.work.products, state.iteration + 1),
     )

@@ -22,8 +22,15 @@ import jax.numpy as jnp
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Treeplex
 from spiel_cr.solvers.first_order import regularisers
-from spiel_cr.solvers.first_order.first_order_config import PDHGConfig
 from spiel_cr.solvers.first_order.regularisers import gradient, mix
+
+# Steps between two looks at the KKT error.
+_CHECK = 64
+# Where to restart (Applegate et al. 2021, section 3.2): where the error has decayed to
+# the first share, or to the second and rises; or after the third share of all steps.
+_SUFFICIENT, _NECESSARY, _LONGEST = 0.2, 0.8, 0.36
+# Rounds of scaling, random vectors for each, and steps of the power iteration.
+_ROUNDS, _DRAWS, _POWERS = 10, 16, 60
 
 
 class Point(NamedTuple):
@@ -209,12 +216,11 @@ def _distance(problem: PDHGProblem, one: Point, two: Point, player: int) -> jax.
     return jnp.sqrt(total)
 
 
-def init(problem: PDHGProblem, *, config: PDHGConfig) -> PDHGState:
+def init(problem: PDHGProblem) -> PDHGState:
     """Uniform strategies, and no values.
 
     Args:
       problem: the game.
-      config: settings.
     """
     reach = [
         treeplex.reach(tree, treeplex.uniform_strategy(tree)) for tree in problem.trees
@@ -227,13 +233,12 @@ def init(problem: PDHGProblem, *, config: PDHGConfig) -> PDHGState:
     return PDHGState(point, point, point, one, error, error, zero, zero, zero)
 
 
-def step(problem: PDHGProblem, state: PDHGState, *, config: PDHGConfig) -> PDHGState:
-    """One step; every `config.check` of them it may restart.
+def step(problem: PDHGProblem, state: PDHGState) -> PDHGState:
+    """One step; every so many of them it may restart.
 
     Args:
       problem: the game.
       state: the state to advance.
-      config: settings.
     """
     now = _advance(problem, state)
     since = state.since + 1
@@ -243,26 +248,23 @@ def step(problem: PDHGProblem, state: PDHGState, *, config: PDHGConfig) -> PDHGS
         now=now, mean=mean, since=since, iteration=state.iteration + 1
     )
     return jax.lax.cond(
-        state.iteration % config.check == 0,
-        lambda: _check(problem, state, config),
+        state.iteration % _CHECK == 0,
+        lambda: _check(problem, state),
         lambda: state,
     )
 
 
-def _check(problem: PDHGProblem, state: PDHGState, config: PDHGConfig) -> PDHGState:
-    """Restarts where it is time to (Applegate et al. 2021, section 3.2)."""
+def _check(problem: PDHGProblem, state: PDHGState) -> PDHGState:
+    """Restarts where it is time to."""
     errors = [
         kkt_error(problem, point, state.weight) for point in (state.now, state.mean)
     ]
     better = errors[1] < errors[0]
     error = jnp.minimum(errors[0], errors[1])
     time = (
-        (error <= config.sufficient * state.restart_error)
-        | (
-            (error <= config.necessary * state.restart_error)
-            & (error > state.last_error)
-        )
-        | (state.since >= config.longest * state.iteration)
+        (error <= _SUFFICIENT * state.restart_error)
+        | ((error <= _NECESSARY * state.restart_error) & (error > state.last_error))
+        | (state.since >= _LONGEST * state.iteration)
     )
 
     def restart() -> PDHGState:
@@ -285,15 +287,14 @@ def _check(problem: PDHGProblem, state: PDHGState, config: PDHGConfig) -> PDHGSt
     return jax.lax.cond(time, restart, lambda: state._replace(last_error=error))
 
 
-def scale_program(
-    trees: tuple[Treeplex, Treeplex], *, rounds: int, draws: int
-) -> tuple[Point, jax.Array]:
+def scale_program(trees: tuple[Treeplex, Treeplex]) -> tuple[Point, jax.Array]:
     """The scaling of the linear program, and the length of its steps.
+
+    Every row is divided by the root of its norm, some times. Random signs are fixed, so
+    that equal games are scaled alike.
 
     Args:
       trees: each player's treeplex.
-      rounds: of dividing every row by the root of its norm.
-      draws: of random signs per round; fixed, so that equal games are scaled alike.
 
     Returns:
       Squares of the scaling, and 0.99 over the scaled program's norm.
@@ -317,12 +318,12 @@ def scale_program(
             )
             return total + gradient(tree, signs * jnp.sqrt(other)) ** 2
 
-        sums = jax.lax.fori_loop(0, draws, add, jnp.zeros_like(legal[player]))
+        sums = jax.lax.fori_loop(0, _DRAWS, add, jnp.zeros_like(legal[player]))
         values = scales.values[player]
         # Every entry of `flow` is 1 or -1; in absolute numbers both count alike.
         around = spread(tree, values)
         first = -2 * spread_owner(tree, values) + around
-        rows = sums / draws + first
+        rows = sums / _DRAWS + first
         columns = absolute_flow(tree, scales.reach[player])
         return rows, columns
 
@@ -337,7 +338,7 @@ def scale_program(
             values.append(scales.values[p] / _root(columns * scales.values[p]))
         return Point((reach[0], reach[1]), (values[0], values[1]))
 
-    scales = jax.lax.fori_loop(0, rounds, round_, scales)
+    scales = jax.lax.fori_loop(0, _ROUNDS, round_, scales)
     return scales, 0.99 / _norm(trees, scales, key)
 
 
@@ -396,6 +397,3 @@ def _norm(trees: tuple[Treeplex, Treeplex], scales: Point, key: jax.Array) -> ja
     values = jax.random.normal(key, roots.values[1].shape, roots.reach[0].dtype)
     start = reach * (roots.reach[0] > 0), values, jnp.zeros((), reach.dtype)
     return jax.lax.fori_loop(0, _POWERS, turn, start)[2]
-
-
-_POWERS = 60

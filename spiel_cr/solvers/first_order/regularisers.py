@@ -23,7 +23,7 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.treeplex import Blocks, Level, Treeplex
 
 Kind = Literal["entropy", "euclidean"]
-Weighing = Literal["one", "height", "balanced"]
+Weighing = Literal["height", "balanced"]
 # Of each block, one factor [n] per infoset, or [1] for all.
 Weights = tuple[tuple[jax.Array, ...], ...]
 
@@ -201,16 +201,13 @@ def make_weights(form: SequenceForm, player: int, weighing: Weighing) -> Weights
     Args:
       form: the game.
       player: whose.
-      weighing: "one": all alike. "height": one more than the decisions that can follow
-        at most. "balanced": w_j = 2 + 2 max_a Σ w_j' over the infosets j' that follow
+      weighing: "height": one more than the decisions that can follow at most.
+        "balanced": w_j = 2 + 2 max_a Σ w_j' over the infosets j' that follow
         action a (Kroer, Waugh, Kılınç-Karzan & Sandholm 2020, "Faster algorithms for
         extensive-form game solving via improved smoothing functions", theorem 5.1),
         over the largest of all.
     """
     tree, decisions = form.arrays[player], form.decisions[player]
-    if weighing == "one":
-        one = typed(np.ones(1))
-        return tuple(tuple(one for _ in level.shapes) for level in tree.levels)
     weight = np.zeros(len(decisions))
     levels, owner = decisions.levels(), decisions.owner
     below = np.zeros(decisions.num_sequences)

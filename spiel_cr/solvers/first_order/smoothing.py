@@ -13,6 +13,7 @@ coupling is needed (Nesterov 2013, "Gradient methods for minimizing composite
 functions").
 """
 
+import math
 from typing import NamedTuple
 
 import jax
@@ -21,7 +22,6 @@ import jax.numpy as jnp
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Blocks
 from spiel_cr.solvers.first_order import regularisers
-from spiel_cr.solvers.first_order.first_order_config import SmoothingConfig
 from spiel_cr.solvers.first_order.problem import Problem
 from spiel_cr.solvers.first_order.regularisers import gradient, mix
 
@@ -118,12 +118,11 @@ def nash_conv_of(problem: Problem, gradients: _Pair) -> jax.Array:
     return total
 
 
-def init(problem: Problem, *, config: SmoothingConfig) -> SmoothingState:
+def init(problem: Problem) -> SmoothingState:
     """Both players begin with the uniform strategy, ε with its NashConv over e.
 
     Args:
       problem: the game.
-      config: settings.
     """
     first, second = (treeplex.uniform_strategy(tree) for tree in problem.trees)
     reach = (
@@ -135,7 +134,7 @@ def init(problem: Problem, *, config: SmoothingConfig) -> SmoothingState:
     zero = jnp.zeros((), jnp.int32)
     return SmoothingState(
         *(reach, gradients, (first, second), reach, gradients),
-        goal=found / config.factor,
+        goal=found / math.e,
         nash_conv=found,
         steepness=jnp.asarray(_FIRST_STEEPNESS, found.dtype),
         inner=zero,
@@ -229,15 +228,12 @@ def _attempt(
     )
 
 
-def step(
-    problem: Problem, state: SmoothingState, *, config: SmoothingConfig
-) -> SmoothingState:
+def step(problem: Problem, state: SmoothingState) -> SmoothingState:
     """One accelerated step; where it comes to the goal, the next round begins.
 
     Args:
       problem: the game.
       state: the state to advance.
-      config: settings.
     """
     descent = _descend(problem, state)
     # The loop does the first trial, too, so that the program holds one.
@@ -276,7 +272,7 @@ def step(
         jax.tree.map(restart, done.gradients, done.centre_gradients),
         # Below rounding there is nothing to smooth.
         goal=restart(
-            jnp.maximum(state.goal / config.factor, jnp.finfo(found.dtype).eps),
+            jnp.maximum(state.goal / math.e, jnp.finfo(found.dtype).eps),
             state.goal,
         ),
         nash_conv=found,

@@ -2,6 +2,7 @@
 
 import functools
 import time
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias, cast
 
 import jax
@@ -21,12 +22,7 @@ from spiel_cr.solvers.first_order import (
     regularisers,
     smoothing,
 )
-from spiel_cr.solvers.first_order.first_order_config import (
-    EGTConfig,
-    FirstOrderConfig,
-    PDHGConfig,
-    SmoothingConfig,
-)
+from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.first_order.problem import Problem
 
 AnyProblem: TypeAlias = Problem | primal_dual.PDHGProblem
@@ -34,31 +30,23 @@ AnyProblem: TypeAlias = Problem | primal_dual.PDHGProblem
 _LARGE_STATE = 2_000_000
 
 
-class _Method(NamedTuple):
-    """A method: how it begins, and one of its steps."""
-
-    init: Any
-    step: Any
-
-
-_METHODS: dict[type, _Method] = {
-    EGTConfig: _Method(excessive_gap.init, excessive_gap.step),
-    SmoothingConfig: _Method(smoothing.init, smoothing.step),
-    PDHGConfig: _Method(primal_dual.init, primal_dual.step),
+# Each has `init` and `step`.
+_METHODS: dict[str, ModuleType] = {
+    "egt": excessive_gap,
+    "smoothing": smoothing,
+    "pdhg": primal_dual,
 }
 
 
 def _iterate(
     problem: AnyProblem, state: Any, iterations: jax.Array, *, config: FirstOrderConfig
 ) -> Any:
-    step = _METHODS[type(config)].step
-    return jax.lax.fori_loop(
-        0, iterations, lambda _, s: step(problem, s, config=config), state
-    )
+    step = _METHODS[config.method].step
+    return jax.lax.fori_loop(0, iterations, lambda _, s: step(problem, s), state)
 
 
 def _first(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
-    return _METHODS[type(config)].init(problem, config=config)
+    return _METHODS[config.method].init(problem)
 
 
 class _Programs(NamedTuple):
@@ -102,11 +90,11 @@ def large_programs() -> _Programs:
     )
 
 
-@functools.partial(jax.jit, static_argnames=("rounds", "draws"))
+@jax.jit
 def _scale(
-    trees: tuple[treeplex.Treeplex, treeplex.Treeplex], *, rounds: int, draws: int
+    trees: tuple[treeplex.Treeplex, treeplex.Treeplex],
 ) -> tuple[primal_dual.Point, jax.Array]:
-    return primal_dual.scale_program(trees, rounds=rounds, draws=draws)
+    return primal_dual.scale_program(trees)
 
 
 class _Iterates:
@@ -202,20 +190,19 @@ def _problem(
     dtype: np.dtype,
 ) -> tuple[AnyProblem, float]:
     """The game on the device, as the method takes it; the seconds of compiling."""
-    if isinstance(config, PDHGConfig):
+    if config.method == "pdhg":
         with precision(dtype):
             both = jax.device_put(cast_arrays(trees, dtype))
-            how = {"rounds": config.rounds, "draws": config.draws}
             started = time.perf_counter()
-            _scale.lower(both, **how).compile()
+            _scale.lower(both).compile()
             seconds = time.perf_counter() - started
-            scales, length = _scale(both, **how)
+            scales, length = _scale(both)
         return primal_dual.PDHGProblem(both, scales, length), seconds
-    weighing = cast(regularisers.Weighing, config.weights)
+    kind: regularisers.Kind = "entropy"
+    weighing: regularisers.Weighing = "balanced"
+    if config.method == "smoothing":
+        kind, weighing = "euclidean", "height"
     weights = [regularisers.make_weights(form, p, weighing) for p in range(2)]
-    kind: regularisers.Kind = (
-        "euclidean" if isinstance(config, SmoothingConfig) else "entropy"
-    )
     diameter = sum(regularisers.diameter(form, p, kind, weights[p]) for p in range(2))
     made = Problem(
         (trees[0], trees[1]), (weights[0], weights[1]), np.asarray(max(diameter, 1e-9))

@@ -2,14 +2,14 @@
 
 A baseline b(h, a) guesses player 0's utility after action a at history h; the better it
 is, the less a sampled value varies. It must not depend on the sample that it is used
-for, so a batch reads the old table and leaves a new one. Tables cover chance outcomes
+for, so a batch reads the old table and leaves a new one (walks of one trajectory at a
+time leave it to the next). Tables cover chance outcomes
 like actions, and serve the updates of both players (the other's utility is minus this).
 
   average   one entry for each infoset-action or outcome of a chance history: decayed
             mean of the sampled values after it (Schmid et al. 2019, section "Choice of
             baselines"; they have one for each player's updates, at histories of others
             by what that player knows there, which compiled games do not record).
-  history   the same for each history (Davis et al. 2020, learned history baselines).
   expected  for each history, the current strategies' expectation over the entries
             below, backed up along the sampled histories; at terminals the utility. No
             sampling noise enters (after Davis et al. 2020, predictive baselines, but
@@ -34,10 +34,9 @@ class Learning(NamedTuple):
     """Baselines while a batch is on its way up.
 
     Attributes:
-      table: float, the new baselines so far of the level; None where there are none, or
-        all are made at the end ("average").
-      sums, counts: float, sampled values by entry ("average"), how many ("history",
-        too); else None.
+      table: float, the new baselines so far of the level ("expected"), or those before
+        the batch, for the new ones are made at the end ("average"); None without.
+      sums, counts: float, sampled values by entry, and how many ("average"); else None.
       below: float [B], new expectations at the visits one depth below ("expected").
     """
 
@@ -51,21 +50,21 @@ def init(
     kind: str, tree: sample_tree.SampleTree, plan: sample_tree.Plan, dtype: np.dtype
 ) -> Table:
     """Baselines of zero, numpy arrays."""
-    width = sample_tree.max_width(plan)
     if kind == "none":
         return None
     if kind == "average":
-        return np.zeros(len(tree.row_of) + width, dtype)  # type: ignore[return-value]
+        return np.zeros(len(tree.balanced), dtype)  # type: ignore[return-value]
+    width = sample_tree.max_width(plan)
     sizes = [len(level.row) + width for level in tree.levels[1:]]
     return tuple(np.zeros(size, dtype) for size in sizes)  # type: ignore[misc]
 
 
 def _places(
-    kind: str, batch: descent.Batch, level: descent.Level, history: jax.Array
+    batch: descent.Batch, level: descent.Level, history: jax.Array
 ) -> tuple[jax.Array, int]:
     """int32 [B], where the baselines of a history's actions begin; how far they are
     apart."""
-    if kind == "average":
+    if batch.config.baseline == "average":
         return level.row[history], batch.stride
     return level.first_child[history], 1
 
@@ -86,7 +85,7 @@ def rows(
       table: float, the level's baselines.
       history: int32 [B], the visits.
     """
-    first, stride = _places(batch.config.baseline, batch, level, history)
+    first, stride = _places(batch, level, history)
     found = table[consecutive(first, shape.width, stride)]
     return descent.mask(found, descent.look(batch, level, shape, history).legal)
 
@@ -101,15 +100,10 @@ def start(kind: str, table: jax.Array | None, below: jax.Array | None) -> Learni
       below: float [B], the utility at the visits of the last depth, or what is expected
         at the visits of the level below.
     """
-    counts = None
-    if table is not None and kind in ("average", "history"):
-        counts = jnp.zeros_like(table)
-    return Learning(
-        table=table,
-        sums=counts if kind == "average" else None,
-        counts=counts,
-        below=below if kind == "expected" else None,
-    )
+    if kind == "average" and table is not None:
+        nothing = jnp.zeros_like(table)
+        return Learning(table, sums=nothing, counts=nothing, below=None)
+    return Learning(table, None, None, below if kind == "expected" else None)
 
 
 def learn(
@@ -130,28 +124,18 @@ def learn(
       learning: so far.
       estimates: float [B], sampled values at the next depth's visits.
     """
-    kind, table = batch.config.baseline, learning.table
+    table = learning.table
     if table is None:
         return learning
     view = descent.look(batch, level, shape, visit.history)
-    first, stride = _places(kind, batch, level, visit.history)
+    first, stride = _places(batch, level, visit.history)
     entry = first + stride * visit.chosen
     if view.over is not None:
         # Finished trajectories choose something too; the last entry nobody reads.
         entry = jnp.where(view.over, len(table) - 1, entry)
-    if kind == "average":
-        assert learning.sums is not None and learning.counts is not None
+    if learning.sums is not None and learning.counts is not None:
         sums = learning.sums.at[entry].add(estimates)
-        counts = learning.counts.at[entry].add(1)
-        return learning._replace(sums=sums, counts=counts)
-    if kind == "history":
-        assert learning.counts is not None
-        counts = learning.counts.at[entry].add(1)
-        count = counts[entry]
-        share = (1 - (1 - batch.config.decay) ** count) / count
-        # Nobody has written here yet: a history is at one depth.
-        new = table.at[entry].add(share * (estimates - table[entry]))
-        return learning._replace(table=new, counts=counts)
+        return learning._replace(sums=sums, counts=learning.counts.at[entry].add(1))
     assert learning.below is not None
     new = table.at[entry].set(learning.below)
     fresh = rows(batch, level, shape, new, visit.history)

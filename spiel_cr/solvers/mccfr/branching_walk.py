@@ -84,7 +84,6 @@ class _Frame(NamedTuple):
       left: int32, how many actions there are after it.
       depth: int32, of the child.
       mean: float, what the actions before it add to the infoset's value.
-      own: float or None, own reach over sampling probability.
       choice: how actions are chosen; None: all are followed.
     """
 
@@ -93,7 +92,6 @@ class _Frame(NamedTuple):
     left: jax.Array
     depth: jax.Array
     mean: jax.Array
-    own: jax.Array | None
     choice: _Choice | None
 
 
@@ -103,7 +101,6 @@ class _Front(NamedTuple):
     Attributes:
       history, point, depth: int32.
       place: int32, among the visits at this depth.
-      own: float or None, own reach over sampling probability, times the share.
       reach: None where all actions are followed.
       listed: bool, whether the point is in the list.
     """
@@ -112,7 +109,6 @@ class _Front(NamedTuple):
     point: jax.Array
     depth: jax.Array
     place: jax.Array
-    own: jax.Array | None
     reach: _Reach | None
     listed: jax.Array
 
@@ -160,7 +156,6 @@ def sample(
         left=zero,
         depth=zero,
         mean=number,
-        own=number if scratch.owned is not None else None,
         choice=None if given.past is None else _Choice(*[number] * 5),
     )
     places = len(given.draws)
@@ -171,7 +166,6 @@ def sample(
             point=root,
             depth=zero,
             place=zero,
-            own=given.share if scratch.owned is not None else None,
             reach=None if given.past is None else _Reach(given.share, given.past.start),
             listed=at(scratch.listed, root),
         ),
@@ -214,9 +208,6 @@ def _descend(
     )
     entry, child = first + action, at(tree.first_child, front.history) + action
     scratch = enlist(scratch, point, front.listed, own)
-    if scratch.owned is not None and front.own is not None:
-        added = jnp.where(own, front.own, 0)
-        scratch = scratch._replace(owned=add(scratch.owned, point, added))
     # Where no frame comes on top, the next one is written over it.
     stack = jax.tree.map(
         lambda below, top: put(below, walk.height, top), walk.stack, walk.top
@@ -227,7 +218,6 @@ def _descend(
         left=jnp.where(own, count - 1, 0),
         depth=depth + 1,
         mean=jnp.zeros_like(walk.top.mean),
-        own=front.own,
         choice=None,
     )
     goes_on = jnp.bool_(True)
@@ -250,7 +240,6 @@ def _descend(
             point=after,
             depth=depth + 1,
             place=jnp.where(split, at(arrivals, depth + 1) - 1, front.place),
-            own=_further(given.strategy, front.own, entry, own, frame.choice),
             reach=_reach_after(given, front.reach, frame, own),
             listed=at(scratch.listed, after),
         ),
@@ -299,10 +288,7 @@ def _first_followed(
     """
     past, reach = given.past, front.reach
     assert past is not None and reach is not None
-    # Sampled averages are not settled late.
-    missing = jnp.zeros_like(draw)
-    if config.averaging == "exact":
-        missing = jnp.where(own, reach.past - past.taken_at(front.point), 0)
+    missing = jnp.where(own, reach.past - past.taken_at(front.point), 0)
     total = jax.lax.fori_loop(
         0,
         jnp.where(own, frame.left + 1, 0),
@@ -364,21 +350,6 @@ def _next(given: Given, config: MCCFRConfig, frame: _Frame) -> _Frame:
     draw = _wrapped(frame.choice.draw + _STRIDE)
     frame = frame._replace(choice=frame.choice._replace(draw=draw))
     return _with_rho(given, config, frame)
-
-
-def _further(
-    strategy: jax.Array,
-    own_reach: jax.Array | None,
-    entry: jax.Array,
-    own: jax.Array,
-    choice: _Choice | None,
-) -> jax.Array | None:
-    """Own reach over sampling probability, after an action."""
-    if own_reach is None:
-        return None
-    sigma = at(strategy, entry)
-    rho = 1 if choice is None else choice.rho
-    return own_reach * jnp.where(own, sigma / rho, 1 / sigma)
 
 
 def _reach_after(
@@ -444,7 +415,7 @@ def _ascend(given: Given, config: MCCFRConfig, walk: _Walk) -> _Walk:
 
 def _turn(given: Given, walk: _Walk) -> _Walk:
     """Goes to the child of the last frame; anywhere if there is none."""
-    top, own = walk.top, jnp.bool_(True)
+    top = walk.top
     arrivals = add(walk.arrivals, top.depth, (walk.height > 0).astype(jnp.int32))
     point = at(given.tree.point, top.child)
     return walk._replace(
@@ -453,8 +424,7 @@ def _turn(given: Given, walk: _Walk) -> _Walk:
             point=point,
             depth=top.depth,
             place=at(arrivals, top.depth) - 1,
-            own=_further(given.strategy, top.own, top.entry, own, top.choice),
-            reach=_reach_after(given, walk.front.reach, top, own),
+            reach=_reach_after(given, walk.front.reach, top, jnp.bool_(True)),
             listed=at(walk.scratch.listed, point),
         ),
         arrivals=arrivals,

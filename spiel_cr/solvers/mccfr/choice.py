@@ -1,7 +1,5 @@
 """Which updates a sampled solver makes: of visited infosets only, or of all."""
 
-import math
-
 import jax
 
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
@@ -26,34 +24,37 @@ def visits_only(
     Args:
       config: the algorithm.
       entries: T, of tables over actions.
-      targets: whether there is a target, see `sample_tree.build`.
+      targets: whether there is a target, see `flat_tree.build`.
       buckets: whether infosets share regrets.
 
     Raises:
-      ValueError: settings that need both ways.
+      ValueError: settings that need both ways, or neither has.
     """
-    rule = config.rule
     branches = config.scheme != "outcome"
-    alone = {
-        f"scheme={config.scheme}": branches,
+    stepped = {
         "incremental=true": config.incremental,
+        "averaging=sampled": config.averaging == "sampled",
     }
+    for setting, holds in stepped.items():
+        if holds:
+            raise ValueError(
+                f"algorithm={config.name!r}: {setting} is for games that are not "
+                f"compiled; leave it out, or give form='stepped' (--compile never)"
+            )
+    alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {
-        "alpha": rule.alpha != math.inf,
-        "beta (but -inf and inf)": not math.isinf(rule.beta),
-        "predictive": rule.predictive,
+        **dict.fromkeys(config.rule.touches_all, True),
         f"gamma above {_MAX_GAMMA:g}": config.gamma > _MAX_GAMMA,
         "buckets": buckets,
         "a baseline": branches and config.baseline != "none",
         "a target": branches and targets,
-        f"scheme={config.scheme}": branches and config.incremental,
-        "a device that is no CPU": jax.default_backend() != "cpu",
+        "a device that is no CPU (JAX_PLATFORMS=cpu)": jax.default_backend() != "cpu",
     }
     needs_walks = [reason for reason, holds in alone.items() if holds]
     needs_batches = [reason for reason, holds in together.items() if holds]
     if needs_walks and needs_batches:
         raise ValueError(
-            f"algorithm={config.name!r}: {needs_walks[-1]} does not go with "
+            f"algorithm={config.name!r}: {needs_walks[0]} does not go with "
             f"{', '.join(needs_batches)}; leave one of them out"
         )
     if needs_walks or needs_batches:

@@ -50,7 +50,6 @@ class Batch(NamedTuple):
       strategy: float [T], current strategies and chance probabilities.
       explore: float [T], how the updating player explores; None: uniformly.
       stride: how far the entries of a history's actions are apart in tables.
-      targeted: bool [B], who is targeted; None without targets.
       player: whose values are sampled; int or int32 scalar.
       config: exploration and baselines.
     """
@@ -58,7 +57,6 @@ class Batch(NamedTuple):
     strategy: jax.Array
     explore: jax.Array | None
     stride: int
-    targeted: jax.Array | None
     player: int | jax.Array
     config: MCCFRConfig
 
@@ -72,16 +70,12 @@ class Front(NamedTuple):
 
     Attributes:
       history: int32 [B], number in the level.
-      weight: float [B], reach of the others over the probability that an untargeted
-        trajectory comes here, times the trajectory's share of the batch.
-      ratio: float [B] or None, targeted over untargeted probability to come here.
-      own: float [B] or None, own reach times the share, over the probability.
+      weight: float [B], reach of the others over the probability that a trajectory
+        comes here, times its share of the batch.
     """
 
     history: jax.Array
     weight: jax.Array
-    ratio: jax.Array | None
-    own: jax.Array | None
 
 
 class Visit(NamedTuple):
@@ -93,14 +87,12 @@ class Visit(NamedTuple):
       rho: float [B], the probability that a trajectory here follows it.
       weight: float [B], reach of the others over the probability that a trajectory
         comes here, times its share of the batch.
-      own: float [B], own reach instead; only where averages are sampled.
     """
 
     history: jax.Array
     chosen: jax.Array
     rho: jax.Array
     weight: jax.Array
-    own: jax.Array | None
 
 
 class View(NamedTuple):
@@ -123,22 +115,6 @@ class View(NamedTuple):
     own: jax.Array
 
 
-def top(history: jax.Array, weight: jax.Array, batch: Batch) -> Front:
-    """All trajectories where they begin.
-
-    Args:
-      history: int32 [B], where that is.
-      weight: float [B], weight of each trajectory in all sums.
-      batch: the batch.
-    """
-    return Front(
-        history=history,
-        weight=weight,
-        ratio=None if batch.targeted is None else jnp.ones_like(weight),
-        own=weight if batch.config.averaging == "sampled" else None,
-    )
-
-
 def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
     """What there is at some histories, int32 [B], of a level."""
     row, count = level.row[history], level.num_actions[history]
@@ -156,12 +132,7 @@ def look(batch: Batch, level: Level, shape: Depth, history: jax.Array) -> View:
 
 
 def descend(
-    batch: Batch,
-    level: Level,
-    shape: Depth,
-    target: jax.Array | None,
-    front: Front,
-    draw: jax.Array,
+    batch: Batch, level: Level, shape: Depth, front: Front, draw: jax.Array
 ) -> tuple[Visit, Front]:
     """Chooses an action for each trajectory at one depth and moves on to the next.
 
@@ -169,8 +140,6 @@ def descend(
       batch: the batch.
       level: the histories of this depth.
       shape: what is known of them when a program is compiled.
-      target: bool, by number of the next depth's histories, what targeted trajectories
-        may visit; None without targets.
       front: the trajectories at this depth.
       draw: float [B] in [0, 1).
 
@@ -183,47 +152,18 @@ def descend(
     if decides:
         explored = _explore(batch, view, level.num_actions[history])
         rho = jnp.where(view.own[None], explored, rho)
-    gain, likely = None, rho
-    if target is not None and batch.targeted is not None:
-        gain = _gain(target, first, rho)
-        likely = jnp.where(batch.targeted[None], rho * gain, rho)
-    chosen = _choose(likely, draw)
+    chosen = _choose(rho, draw)
     taken = take(rho, chosen)
     if view.over is not None:
         taken = jnp.where(view.over, 1, taken)
-    weight, rate, own, ratio = front.weight, taken, front.own, front.ratio
-    if gain is not None and ratio is not None:
-        before, further = mixed(batch.config, ratio), take(gain, chosen)
-        if view.over is not None:
-            further = jnp.where(view.over, 1, further)
-        ratio = ratio * further
-        rate = taken * mixed(batch.config, ratio) / before
-        weight = weight / before
-        own = None if own is None else own / before
-    visit = Visit(history, chosen, rate, weight, own)
     # The others draw from their own strategies: their reach over it stays.
-    after, reach = front.weight, front.own
+    after = front.weight
     if decides:
         # So and not over where(own, taken, 1): XLA would put the quotients of several
         # depths into one loop, which chooses all their actions again.
         after = after * jnp.where(view.own, 1, taken) / taken
-    if reach is not None:
-        reach = reach * jnp.where(view.own, take(view.sigma, chosen), 1) / taken
     child = first + (chosen if view.over is None else jnp.where(view.over, 0, chosen))
-    return visit, Front(child, after, ratio, reach)
-
-
-def mixed(config: MCCFRConfig, ratio: jax.Array | None) -> jax.Array | float:
-    """How much likelier than free trajectories all together come by.
-
-    With r = q_targeted / q_free, the mixture of targeted and free trajectories is
-    q_free (delta r + 1 - delta).
-
-    Args:
-      config: delta, the share of targeted trajectories.
-      ratio: float [B], r; None without targets.
-    """
-    return 1.0 if ratio is None else config.delta * ratio + 1 - config.delta
+    return Visit(history, chosen, taken, front.weight), Front(child, after)
 
 
 def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
@@ -234,14 +174,6 @@ def _explore(batch: Batch, view: View, count: jax.Array) -> jax.Array:
         even = batch.explore[view.entries]
     epsilon = batch.config.epsilon
     return mask((1 - epsilon) * view.sigma + epsilon * even, view.legal)
-
-
-def _gain(target: jax.Array, first: jax.Array, rho: jax.Array) -> jax.Array:
-    """float [A, B], how much likelier targeted trajectories follow each action."""
-    allowed = target[consecutive(first, len(rho))]
-    mass = treeplex.sum_rows(jnp.where(allowed, rho, 0))
-    gain = allowed / jnp.where(mass == 0, 1, mass)[None]
-    return jnp.where(mass[None] > 0, gain, 1)
 
 
 def _choose(probabilities: jax.Array, draw: jax.Array) -> jax.Array:

@@ -1,10 +1,8 @@
 """The histories of a compiled game in one array each, for walks of one trajectory.
 
-`sample_tree` lays histories out by depth, for a batch that moves down together. Here
-they are by number, with what many of them share kept once: a *point* is an infoset of
-player 0, of player 1, or a chance history, in this order, and last comes one without
-actions, where all finished games are. Tables over actions have the T entries of
-`sample_tree`.
+What many histories share is kept once: a *point* is an infoset of player 0, of player
+1, or a chance history, in this order, and last comes one without actions, where all
+finished games are. Tables over actions have the T entries of `sample_tree`.
 """
 
 from typing import NamedTuple
@@ -12,8 +10,9 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
+from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.solvers.mccfr.sample_tree import NOBODY, SampleTree, host
+from spiel_cr.solvers.mccfr.sample_tree import NOBODY, Columns, host, leads_to
 
 
 class FlatTree(NamedTuple):
@@ -28,7 +27,7 @@ class FlatTree(NamedTuple):
         nobody.
       parent: int32 [P], the entry of an infoset's parent sequence; 0 elsewhere.
       tolerance: float [T], how large a regret rounding alone leaves in one iteration.
-      balanced: float [T], see `sample_tree.SampleTree`.
+      balanced: float [T], see `sample_tree.Columns`.
       target: bool [N] or None, what targeted trajectories may visit.
       decides: bool [2, D], whether a player acts at some history of a depth.
     """
@@ -45,59 +44,52 @@ class FlatTree(NamedTuple):
     decides: jax.Array
 
 
-def build(tree: CompiledGame, samples: SampleTree, exponent: int) -> FlatTree:
+def build(
+    tree: CompiledGame,
+    columns: Columns,
+    exponent: int = 0,
+    target: np.ndarray | None = None,
+) -> FlatTree:
     """Lays out the same histories; numpy arrays.
 
     Args:
       tree: the compiled game.
-      samples: its histories, from `sample_tree.build` and `rescale`.
+      columns: of `sample_tree.columns_of`.
       exponent: payoffs and tolerances are the game's over 2^exponent.
+      target: bool [N], histories that targeted trajectories must pass through; None:
+        no targeting.
+
+    Raises:
+      ValueError: an array of another length, or an empty target.
     """
-    entries = len(samples.row_of)
-    rows = _joined(samples, "row")
-    counts, player = _joined(samples, "num_actions"), _joined(samples, "player")
+    entries, player = len(columns.balanced), columns.player
     # A point is where a row of entries begins; finished games have none.
     acts = player != NOBODY
     begins = np.zeros(entries + 1, bool)
-    begins[rows[acts]] = True
+    begins[columns.row[acts]] = True
     number = np.cumsum(begins, dtype=np.int32) - 1
     first = np.flatnonzero(begins).astype(np.int32)
     points = len(first) + 1
-    point = np.where(acts, number[rows], points - 1).astype(np.int32)
+    point = np.where(acts, number[columns.row], points - 1).astype(np.int32)
     code = np.full(points, NOBODY, np.int32)
-    code[point[acts]] = 4 * counts[acts] + player[acts]
+    code[point[acts]] = 4 * columns.num_actions[acts] + player[acts]
     parent, tolerance = _parents_and_tolerances(tree, number, points, entries)
-    tolerance = np.ldexp(tolerance, -exponent)
-    depths = tree.histories.by_depth
-    children = [
-        np.asarray(level.first_child)[:-1].astype(np.int64) + here.stop
-        for level, here in zip(samples.levels, depths, strict=True)
+    decides = [
+        [(player[here] == p).any() for here in tree.histories.by_depth]
+        for p in range(2)
     ]
-    arrays = FlatTree(
-        first_child=host(np.concatenate(children).astype(np.int32)),
+    return FlatTree(
+        first_child=host(columns.first_child.astype(np.int32)),
         point=host(point),
-        utility=host(_joined(samples, "utility")),
+        utility=treeplex.divide(host(tree.histories.utility), exponent),
         first=host(np.append(first, 0).astype(np.int32)),
         code=host(code),
         parent=host(parent),
-        tolerance=host(tolerance),
-        balanced=host(np.asarray(samples.balanced)[:entries]),
-        target=None,
-        decides=host(
-            np.array(
-                [
-                    [(np.asarray(level.player) == p).any() for level in samples.levels]
-                    for p in range(2)
-                ]
-            )
-        ),
+        tolerance=treeplex.divide(host(tolerance), exponent),
+        balanced=host(columns.balanced),
+        target=None if target is None else host(leads_to(tree, target)),
+        decides=host(np.array(decides)),
     )
-    if samples.levels[0].target is not None:
-        parts = [
-            np.asarray(level.target)[: len(level.row) - 1] for level in samples.levels
-        ]
-        arrays = arrays._replace(target=host(np.concatenate(parts)))
-    return arrays
 
 
 def _parents_and_tolerances(
@@ -129,10 +121,3 @@ def _parents_and_tolerances(
         tolerance[offset:end] = by_position[tree.form.layouts[p].sequences]
         offset = end
     return parent, tolerance
-
-
-def _joined(samples: SampleTree, column: str) -> np.ndarray:
-    """A column of all levels without their last rows."""
-    return np.concatenate(
-        [np.asarray(getattr(level, column))[:-1] for level in samples.levels]
-    )

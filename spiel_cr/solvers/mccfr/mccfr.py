@@ -9,7 +9,7 @@ however few it visits: what is saved over full-width CFR is the sum over termina
 `visited.py` walks trajectories one by one, of all schemes, and updates what was visited
 and nothing else; `choice.py` says which of the two a solver does. With a batch of one
 both give the iterates of the scheme's textbook algorithm, with an exact average
-(`averaging=sampled` for the textbook's).
+(OpenSpiel's are of visited infosets alone, weighed by sampling, which is biased).
 
 Lanctot et al. 2009, "Monte Carlo sampling for regret minimization in extensive games";
 Schmid et al. 2019, "Variance reduction in Monte Carlo counterfactual regret
@@ -25,8 +25,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_dtype, check_number, check_seed
-from spiel_cr.common.jax_utils import as_one_kernel, cast, precision, spread
+from spiel_cr.common.checks import check_dtype, check_seed
+from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.cfr import cfr, shared_regrets
@@ -56,15 +56,12 @@ class Problem(NamedTuple):
       samples: the histories.
       points: float [D, B], evenly spread points of which each iteration uses a
         randomly shifted copy.
-      iteration_weight: float scalar, weight of each iteration's regrets and averages on
-        top of what the algorithm gives it.
       shared: the players' buckets, None where infosets are alone.
     """
 
     trees: cfr.Trees
     samples: sample_tree.SampleTree
     points: jax.Array
-    iteration_weight: jax.Array
     shared: cfr.Shared
 
 
@@ -72,8 +69,7 @@ class MCCFRState(NamedTuple):
     """State of a sampled solve.
 
     Attributes:
-      players: one PlayerState each. With sampled averaging, `average` holds the mean
-        contribution to each action instead of its reach.
+      players: one PlayerState each.
       iteration: int scalar, iterations done.
       weight: float scalar, sum of their averaging weights in units of the last one.
       key: uint32 [2], of JAX's random numbers to come.
@@ -122,24 +118,23 @@ def step(
     """
     iteration = state.iteration + 1
     t = iteration.astype(state.weight.dtype)
-    samples, iteration_weight = problem.samples, problem.iteration_weight
-    weight = iteration_weight + state.weight * ((t - 1) / t) ** config.gamma
+    samples = problem.samples
+    weight = 1 + state.weight * ((t - 1) / t) ** config.gamma
     key, *keys = jax.random.split(jax.random.wrap_key_data(state.key), 3)
     players, baseline = list(state.players), state.baseline
     strategy = strategy_table(samples, plan, state.players)
     for p in range(2):
         if config.alternating and p:
             strategy = strategy_table(samples, plan, (players[0], players[1]))
-        drawn, targeted = _draw(problem.points, keys[p], config)
         batch = descent.Batch(
             strategy=strategy,
             explore=samples.balanced if config.explore == "balanced" else None,
             stride=1,
-            targeted=targeted if samples.levels[0].target is not None else None,
             player=p,
             config=config,
         )
-        shares = jnp.broadcast_to(iteration_weight / config.batch, config.batch)
+        drawn = _draw(problem.points, keys[p])
+        shares = jnp.full(config.batch, 1 / config.batch, t.dtype)
         sample = trajectories.sample(samples, plan, batch, baseline, drawn, shares)
         baseline = sample.baseline
         players[p] = update_player(
@@ -154,19 +149,12 @@ def step(
     )
 
 
-def _draw(
-    points: jax.Array, key: jax.Array, config: MCCFRConfig
-) -> tuple[jax.Array, jax.Array]:
-    """Uniform random numbers for one batch.
+def _draw(points: jax.Array, key: jax.Array) -> jax.Array:
+    """float [D, B] in [0, 1), independent over depths for each trajectory of a batch.
 
     Args:
       points: float [D, B], the first points of a Sobol sequence.
       key: of JAX's random numbers; consumed.
-      config: the share of targeted trajectories.
-
-    Returns:
-      float [D - 1, B] in [0, 1), independent over depths for each trajectory; and bool
-      [B], who is targeted.
     """
     # Randomised quasi-Monte Carlo, a shifted point set (Cranley & Patterson 1976):
     # every trajectory's draws are uniform and independent over depths. In single
@@ -176,8 +164,7 @@ def _draw(
         shift = draws.chunk(key, jnp.int32(0), len(points), 1)
     else:
         shift = jax.random.uniform(key, (len(points), 1), jnp.float32)
-    drawn = ((points.astype(jnp.float32) + shift) % 1).astype(points.dtype)
-    return drawn[:-1], drawn[-1] < config.delta
+    return ((points.astype(jnp.float32) + shift) % 1).astype(points.dtype)
 
 
 def strategy_table(
@@ -222,9 +209,8 @@ def update_player(
       weight: float scalar, sum of averaging weights, this iteration's included.
     """
     samples, tree = problem.samples, problem.trees[player]
-    share = problem.iteration_weight / weight
-    entries = samples.entries[player]
-    values = sample.values[entries]
+    share = 1 / weight
+    values = sample.values[samples.entries[player]]
     actions, means = [], []
     begin = 1
     for level, strategy in zip(tree.levels, state.strategy, strict=True):
@@ -238,17 +224,11 @@ def update_player(
     regrets, next_strategy = cfr.update_regrets(
         rule, tree, problem.shared[player], state, actions, means, iteration
     )
-    added = state.reach
-    if sample.visits is not None:
-        rows = jnp.append(samples.row_of, len(samples.row_of))
-        visits = sample.visits[rows[entries]]
-        # The visits are weighted by the iteration_weight already.
-        added = visits * _by_position(state) / problem.iteration_weight
     return PlayerState(
         strategy=next_strategy,
         regrets=regrets,
         reach=treeplex.reach(tree, next_strategy),
-        average=state.average + share * (added - state.average),
+        average=state.average + share * (state.reach - state.average),
         values=None,
     )
 
@@ -260,7 +240,7 @@ def _by_position(state: PlayerState) -> jax.Array:
 
 
 def _program(visiting: bool) -> Any:
-    """A jitted loop with a cache of its own; programs go when it goes.
+    """A jitted loop.
 
     Args:
       visiting: it is one of `visited`, which writes into the state that it is given,
@@ -290,13 +270,11 @@ def _program(visiting: bool) -> Any:
 
 # By whether they are of `visited`.
 _runs = {visiting: _program(visiting) for visiting in (False, True)}
-# For each solver that had a program alone, how many that were.
-_alone: list[int] = []
 
 
 def programs() -> int:
     """How many programs this process has compiled for sampled solvers."""
-    return sum(run._cache_size() for run in _runs.values()) + sum(_alone)
+    return sum(run._cache_size() for run in _runs.values())
 
 
 def make_solver(
@@ -305,9 +283,8 @@ def make_solver(
     config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
     seed: int = 0,
-    layout: tuple[sample_tree.SampleTree, sample_tree.Plan] | None = None,
+    target: np.ndarray | None = None,
     buckets: Labels = (None, None),
-    alone: bool = False,
 ) -> Solver:
     """Puts a game on the device and compiles the program.
 
@@ -316,59 +293,54 @@ def make_solver(
       config: the algorithm.
       dtype: float32 or float64.
       seed: of all random numbers; the same seed gives the same bits.
-      layout: the game's histories, from `sample_tree.build`, with the target that a
-        share `config.delta` of the trajectories is led to; by default without one.
+      target: bool [N], histories that a share `config.delta` of the trajectories must
+        pass through; None: they are free.
       buckets: for each player int32 [I], the bucket of each logical infoset (see
         `abstraction.labels_of`), or None.
-      alone: compile a program for this solver only, which goes when the solver goes:
-        for games that are met once. Else programs stay as long as the process.
 
     Raises:
-      ValueError: another dtype, a bad seed, or settings that do not go together.
+      ValueError: another dtype, a bad seed, a target that does not fit the game, or
+        settings that do not go together.
     """
     dtype, seed = check_dtype(dtype), check_seed(seed)
-    samples, plan = sample_tree.build(tree) if layout is None else layout
+    columns = sample_tree.columns_of(tree)
     visiting = choice.visits_only(
         config,
-        len(samples.row_of),
-        targets=samples.levels[0].target is not None,
+        len(columns.balanced),
+        targets=target is not None,
         buckets=any(labels is not None for labels in buckets),
     )
-    exponent = treeplex.exponent_of(
-        float(np.abs(level.utility).max(initial=0)) for level in samples.levels
-    )
-    samples = sample_tree.rescale(samples, exponent)
-    run = _program(visiting) if alone else _runs[visiting]
+    largest = float(np.abs(tree.histories.utility).max(initial=0))
+    exponent = treeplex.exponent_of([largest])
+    plan: Any = len(tree.histories.by_depth)
     reader: Reader | None = None
     if visiting:
-        arrays = cast(flat_tree.build(tree, samples, exponent), dtype)
+        flat = flat_tree.build(tree, columns, exponent, target)
+        arrays = cast(flat, dtype)
         roots = np.array([0, tree.infosets[0].decisions.num_sequences], np.int32)
-        given: Any = arrays, roots, np.ones((), dtype)
+        given: Any = arrays, roots
         problem: Any = visited.Problem(*given)
-        state: Any = visited.init(arrays, samples.chance, config, dtype, seed)
-        reader = visited.reader(tree, arrays, config)
+        state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
+        reader = visited.reader(tree, arrays)
     else:
         # A single point that is shifted is a draw like any other.
-        points = spread(len(plan), config.batch)
+        points = spread(plan, config.batch)
+        samples, plan = sample_tree.build(tree, columns, exponent)
         trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
         shared = tuple(
             shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
         )
-        problem = Problem(*cast((trees, samples, points, np.ones(()), shared), dtype))
+        problem = Problem(*cast((trees, samples, points, shared), dtype))
         state = init(problem, plan, config, seed=seed)
     program = Program(
-        functools.partial(run, plan=len(plan) if visiting else plan),
+        functools.partial(_runs[visiting], plan=plan),
         config,
         dtype,
         exponent=exponent,
-        weighs_reach=config.averaging == "exact",
         reader=reader,
         consumes=visiting,
     )
-    solver = Solver(tree.form, problem, state, program, buckets=buckets)
-    if alone:
-        _alone.append(int(run._cache_size()))
-    return solver
+    return Solver(tree.form, problem, state, program, buckets=buckets)
 
 
 def reseed(solver: Solver, seed: int) -> None:
@@ -382,12 +354,7 @@ def reseed(solver: Solver, seed: int) -> None:
     solver.state = solver.state._replace(key=jax.device_put(key))
 
 
-def aim(
-    solver: Solver,
-    tree: CompiledGame,
-    target: np.ndarray | None,
-    iteration_weight: float = 1.0,
-) -> None:
+def aim(solver: Solver, tree: CompiledGame, target: np.ndarray | None) -> None:
     """Moves the target of a solver between iterations.
 
     Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target
@@ -398,23 +365,13 @@ def aim(
     Args:
       solver: from `make_solver`, with a target.
       tree: its game.
-      target: bool [N], see `sample_tree.build`; None: the whole game.
-      iteration_weight: weighs the iterations to come relative to those of weight 1 (the
-        paper increases it after each move of the target, others do not).
+      target: bool [N], see `make_solver`; None: the whole game.
 
     Raises:
-      ValueError: a weight that is not positive, or a target that does not fit the game.
+      ValueError: a target that does not fit the game.
     """
-    check_number(iteration_weight, "iteration_weight", "(0, inf)")
     if target is None:
         target = np.ones(len(tree.histories), bool)
-    problem, change = solver.problem, {}
-    if isinstance(problem, visited.Problem):
-        allowed = sample_tree.leads_to(tree, target)
-        change["tree"] = problem.tree._replace(target=jax.device_put(allowed))
-    else:
-        moved = sample_tree.retarget(problem.samples, tree, target)
-        change["samples"] = jax.device_put(moved)
-    with precision(solver.dtype):
-        weight = jnp.asarray(iteration_weight, solver.dtype)
-        solver.problem = problem._replace(**change, iteration_weight=weight)
+    allowed = jax.device_put(sample_tree.leads_to(tree, target))
+    flat = solver.problem.tree._replace(target=allowed)
+    solver.problem = solver.problem._replace(tree=flat)

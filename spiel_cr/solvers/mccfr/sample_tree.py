@@ -1,9 +1,10 @@
 """The histories of a compiled game as sampled solvers walk them.
 
-A sampled solver moves a batch of trajectories down the histories, one depth at a time.
 Tables over actions (strategies, sampled values, baselines) have one entry for every
 sequence of player 0, then of player 1, then for every outcome of every chance history:
-T entries in all. A history's actions are consecutive in them.
+T entries in all. A history's actions are consecutive in them. `Columns` has what all
+samplers read, by number of history. A batch of trajectories moves down one depth at a
+time, and has them by depth (`SampleTree`); `flat_tree` is for walks of one.
 """
 
 from typing import NamedTuple, cast
@@ -21,6 +22,28 @@ from spiel_cr.games.tree.tree import CompiledGame
 _CHANCE, NOBODY = 2, 3
 
 
+class Columns(NamedTuple):
+    """N histories and T entries of tables over actions; numpy arrays.
+
+    Attributes:
+      first_child: int64 [N], number of the first child; where the game is over
+        anything.
+      row: int64 [N], the entry of the first action; 0 where the game is over.
+      num_actions: int64 [N], 0 where the game is over.
+      player: int32 [N], who acts: 0, 1, 2 chance, 3 nobody.
+      chance: float64 [C], probabilities of chance outcomes, the last entries.
+      balanced: float64 [T], at each infoset the actions in proportion to how many of
+        the player's sequences they lead to.
+    """
+
+    first_child: np.ndarray
+    row: np.ndarray
+    num_actions: np.ndarray
+    player: np.ndarray
+    chance: np.ndarray
+    balanced: np.ndarray
+
+
 class SampleLevel(NamedTuple):
     """The n histories of one depth, and one last row for finished trajectories.
 
@@ -29,9 +52,7 @@ class SampleLevel(NamedTuple):
       row: int32 [n + 1], index of the first action in tables over actions.
       num_actions: int32 [n + 1], number of actions; 0 where the game is over.
       player: int32 [n + 1], who acts: 0, 1, 2 chance, 3 nobody.
-      utility: float [n + 1], player 0's utility at terminals, else 0; in the game's
-        units, or in a solver's (see `rescale`).
-      target: bool [n + 1 + A] or None, what targeted trajectories may visit.
+      utility: float [n + 1], player 0's utility at terminals over 2^exponent, else 0.
     """
 
     first_child: jax.Array
@@ -39,7 +60,6 @@ class SampleLevel(NamedTuple):
     num_actions: jax.Array
     player: jax.Array
     utility: jax.Array
-    target: jax.Array | None
 
 
 class SampleTree(NamedTuple):
@@ -48,9 +68,7 @@ class SampleTree(NamedTuple):
     Attributes:
       levels: one for each depth.
       chance: float [C], probabilities of chance outcomes.
-      balanced: float [T + A], at each infoset the actions in proportion to how many of
-        the player's sequences they lead to.
-      row_of: int32 [T], the first entry of the history or infoset of each entry.
+      balanced: float [T + A], see `Columns`.
       positions: for each player int32 [S], where the solver's blocks hold a sequence.
       entries: for each player int32 [size], the entry of each position; T at padding.
     """
@@ -58,7 +76,6 @@ class SampleTree(NamedTuple):
     levels: tuple[SampleLevel, ...]
     chance: jax.Array
     balanced: jax.Array
-    row_of: jax.Array
     positions: tuple[jax.Array, jax.Array]
     entries: tuple[jax.Array, jax.Array]
 
@@ -80,21 +97,8 @@ class Depth(NamedTuple):
 Plan = tuple[Depth, ...]
 
 
-def build(
-    tree: CompiledGame,
-    *,
-    target: np.ndarray | None = None,
-) -> tuple[SampleTree, Plan]:
-    """Lays out the histories for sampling; numpy arrays.
-
-    Args:
-      tree: the compiled game.
-      target: bool [N], histories that targeted trajectories must pass through; None:
-        no targeting.
-
-    Raises:
-      ValueError: an array of another length, or an empty target.
-    """
+def columns_of(tree: CompiledGame) -> Columns:
+    """What samplers read of a compiled game's histories."""
     histories = tree.histories
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
     player = np.select(
@@ -103,69 +107,62 @@ def build(
         histories.player,
     )
     player = np.where(counts == 0, NOBODY, player).astype(np.int32)
-    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
-    row, chance = _rows(tree, player, counts, sizes)
-    first_child = np.searchsorted(histories.parent, np.arange(len(histories)))
-    levels = []
-    for here in histories.by_depth:
-        children = first_child[here] - here.stop
-        after = int(counts[here].sum())
+    row, chance = _rows(tree, player, counts)
+    balanced = [balance(infosets.decisions) for infosets in tree.infosets]
+    return Columns(
+        first_child=np.searchsorted(histories.parent, np.arange(len(histories))),
+        row=row,
+        num_actions=counts,
+        player=player,
+        chance=chance,
+        balanced=np.concatenate([*balanced, np.zeros(len(chance))]),
+    )
+
+
+def build(
+    tree: CompiledGame, columns: Columns | None = None, exponent: int = 0
+) -> tuple[SampleTree, Plan]:
+    """Lays out the histories for batches; numpy arrays.
+
+    Args:
+      tree: the compiled game.
+      columns: of `columns_of`; None: made anew.
+      exponent: utilities are the game's over 2^exponent.
+    """
+    columns = columns or columns_of(tree)
+    utility = np.asarray(treeplex.divide(host(tree.histories.utility), exponent))
+    levels, plan, alive = [], [], True
+    for here in tree.histories.by_depth:
+        counts, players = columns.num_actions[here], columns.player[here]
+        after, width = int(counts.sum()), int(counts.max(initial=0))
+        children = np.where(counts > 0, columns.first_child[here] - here.stop, after)
         levels.append(
             SampleLevel(
-                first_child=_row(np.where(counts[here] > 0, children, after), after),
-                row=_row(row[here], 0),
-                num_actions=_row(counts[here], 0),
-                player=_row(player[here], NOBODY),
-                utility=host(np.append(histories.utility[here], 0.0)),
-                target=None,
+                first_child=_row(children, after),
+                row=_row(columns.row[here], 0),
+                num_actions=_row(counts, 0),
+                player=_row(players, NOBODY),
+                utility=host(np.append(utility[here], 0.0)),
             )
         )
-    entries = sum(sizes) + len(chance)
-    changes = np.zeros(entries + 1, np.int32)
-    changes[row[counts > 0]] = row[counts > 0]
-    layouts = tree.form.layouts
-    maps = []
+        full = alive and width > 0 and bool((counts == width).all())
+        plan.append(Depth(width, full, frozenset(np.unique(players).tolist())))
+        alive = alive and bool((counts > 0).all())
+    size = [infosets.decisions.num_sequences for infosets in tree.infosets]
+    layouts, maps = tree.form.layouts, []
     for p, layout in enumerate(layouts):
-        entry = np.full(layout.size, entries, np.int32)
-        entry[layout.sequences] = np.arange(sizes[p], dtype=np.int32) + p * sizes[0]
+        entry = np.full(layout.size, len(columns.balanced), np.int32)
+        entry[layout.sequences] = np.arange(size[p], dtype=np.int32) + p * size[0]
         maps.append(host(entry))
-    parts = [balance(infosets.decisions) for infosets in tree.infosets]
-    balanced = np.concatenate([*parts, np.zeros(counts.max() + len(chance))])
-    arrays = SampleTree(
+    padding = np.zeros(max_width(tuple(plan)))
+    samples = SampleTree(
         levels=tuple(levels),
-        chance=host(chance),
-        balanced=host(balanced),
-        row_of=host(np.maximum.accumulate(changes)[:entries]),
+        chance=host(columns.chance),
+        balanced=host(np.append(columns.balanced, padding)),
         positions=(host(layouts[0].sequences), host(layouts[1].sequences)),
         entries=(maps[0], maps[1]),
     )
-    if target is not None:
-        arrays = retarget(arrays, tree, target)
-    return arrays, _plan(tree, player, counts)
-
-
-def retarget(arrays: SampleTree, tree: CompiledGame, target: np.ndarray) -> SampleTree:
-    """The same histories with another target, see `build`.
-
-    Raises:
-      ValueError: an array of another length, or an empty target.
-    """
-    allowed = leads_to(tree, target)
-    padding = len(arrays.balanced) - len(arrays.row_of) + 1
-    levels = [
-        level._replace(target=_flags(allowed[here], padding))
-        for level, here in zip(arrays.levels, tree.histories.by_depth, strict=True)
-    ]
-    return arrays._replace(levels=tuple(levels))
-
-
-def rescale(arrays: SampleTree, exponent: int) -> SampleTree:
-    """The same histories with utilities over 2^exponent; numpy arrays."""
-    levels = [
-        level._replace(utility=treeplex.divide(level.utility, exponent))
-        for level in arrays.levels
-    ]
-    return arrays._replace(levels=tuple(levels))
+    return samples, tuple(plan)
 
 
 def balance(decisions: Decisions) -> np.ndarray:
@@ -222,10 +219,11 @@ def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tree: CompiledGame, player: np.ndarray, counts: np.ndarray, sizes: list[int]
+    tree: CompiledGame, player: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each history's first entry in tables over actions, and chance probabilities."""
     histories = tree.histories
+    sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     row = np.zeros(len(histories), np.int64)
     for p, infosets in enumerate(tree.infosets):
         acts = player == p
@@ -242,34 +240,9 @@ def _rows(
     return row, chance / total[owner]
 
 
-def _plan(
-    tree: CompiledGame,
-    player: np.ndarray,
-    counts: np.ndarray,
-) -> Plan:
-    depths, alive = [], True
-    for here in tree.histories.by_depth:
-        widths = counts[here]
-        width = int(widths.max(initial=0))
-        depths.append(
-            Depth(
-                width=width,
-                full=alive and width > 0 and bool((widths == width).all()),
-                players=frozenset(int(p) for p in np.unique(player[here])),
-            )
-        )
-        alive = alive and bool((widths > 0).all())
-    return tuple(depths)
-
-
 def _row(values: np.ndarray, last: int) -> jax.Array:
     """int32 with one more row behind."""
     return host(np.append(values, last).astype(np.int32))
-
-
-def _flags(values: np.ndarray, padding: int) -> jax.Array:
-    """bool with False behind."""
-    return host(np.append(values, np.zeros(padding, bool)))
 
 
 def host(array: np.ndarray) -> jax.Array:

@@ -1,7 +1,8 @@
 """One batch of sampled trajectories, down the histories and up again.
 
 Here trajectories follow one action everywhere, as in outcome sampling (Lanctot et al.
-2009); external and average-strategy sampling are in `branching_walk.py`. With rho(a|h)
+2009); external and average-strategy sampling are in `branching_walk.py`, targets in
+`walk.py`. With rho(a|h)
 the probability that a trajectory at h follows a, and b any baseline that does not
 depend on the sample, the estimates
 
@@ -12,10 +13,6 @@ are unbiased (Schmid et al. 2019, equations 9 to 12, for one action; linear in t
 children, so also for several), and so is w(h) u(h, a) as a sample of what h adds to the
 counterfactual value of a, where w(h) is the reach of the others divided by the
 probability that a trajectory comes by.
-
-Targeting (Lisý et al. 2015) lets a share of the trajectories follow only actions that
-lead to the target. What counts is the probability q = delta q_targeted + (1 - delta)
-q_free over whole prefixes, so rho(a|h) = q(ha) / q(h); both factors are carried along.
 """
 
 from typing import NamedTuple
@@ -34,14 +31,11 @@ class Sample(NamedTuple):
     Attributes:
       values: float [T + A], estimated counterfactual value of each of the updating
         player's sequences, its own utility, in the tree's units; 0 where not visited.
-      visits: float [T + A], at infosets' first entries: own reach over sampling
-        probability, for sampled averages; None otherwise.
       baseline: the baselines after this batch.
       roots: float [B], each trajectory's estimate of player 0's utility.
     """
 
     values: jax.Array
-    visits: jax.Array | None
     baseline: baselines.Table
     roots: jax.Array
 
@@ -52,14 +46,11 @@ class Rising(NamedTuple):
     Attributes:
       estimate: float [B], player 0's sampled utility at the depth below.
       values: float [T], counterfactual values of the updating player's actions.
-      visits: float, by row, own reach over sampling probability; None where averages
-        are not sampled.
       learning: what baselines learn.
     """
 
     estimate: jax.Array
     values: jax.Array
-    visits: jax.Array | None
     learning: baselines.Learning
 
 
@@ -78,26 +69,24 @@ def sample(
       plan: from `sample_tree.build`.
       batch: whose values are sampled, and how.
       baseline: the baselines, see `baselines.py`.
-      draws: float [D - 1, B] in [0, 1), uniform and independent over depths for each
-        trajectory. Those of different trajectories may depend on each other.
+      draws: float [D, B] in [0, 1), uniform and independent over depths for each
+        trajectory; the last ones are not used. Those of different trajectories may
+        depend on each other.
       shares: float [B], weight of each trajectory in all sums; 1 / B for means.
     """
     config, last = batch.config, len(plan) - 1
-    front = descent.top(jnp.zeros(shares.shape, jnp.int32), shares, batch)
+    front = descent.Front(jnp.zeros(shares.shape, jnp.int32), shares)
     visits: list[descent.Visit] = []
     for depth in range(last):
-        after = tree.levels[depth + 1].target
         visit, front = descent.descend(
-            batch, tree.levels[depth], plan[depth], after, front, draws[depth]
+            batch, tree.levels[depth], plan[depth], front, draws[depth]
         )
         visits.append(visit)
     estimate = tree.levels[-1].utility[front.history]
     flat = None if isinstance(baseline, tuple) else baseline
-    nothing = jnp.zeros_like(batch.strategy)
     rising = Rising(
         estimate=estimate,
-        values=nothing,
-        visits=nothing if config.averaging == "sampled" else None,
+        values=jnp.zeros_like(batch.strategy),
         learning=baselines.start(config.baseline, flat, estimate),
     )
     tables: list[jax.Array] = []
@@ -113,7 +102,7 @@ def sample(
     learned: baselines.Table = tuple(reversed(tables))
     if not isinstance(baseline, tuple):
         learned = baselines.finish(config.decay, rising.learning)
-    return Sample(rising.values, rising.visits, learned, rising.estimate)
+    return Sample(rising.values, learned, rising.estimate)
 
 
 def climb(
@@ -147,16 +136,14 @@ def climb(
     if view.over is not None:
         utility = level.utility[visit.history]
         expected = jnp.where(view.over, utility, expected)
-    values, visits = rising.values, rising.visits
+    values = rising.values
     if batch.decides_at(shape):
         weight = jnp.where(view.own, visit.weight * (1 - 2 * batch.player), 0)
         entry = view.row + batch.stride * visit.chosen
         values = values.at[entry].add(weight * excess)
         if guess is not None:
             values = values.at[view.entries].add(weight[None] * guess)
-        if visits is not None and visit.own is not None:
-            visits = visits.at[view.row].add(jnp.where(view.own, visit.own, 0))
     learning = baselines.learn(
         batch, level, shape, visit, rising.learning, rising.estimate
     )
-    return Rising(expected, values, visits, learning)
+    return Rising(expected, values, learning)

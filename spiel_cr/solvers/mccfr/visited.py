@@ -35,8 +35,8 @@ from spiel_cr.solvers.mccfr.walk import Sums, at, put
 # Averaging weights are (t / _UNIT)^gamma: see `choice` for why.
 _UNIT = 65536.0
 
-# What was learned, the visits so far by depth, and what is left for the update.
-_Walked: TypeAlias = tuple[walk.Learned, jax.Array, walk.Scratch]
+# Baselines, the visits so far by depth, and what is left for the update.
+_Walked: TypeAlias = tuple[jax.Array | None, jax.Array, walk.Scratch]
 
 
 class Problem(NamedTuple):
@@ -45,13 +45,10 @@ class Problem(NamedTuple):
     Attributes:
       tree: the histories.
       roots: int32 [2], the entries of the players' empty sequences.
-      iteration_weight: float scalar, weight of each iteration's regrets and averages on
-        top of what the algorithm gives it.
     """
 
     tree: FlatTree
     roots: jax.Array
-    iteration_weight: jax.Array
 
 
 class VisitedState(NamedTuple):
@@ -62,7 +59,7 @@ class VisitedState(NamedTuple):
       regrets: float [T], cumulative.
       average: two float [T], S, as far as it is settled.
       taken: two float [P], S of an infoset's parent sequence when it was last settled.
-      learned: baselines and incremental tree.
+      baseline: float [T] ("average") or [N] ("expected"); None without.
       scratch: empty.
       iteration: int32 scalar, iterations done.
       key: uint32 [2], of JAX's random numbers to come.
@@ -72,20 +69,20 @@ class VisitedState(NamedTuple):
     regrets: jax.Array
     average: Sums
     taken: Sums
-    learned: walk.Learned
+    baseline: jax.Array | None
     scratch: walk.Scratch
     iteration: jax.Array
     key: jax.Array
 
 
 def init(
-    tree: FlatTree, chance: jax.Array, config: MCCFRConfig, dtype: np.dtype, seed: int
+    tree: FlatTree, chance: np.ndarray, config: MCCFRConfig, dtype: np.dtype, seed: int
 ) -> VisitedState:
     """Uniform strategies, zero regrets and baselines; numpy arrays.
 
     Args:
       tree: the histories, numpy arrays.
-      chance: float [C], probabilities of chance outcomes, the last entries; numpy.
+      chance: float64 [C], probabilities of chance outcomes, the last entries.
       config: algorithm.
       dtype: of all numbers.
       seed: of all random numbers.
@@ -98,20 +95,15 @@ def init(
     uniform[rows] = np.repeat(1 / np.maximum(counts, 1), counts)
     uniform[entries - len(chance) :] = chance
     size = {"none": 0, "average": entries}.get(config.baseline, len(tree.point))
-    sampled = config.averaging == "sampled"
     zeros: Any = functools.partial(np.zeros, dtype=dtype)
     return VisitedState(
         strategy=uniform.astype(dtype),  # type: ignore[arg-type]
         regrets=zeros(entries),
         average=Sums(zeros(entries), zeros(entries)),
         taken=Sums(zeros(points), zeros(points)),
-        learned=walk.Learned(
-            baseline=zeros(size) if size else None,
-            known=np.zeros(points, bool) if config.incremental else None,  # type: ignore[arg-type]
-        ),
+        baseline=zeros(size) if size else None,
         scratch=walk.Scratch(
             pending=zeros(entries),
-            owned=zeros(points) if sampled else None,
             listed=np.zeros(points, bool),  # type: ignore[arg-type]
             points=np.zeros(points, np.int32),  # type: ignore[arg-type]
             length=np.zeros((), np.int32),  # type: ignore[arg-type]
@@ -152,10 +144,9 @@ def step(
         jax.random.split(jax.random.wrap_key_data(state.key), 3)
     )
     keys = new_keys[1:]
-    share = problem.iteration_weight / config.batch
     t = iteration.astype(dtype)
     weight = (t / _UNIT) ** config.gamma
-    average = _credit(problem, state.average, problem.iteration_weight * weight)
+    average = _credit(problem, state.average, weight)
     state = state._replace(average=average)
 
     def sample(player: jax.Array, state: VisitedState) -> VisitedState:
@@ -165,7 +156,7 @@ def step(
             strategy=state.strategy,
             draws=jnp.zeros(0, dtype),
             targeted=None,
-            share=share,
+            share=jnp.asarray(1 / config.batch, dtype),
             player=player,
             past=_past(problem, config, state, player, t),
         )
@@ -177,15 +168,15 @@ def step(
             return jax.lax.fori_loop(0, left, one, s)
 
         chunks = -(-config.batch // draws.CHUNK)
-        start = state.learned, jnp.zeros(depths, jnp.int32), state.scratch
-        learned, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
-        return state._replace(learned=learned, scratch=scratch)
+        start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch
+        baseline, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
+        return state._replace(baseline=baseline, scratch=scratch)
 
     def turn(player: jax.Array, state: VisitedState) -> VisitedState:
         state = sample(player, state)
         return update(state) if config.alternating else state
 
-    update = functools.partial(_update, problem, config, t=t, weight=weight)
+    update = functools.partial(_update, problem, config, t)
     state = jax.lax.fori_loop(0, 2, turn, state)
     if not config.alternating:
         state = update(state)
@@ -199,12 +190,12 @@ def _walk_one(
     numbers = drawn[:, b]
     targeted = None if given.tree.target is None else numbers[-1] < config.delta
     given = given._replace(draws=numbers[:-1], targeted=targeted)
-    learned, arrivals, scratch = s
+    baseline, arrivals, scratch = s
     if config.scheme == "outcome":
-        learned, scratch, _ = walk.outcome(given, learned, scratch, config)
+        baseline, scratch, _ = walk.outcome(given, baseline, scratch, config)
     else:
         arrivals, scratch = branching_walk.sample(given, arrivals, scratch, config)
-    return learned, arrivals, scratch
+    return baseline, arrivals, scratch
 
 
 def _past(
@@ -226,32 +217,26 @@ def _past(
     if config.scheme != "average":
         return None
     past = walk.Past(state.average, state.taken, jnp.zeros_like(t), jnp.zeros_like(t))
-    credited = problem.iteration_weight * (t / _UNIT) ** config.gamma
+    credited = (t / _UNIT) ** config.gamma
     start = past.sum_of(at(problem.roots, player)) - credited
     unit = (jnp.maximum(t - 1, 1) / _UNIT) ** -config.gamma
     return past._replace(start=start, unit=unit)
 
 
 def _update(
-    problem: Problem,
-    config: MCCFRConfig,
-    state: VisitedState,
-    *,
-    t: jax.Array,
-    weight: jax.Array,
+    problem: Problem, config: MCCFRConfig, t: jax.Array, state: VisitedState
 ) -> VisitedState:
     """Averages, regrets and next strategies of the listed infosets; empties the list.
 
     Args:
       problem: the game.
       config: algorithm.
-      state: after a batch.
       t: float scalar, the iteration, from 1.
-      weight: float scalar, of this iteration in averages.
+      state: after a batch.
     """
 
     def one(i: jax.Array, state: VisitedState) -> VisitedState:
-        infoset = _infoset(problem, config, state, at(state.scratch.points, i), weight)
+        infoset = _infoset(problem, config, state, at(state.scratch.points, i))
         state, total = _change(problem, config, state, infoset, t)
         return _match(config.rule, state, infoset, total)
 
@@ -267,7 +252,7 @@ class _Infoset(NamedTuple):
       first: int32, the entry of its first action.
       actions: int32, how many there are.
       missing: float, what the sums of its actions lack, in units of their strategy.
-      above: the sum of its parent sequence; None with sampled averages.
+      above: the sum of its parent sequence.
       mean: float, what is to be taken from pending values to make them regrets.
     """
 
@@ -275,30 +260,22 @@ class _Infoset(NamedTuple):
     first: jax.Array
     actions: jax.Array
     missing: jax.Array
-    above: Sums | None
+    above: Sums
     mean: jax.Array
 
 
 def _infoset(
-    problem: Problem,
-    config: MCCFRConfig,
-    state: VisitedState,
-    point: jax.Array,
-    weight: jax.Array,
+    problem: Problem, config: MCCFRConfig, state: VisitedState, point: jax.Array
 ) -> _Infoset:
     """Reads what the update of an infoset needs."""
-    tree, scratch, above = problem.tree, state.scratch, None
+    tree = problem.tree
     first, count = at(tree.first, point), at(tree.code, point) >> 2
-    if scratch.owned is not None:
-        # The visits are weighted by the iteration_weight already.
-        missing = weight * at(scratch.owned, point)
-    else:
-        above = _sums_at(state.average, at(tree.parent, point))
-        below = _sums_at(state.taken, point)
-        missing = (above.high - below.high) + (above.low - below.low)
+    above = _sums_at(state.average, at(tree.parent, point))
+    below = _sums_at(state.taken, point)
+    missing = (above.high - below.high) + (above.low - below.low)
     mean = jnp.zeros_like(missing)
     if config.scheme != "outcome":
-        mean = _mean(state.strategy, scratch.pending, first, count)
+        mean = _mean(state.strategy, state.scratch.pending, first, count)
     return _Infoset(point, first, count, missing, above, mean)
 
 
@@ -326,10 +303,7 @@ def _change(
             regrets=regrets,
             average=average,
             # In here, since they must not be written before `missing` is known.
-            taken=c.taken
-            if above is None
-            else Sums(*map(put, c.taken, (point, point), above)),
-            owned=None if c.owned is None else put(c.owned, point, zero),
+            taken=Sums(*map(put, c.taken, (point, point), above)),
             pending=pending,
             total=c.total + jnp.maximum(regret, 0),
             entry=_read(regrets, average, pending, after),
@@ -340,7 +314,6 @@ def _change(
         regrets=state.regrets,
         average=state.average,
         taken=state.taken,
-        owned=scratch.owned,
         pending=scratch.pending,
         total=zero,
         entry=_read(state.regrets, state.average, scratch.pending, first),
@@ -348,7 +321,6 @@ def _change(
     changed = jax.lax.fori_loop(0, count, action, start)
     scratch = scratch._replace(
         pending=changed.pending,
-        owned=changed.owned,
         listed=put(scratch.listed, point, jnp.bool_(False)),
     )
     state = state._replace(
@@ -405,7 +377,6 @@ class _Changing(NamedTuple):
     regrets: jax.Array
     average: Sums
     taken: Sums
-    owned: jax.Array | None
     pending: jax.Array
     total: jax.Array
     entry: _Entry
@@ -474,7 +445,6 @@ class Reader:
       parent: int32 [P], see `FlatTree`.
       first: int32 [P], likewise.
       counts: int32 [P], numbers of actions.
-      exact: whether averages are to be settled.
     """
 
     roots: tuple[int, int]
@@ -483,21 +453,16 @@ class Reader:
     parent: np.ndarray
     first: np.ndarray
     counts: np.ndarray
-    exact: bool
 
     def average(self, state: VisitedState, player: int) -> np.ndarray:
-        """float64 [S], weighted mean of the iterates in sequence form.
-
-        With sampled averages only the proportions within an infoset mean something.
-        """
-        sums = _whole(state.average)
-        if self.exact:
-            strategy, taken = np.asarray(state.strategy, float), _whole(state.taken)
-            for points in self.levels:
-                counts = self.counts[points]
-                rows = ranges(self.first[points], counts)
-                missing = sums[self.parent[points]] - taken[points]
-                sums[rows] += np.repeat(missing, counts) * strategy[rows]
+        """float64 [S], weighted mean of the iterates in sequence form."""
+        sums, taken = _whole(state.average), _whole(state.taken)
+        strategy = np.asarray(state.strategy, float)
+        for points in self.levels:
+            counts = self.counts[points]
+            rows = ranges(self.first[points], counts)
+            missing = sums[self.parent[points]] - taken[points]
+            sums[rows] += np.repeat(missing, counts) * strategy[rows]
         mine = sums[self.roots[player] : self.ends[player]]
         total = mine[0]
         return mine / total if total > 0 else mine
@@ -523,13 +488,12 @@ class Reader:
             raise ValueError("the state lists infosets that there are not")
 
 
-def reader(tree: CompiledGame, arrays: FlatTree, config: MCCFRConfig) -> Reader:
+def reader(tree: CompiledGame, arrays: FlatTree) -> Reader:
     """What reads the strategies of a solve of this game.
 
     Args:
       tree: the compiled game.
       arrays: its histories, numpy arrays.
-      config: algorithm.
     """
     sizes = [infosets.decisions.num_sequences for infosets in tree.infosets]
     number = np.full(len(arrays.tolerance), -1, np.int64)
@@ -548,7 +512,6 @@ def reader(tree: CompiledGame, arrays: FlatTree, config: MCCFRConfig) -> Reader:
         parent=np.asarray(arrays.parent),
         first=np.asarray(arrays.first),
         counts=np.asarray(arrays.code) >> 2,
-        exact=config.averaging == "exact",
     )
 
 

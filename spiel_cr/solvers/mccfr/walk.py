@@ -56,33 +56,18 @@ class Past(NamedTuple):
         return at(self.taken.high, point) + at(self.taken.low, point)
 
 
-class Learned(NamedTuple):
-    """What trajectories learn for those after them.
-
-    Attributes:
-      baseline: float [T] ("average") or [N] ("history", "expected"); else None.
-      known: bool [P] or None, infosets in the incremental tree.
-    """
-
-    baseline: jax.Array | None
-    known: jax.Array | None
-
-
 class Scratch(NamedTuple):
     """What a batch leaves for the update; empty in between.
 
     Attributes:
       pending: float [T], sum of the batch's sampled regrets; where several actions are
         followed the sampled values, from which the update makes regrets.
-      owned: float [P] or None, own reach over sampling probability, summed, for sampled
-        averages.
       listed: bool [P], points in the list.
       points: int32 [P], the list: own infosets that were visited, ancestors first.
       length: int32 scalar, of the list.
     """
 
     pending: jax.Array
-    owned: jax.Array | None
     listed: jax.Array
     points: jax.Array
     length: jax.Array
@@ -119,7 +104,6 @@ class _Stack(NamedTuple):
       rho: float, how likely a trajectory follows it.
       sigma: float, how likely its player takes it.
       weight: float, w(h), negative for player 1; 0 where nothing is to be updated.
-      teaches: bool or None, whether the visit may teach baselines; None: all may.
     """
 
     history: jax.Array
@@ -127,15 +111,18 @@ class _Stack(NamedTuple):
     rho: jax.Array
     sigma: jax.Array
     weight: jax.Array
-    teaches: jax.Array | None
 
 
 class _Front(NamedTuple):
-    """Where a walk is on its way down; see `descent.Front`, all scalars.
+    """Where a walk is on its way down, all scalars.
 
     Attributes:
+      history, point, depth: int32.
       place: int32, the next place on the stack.
-      listed, known: the point's entries in the arrays of these names.
+      weight: float, reach of the others over the probability that an untargeted walk
+        comes here, times the share.
+      ratio: float or None, targeted over untargeted probability to come here.
+      listed: bool, whether the point is in the list.
     """
 
     history: jax.Array
@@ -144,26 +131,23 @@ class _Front(NamedTuple):
     place: jax.Array
     weight: jax.Array
     ratio: jax.Array | None
-    own: jax.Array | None
-    in_tree: jax.Array | None
     listed: jax.Array
-    known: jax.Array | None
 
 
 def outcome(
-    given: Given, learned: Learned, scratch: Scratch, config: MCCFRConfig
-) -> tuple[Learned, Scratch, jax.Array]:
+    given: Given, baseline: jax.Array | None, scratch: Scratch, config: MCCFRConfig
+) -> tuple[jax.Array | None, Scratch, jax.Array]:
     """A trajectory that follows one action everywhere.
 
     Args:
       given: what it reads.
-      learned: baselines and incremental tree so far.
+      baseline: float [T] ("average") or [N] ("expected"), those so far; None without.
       scratch: of the batch so far.
       config: exploration and baselines.
 
     Returns:
-      What was learned, the batch's scratch, and the trajectory's estimate of player 0's
-      utility.
+      The baselines after it, the batch's scratch, and the trajectory's estimate of
+      player 0's utility.
     """
     tree, share = given.tree, given.share
     nobody = len(tree.code) - 1
@@ -175,44 +159,34 @@ def outcome(
         place=jnp.int32(0),
         weight=share,
         ratio=None if tree.target is None else jnp.ones_like(share),
-        own=share if config.averaging == "sampled" else None,
-        in_tree=None if learned.known is None else jnp.bool_(True),
         listed=at(scratch.listed, root),
-        known=None if learned.known is None else at(learned.known, root),
     )
     places = len(given.draws)
     numbers = jnp.zeros(places, share.dtype)
     whole = jnp.zeros(places, jnp.int32)
-    teaches = None if learned.known is None else jnp.zeros(places, bool)
-    stack = _Stack(whole, whole, numbers, numbers, numbers, teaches)
-    down = (front, stack, scratch, learned.known)
-    front, stack, scratch, known = jax.lax.while_loop(
-        lambda s: s[0].point != nobody, lambda s: _descend(given, config, *s), down
+    stack = _Stack(whole, whole, numbers, numbers, numbers)
+    front, stack, scratch = jax.lax.while_loop(
+        lambda s: s[0].point != nobody,
+        lambda s: _descend(given, config, *s),
+        (front, stack, scratch),
     )
     utility = at(tree.utility, front.history)
-    up = _Rising(front.place, utility, utility, learned.baseline, scratch.pending)
+    up = _Rising(front.place, utility, utility, baseline, scratch.pending)
     up = jax.lax.while_loop(
         lambda up: up.place > 0, lambda up: _ascend(given, config, stack, up), up
     )
-    scratch = scratch._replace(pending=up.pending)
-    return Learned(up.baseline, known), scratch, up.estimate
+    return up.baseline, scratch._replace(pending=up.pending), up.estimate
 
 
 def _descend(
-    given: Given,
-    config: MCCFRConfig,
-    front: _Front,
-    stack: _Stack,
-    scratch: Scratch,
-    known: jax.Array | None,
-) -> tuple[_Front, _Stack, Scratch, jax.Array | None]:
+    given: Given, config: MCCFRConfig, front: _Front, stack: _Stack, scratch: Scratch
+) -> tuple[_Front, _Stack, Scratch]:
     """Chooses an action and moves on to the next history."""
     tree, point = given.tree, front.point
     first, code = at(tree.first, point), at(tree.code, point)
     count, who = code >> 2, code & 3
     own = who == given.player
-    updated = own if front.in_tree is None else own & front.in_tree
-    likely = _explored(given, config, first, count, updated)
+    likely = _explored(given, config, first, count, own)
     child = at(tree.first_child, front.history)
     gain = None
     if tree.target is not None:
@@ -220,34 +194,24 @@ def _descend(
     draw = at(given.draws, front.depth)
     action = choose(_led(likely, gain, given.targeted), count, draw)
     rho, sigma = likely(action), at(given.strategy, first + action)
-    weight, visit_rho, visit_own, ratio = front.weight, rho, front.own, front.ratio
+    weight, visit_rho, ratio = front.weight, rho, front.ratio
     if gain is not None and ratio is not None:
-        # As in `descent`: the mixture of targeted and free trajectories.
+        # With r = q_targeted / q_free, the mixture of targeted and free trajectories
+        # is q_free (delta r + 1 - delta).
         mixed = config.delta * ratio + 1 - config.delta
         ratio = ratio * gain(action)
         visit_rho = rho * (config.delta * ratio + 1 - config.delta) / mixed
         weight = weight / mixed
-        visit_own = None if front.own is None else front.own / mixed
     sign = (1 - 2 * given.player).astype(weight.dtype)
     visit = _Stack(
         history=front.history,
         action=action,
         rho=visit_rho,
         sigma=sigma,
-        weight=jnp.where(updated, sign * weight, 0),
-        teaches=front.in_tree,
+        weight=jnp.where(own, sign * weight, 0),
     )
     stack = jax.tree.map(lambda rows, row: put(rows, front.place, row), stack, visit)
-    scratch = enlist(scratch, point, front.listed, updated)
-    if scratch.owned is not None and visit_own is not None:
-        added = jnp.where(updated, visit_own, 0)
-        scratch = scratch._replace(owned=add(scratch.owned, point, added))
-    in_tree = front.in_tree
-    if in_tree is not None and known is not None and front.known is not None:
-        # The first unknown infoset is added; what is below is a rollout.
-        decides = who <= 1
-        known = put(known, point, front.known | (in_tree & decides))
-        in_tree = in_tree & (front.known | ~decides)
+    scratch = enlist(scratch, point, front.listed, own)
     history = child + action
     after = at(tree.point, history)
     front = _Front(
@@ -256,15 +220,12 @@ def _descend(
         depth=front.depth + 1,
         # Others draw from their own strategies: sigma / rho is one, and without a
         # baseline the value passes through.
-        place=front.place + jnp.where(updated, 1, 0 if _skips(tree, config) else 1),
+        place=front.place + jnp.where(own, 1, 0 if _skips(tree, config) else 1),
         weight=front.weight / jnp.where(own, rho, 1),
         ratio=ratio,
-        own=None if front.own is None else front.own * jnp.where(own, sigma, 1) / rho,
-        in_tree=in_tree,
         listed=at(scratch.listed, after),
-        known=None if known is None else at(known, after),
     )
-    return front, stack, scratch, known
+    return front, stack, scratch
 
 
 def _explored(
@@ -272,7 +233,7 @@ def _explored(
     config: MCCFRConfig,
     first: jax.Array,
     count: jax.Array,
-    updated: jax.Array,
+    own: jax.Array,
 ) -> Chance:
     """How likely a trajectory that is not targeted follows each action.
 
@@ -281,9 +242,9 @@ def _explored(
       config: exploration.
       first: int32 scalar, the first action's entry.
       count: int32 scalar, the number of actions.
-      updated: bool scalar, whether the visit is to be updated; others do not explore.
+      own: bool scalar, whether the updating player acts; others do not explore.
     """
-    epsilon = jnp.where(updated, jnp.asarray(config.epsilon, given.share.dtype), 0)
+    epsilon = jnp.where(own, jnp.asarray(config.epsilon, given.share.dtype), 0)
     even = epsilon / count.astype(epsilon.dtype)
 
     def likely(action: jax.Array) -> jax.Array:
@@ -370,7 +331,7 @@ class _Rising(NamedTuple):
       place: int32 scalar, the place on the stack of the last visit that is done.
       estimate: float scalar, sampled utility of player 0 there.
       below: float scalar, what the baselines expect there now.
-      baseline: see `Learned`.
+      baseline: see `outcome`.
       pending: see `Scratch`.
     """
 
@@ -400,17 +361,14 @@ def _ascend(
         begin = first
         if config.baseline != "average":
             begin = at(given.tree.first_child, history)
-        teaches = None if stack.teaches is None else at(stack.teaches, place)
-        learned = below if config.baseline == "expected" else None
 
         def learn(a: jax.Array, s: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
             table, old, expected, guess = s
-            new = learned
-            if new is None:
+            new = below
+            if config.baseline == "average":
                 new = old + config.decay * (estimate - old)
             follows = a == chosen
-            updates = follows if teaches is None else follows & teaches
-            table = put(table, begin + a, jnp.where(updates, new, old))
+            table = put(table, begin + a, jnp.where(follows, new, old))
             expected = expected + at(given.strategy, first + a) * old
             guess = jnp.where(follows, old, guess)
             after = at(table, begin + jnp.minimum(a + 1, count - 1))
@@ -422,8 +380,7 @@ def _ascend(
         baseline, _, expected, guess = learnt
         excess = (estimate - guess) / rho
         mean = expected + sigma * excess
-        fresh = expected + sigma * (below - guess)
-        below = fresh if teaches is None else jnp.where(teaches, fresh, expected)
+        below = expected + sigma * (below - guess)
 
     def gain(a: jax.Array, gains: jax.Array) -> jax.Array:
         value = jnp.where(a == chosen, excess, 0)

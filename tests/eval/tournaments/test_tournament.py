@@ -401,6 +401,9 @@ def test_memory_limit_is_passed_on(tmp_path):
 
 @pytest.mark.slow
 def test_a_partial_tree_player_in_a_game_that_cannot_be_compiled(tmp_path):
-    bot = "resolving(max_histories=500,iterations=1,warmup_matches=0)"
+    bot = (
+        "resolving(max_histories=500,iterations=1,warmup_matches=0,"
+        "blueprint_iterations=1)"
+    )
     found = play(tmp_path, bots=[bot, "uniform"], matches=2, game="phantom_ttt")
     assert found.matches[0][1] == 2 and found.efforts[0].moves >= 6

@@ -10,8 +10,9 @@ import pytest
 from game_defs import leduc_poker
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import of_game
+from spiel_cr.games.opening.vectorised import CheckedRules, of_game
 from spiel_cr.games.signals import form, public_nodes
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.declaring import (
@@ -20,7 +21,6 @@ from spiel_cr.games.signals.declaring import (
     public_tree,
     symmetry,
 )
-from spiel_cr.games.signals.declaring.signal_rules import Asked
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -429,7 +429,7 @@ def test_public_trees_are_refused_before_they_are_made():
     opened = open_game(LIARS.format(5, 6))
     told = []
     with pytest.raises(GameTooLargeError, match="public nodes"):
-        asked = Asked(opened.game, opened.rules)
+        asked = CheckedRules(opened.game, opened.rules)
         public_tree.grow(asked, "700MB", told.append)
     # A level of half a million nodes fits, and the next one has eleven times as many.
     assert 500_000 < sum(told) < 700_000
@@ -509,9 +509,10 @@ def test_too_many_deals_are_refused(monkeypatch):
 
 
 def test_memory_is_watched_while_deals_are_played(monkeypatch):
-    game, held = pyspiel.load_game(LEDUC), iter([0, 2**40])
+    game, held = pyspiel.load_game(LEDUC), iter([0, 0, 0, 2**40])
+    monkeypatch.setattr(estimate, "_EVERY", np.inf)
     monkeypatch.setattr(declaration.memory, "held_bytes", lambda: next(held))
-    with pytest.raises(GameTooLargeError, match="has signals that take more than"):
+    with pytest.raises(GameTooLargeError, match=r"more than \d+ deals, which take"):
         declaration.build(
             *(game, of_game(game), np.random.default_rng(0)), memory_limit="2GB"
         )

@@ -22,7 +22,7 @@ def test_sizes_are_those_of_the_form():
 
 
 def test_the_estimate_is_near_measured_peaks():
-    """What processes took that solved it: docs/signals.md; 30 % is what is promised."""
+    """What processes took that solved it: docs/measurements; 30 % is promised."""
     signals = signal_game(_GAME)
     assert footprint.peak_bytes(signals, np.float32) == pytest.approx(639e6, rel=0.3)
 
@@ -30,7 +30,7 @@ def test_the_estimate_is_near_measured_peaks():
 def test_kernels_of_hands_count_as_they_are_laid_out():
     """A limit turn, 48 rivers of 1 081 hands: what the benchmark's process took."""
     turn = signal_game(
-        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=40 40,"
         "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
         "numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
         "maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"

@@ -25,7 +25,7 @@ slow = pytest.mark.slow
 RNG = np.random.default_rng
 FULL = "numSuits=4,numRanks=13,numHoleCards=2,numRounds=4,numBoardCards=0 3 1 1,"
 LIMIT = (
-    "betting=limit,blind=10 5,firstPlayer=2 1 1 1,raiseSize=10 10 20 20,"
+    "betting=limit,blind=40 40,firstPlayer=2 1 1 1,raiseSize=10 10 20 20,"
     "maxRaises=3 4 4 4,potSize=80,"
 )
 NO_LIMIT = (
@@ -46,7 +46,8 @@ def small(
 ) -> str:
     """A game of two rounds with few cards."""
     return (
-        f"numRounds=2,blind=1 1,firstPlayer=1 1,raiseSize=2 4,maxRaises=2 2,"
+        f"numRounds=2,blind={pot // 2 or 1} {pot // 2 or 1},firstPlayer=1 1,"
+        f"raiseSize=2 4,maxRaises=2 2,"
         f"numSuits={suits},numRanks={ranks},numHoleCards={hole},"
         f"numBoardCards={deals},{more}potSize={pot},boardCards={board}"
     )
@@ -449,7 +450,7 @@ def test_published_numbers_of_hands():
     """169 hands before the flop, and 1 286 792 after it."""
     preflop = (
         "numRounds=2,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3,"
-        "betting=limit,blind=10 5,firstPlayer=2 1,raiseSize=10 10,maxRaises=3 4"
+        "betting=limit,blind=40 40,firstPlayer=2 1,raiseSize=10 10,maxRaises=3 4"
     )
     game = signal_game(preflop)
     assert game.num_signals(0) == game.num_signals(1) == [169, 1_286_792]

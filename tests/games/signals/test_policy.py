@@ -1,5 +1,7 @@
 """Policies of signal games: as OpenSpiel's tools see them, and in files."""
 
+import dataclasses
+
 import numpy as np
 import pyspiel
 import pytest
@@ -7,8 +9,9 @@ from open_spiel.python.algorithms import exploitability
 
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.form import form_of
 from spiel_cr.policies import conversions
-from spiel_cr.policies import signal_files as files
+from spiel_cr.policies.result import Held, read_policy
 from spiel_cr.policies.signal_policy import SignalPolicy
 from tests.support import games
 from tests.support.kuhn_signals import BET, PASS, kuhn
@@ -69,7 +72,7 @@ def test_states_of_other_games_and_players_are_refused():
 def test_public_nodes_are_found_by_actions():
     finder = public_nodes.Finder(kuhn())
     for node in range(len(kuhn().betting)):
-        assert finder.after(finder.path(node)) == node
+        assert finder.after(kuhn().betting.path(node)) == node
     assert finder.actions(0) == [PASS, BET] and finder.actions(3) == []
     with pytest.raises(ValueError, match="after the players' actions \\[1\\]"):
         finder.after([BET, 2])
@@ -113,21 +116,20 @@ def test_nodes_that_are_none_are_refused(node):
 def test_a_file_gives_the_same_bits(tmp_path, dtype):
     path = tmp_path / "kuhn.npz"
     policy = SignalPolicy(kuhn(), equilibrium(dtype))
-    files.save_policy(path, policy, {"algorithm": "by hand"})
-    again = files.read_policy(path, kuhn())
+    held = Held(kuhn(), form_of(kuhn()), np.dtype(dtype))
+    held.write(path, policy.behaviour, {"algorithm": "by hand"})
+    again = read_policy(path, kuhn())
     for mine, found in zip(policy.behaviour, again.behaviour, strict=True):
         assert mine.dtype == found.dtype and (mine == found).all()
 
 
 def test_files_of_other_forms_are_refused(tmp_path):
     path = tmp_path / "kuhn.npz"
-    files.save_policy(path, SignalPolicy(kuhn(), equilibrium()), {})
+    Held(kuhn(), form_of(kuhn())).write(path, equilibrium(), {})
     terms = kuhn().terms
-    other = kuhn().__class__(
-        **{**vars(kuhn()), "terms": terms._replace(stake=2 * terms.stake)}
-    )
+    other = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
     with pytest.raises(ValueError, match="for another signal form of kuhn_poker"):
-        files.read_policy(path, other)
+        read_policy(path, other)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedFileError):
-        files.read_policy(path, kuhn())
+        read_policy(path, kuhn())

@@ -1,13 +1,11 @@
 """Compiled games in files: there and back to the last bit, and all that goes wrong."""
 
-import concurrent.futures
 import importlib
 import json
 import os
 import pathlib
 import shutil
 import sys
-import time
 
 import numpy as np
 import pyspiel
@@ -216,29 +214,6 @@ def test_files_in_parameters_count(tmp_path):
 # Files that are damaged, and several writers.
 
 
-def cut(content):
-    return content[: len(content) // 2]
-
-
-def flip(content):
-    """One bit in the middle, where arrays are."""
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 4]) + content[middle + 1 :]
-
-
-@pytest.mark.parametrize(
-    "damage", [cut, flip, lambda content: b"", lambda content: b"x" * 99]
-)
-def test_damaged_files_are_replaced(tmp_path, damage, no_compiling):
-    plain = compile_game("kuhn_poker", cache=tmp_path)
-    (path,) = entries(tmp_path)
-    path.write_bytes(damage(path.read_bytes()))
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
-    assert entries(tmp_path) == [path]
-    no_compiling()
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
-
-
 @pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
 def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     plain = compile_game("kuhn_poker", cache=tmp_path)
@@ -247,6 +222,19 @@ def test_files_with_less_in_them_are_replaced(tmp_path, missing):
     storage.save(path, {k: v for k, v in arrays.items() if k != missing}, metadata)
     same(compile_game("kuhn_poker", cache=tmp_path), plain)
     assert set(storage.load(path)[0]) == set(arrays)
+
+
+@pytest.mark.parametrize(
+    ("name", "forged"),
+    [("parent0", [-1] * 6), ("parent1", [12] * 6), ("utility", [1.0])],
+)
+def test_forged_files_are_replaced(tmp_path, name, forged):
+    """Whose checksums are right: infosets that follow themselves have no levels."""
+    plain = compile_game("kuhn_poker", cache=tmp_path)
+    (path,) = entries(tmp_path)
+    arrays, metadata = storage.load(path)
+    storage.save(path, {**arrays, name: np.array(forged)}, metadata)
+    same(compile_game("kuhn_poker", cache=tmp_path), plain)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
@@ -266,52 +254,6 @@ def test_a_file_of_another_game_is_replaced(tmp_path):
     compile_game("leduc_poker", cache=tmp_path / "other")
     shutil.copy(*entries(tmp_path / "other"), path)
     same(compile_game("kuhn_poker", cache=tmp_path), plain)
-
-
-def test_nothing_is_unpickled(tmp_path):
-    """A planted object array is refused, not run."""
-
-    class Trap:
-        def __reduce__(self):
-            return (os.mkdir, (str(tmp_path / "trapped"),))
-
-    plain = compile_game("kuhn_poker", cache=tmp_path)
-    (path,) = entries(tmp_path)
-    with np.load(path) as archive:
-        arrays = dict(archive)
-    arrays["infoset"] = np.array([Trap()], object)
-    with path.open("wb") as file:
-        np.savez(file, **arrays)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
-    assert not (tmp_path / "trapped").exists()
-
-
-def test_many_writers(tmp_path):
-    """Readers between them see whole files only."""
-    game = spiel_cr.load_game("leduc_poker")
-    identity = cache.identify(game, None)
-    tree = compile_game(game)
-    path = tmp_path / "entry.npz"
-
-    def write_and_read(_):
-        cache.save(path, identity, tree, strings=True)
-        return cache.load(path, identity, game, None) is not None
-
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        assert all(pool.map(write_and_read, range(24)))
-    assert [path.name for path in tmp_path.iterdir()] == ["entry.npz"]
-
-
-def test_a_killed_writers_file_goes_away(tmp_path):
-    compile_game("kuhn_poker", cache=tmp_path)
-    (path,) = entries(tmp_path)
-    old, new = (tmp_path / f".{path.name}.{name}.part" for name in ("old", "new"))
-    for part in (old, new):
-        part.write_bytes(b"half")
-    os.utime(old, (time.time() - 7200,) * 2)
-    path.unlink()
-    compile_game("kuhn_poker", cache=tmp_path)
-    assert new.exists() and not old.exists()
 
 
 def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
@@ -335,7 +277,7 @@ def test_what_is_read_is_not_estimated(tmp_path, no_compiling, monkeypatch):
     no_compiling()
     compile_game("leduc_poker", cache=tmp_path)
     limit = memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY
-    with pytest.raises(GameTooLargeError, match="has 9,457 histories, and memory"):
+    with pytest.raises(GameTooLargeError, match="more than 9,456 histories, and mem"):
         compile_game("leduc_poker", cache=tmp_path, memory_limit=limit)
 
 

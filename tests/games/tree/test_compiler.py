@@ -243,11 +243,6 @@ def test_imperfect_recall_is_refused(rules):
         compile_game(MadeGame(rules, rules.__name__))
 
 
-def test_bundled_imperfect_recall_is_refused():
-    with pytest.raises(ValueError, match="imperfect recall"):
-        compile_game("liars_dice_ir(numdice=1,dice_sides=3)")
-
-
 def differing_actions(path):
     if not path:
         return Node(CHANCE, (0, 1), chance=(0.5, 0.5))

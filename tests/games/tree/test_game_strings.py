@@ -83,6 +83,10 @@ POKER_ROWS = [
     ("stack=99999999999 1", "stack=99999999999 1 must be"),
     ("blind=5 10,stack=20 9", "stack=20 9 must be more than .*, 10: the larger"),
     ("potSize=5", "potSize=5 must be even"),
+    (
+        "blind=10 5,potSize=80",
+        "potSize=80 must be twice the largest blind.* write blind=40 40",
+    ),
     ("maxRaises=x y", "maxRaises=x y must be"),
     ("numBoardCards=3 5,numRanks=13", "numBoardCards=3 5 must be at most 7 cards"),
     ("numRanks=2,numSuits=1", "at most the 2 of the deck"),

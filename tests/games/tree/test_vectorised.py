@@ -19,7 +19,7 @@ from spiel_cr.games.tree import (
 )
 from spiel_cr.games.tree.compiler import compile_game
 from tests.support import games, made_games, reference, tabled
-from tests.support.made_games import CHANCE, TERMINAL, Node
+from tests.support.made_games import TERMINAL
 
 SMALL = (
     "python_ii_goofspiel(num_cards=2)",
@@ -272,31 +272,6 @@ def test_counting_large_games(string, histories, terminals):
 
 
 # Refusals.
-
-
-def test_imperfect_recall_is_refused():
-    def rules(path):
-        if len(path) < 2:
-            return Node(0, (0, 1), ("forgot" if path else "start", "x"))
-        return Node(TERMINAL, utility=1.0)
-
-    words = "player 0 has imperfect recall.*'forgot"
-    with pytest.raises(ValueError, match=words):
-        compile_game(tabled.TabledGame(rules, "forgets"))
-
-
-@pytest.mark.parametrize("wider", [(0, 2), (0, 1, 2)])
-def test_differing_legal_actions_are_refused(wider):
-    def rules(path):
-        if not path:
-            return Node(CHANCE, (0, 1), chance=(0.5, 0.5))
-        if len(path) == 1:
-            return Node(0, wider if path[0] else (0, 1), ("same", "x"))
-        return Node(TERMINAL, utility=1.0)
-
-    words = rf"\[{', '.join(map(str, wider))}\].*'same'.*\[0, 1\]"
-    with pytest.raises(ValueError, match=words):
-        compile_game(tabled.TabledGame(rules, "differing"))
 
 
 class _Wrong(tabled.Tabled):

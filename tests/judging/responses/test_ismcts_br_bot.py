@@ -441,7 +441,6 @@ def test_shares_against_cfr_plus(string, simulations, median, worst):
         config = ResponseConfig(
             search=SearchConfig(simulations),
             matches=1_000_000,
-            always_play=False,
             seed=seed,
         )
         seats = [respond(target, player, config, states=True) for player in (0, 1)]

@@ -202,9 +202,7 @@ def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
     quick = functools.partial(dataclasses.replace, QUICK)
     monkeypatch.setattr(responding, "LearningConfig", quick)
     tree = games.compiled("kuhn")
-    config = ResponseConfig(
-        "learned", SearchConfig(20), rounds=2, matches=10, always_play=False
-    )
+    config = ResponseConfig("learned", SearchConfig(20), rounds=2, matches=10)
     seat = respond(load_target("always_call", tree), 1, config)
     assert seat.is_exact and seat.exact_value == pytest.approx(1 / 3)
     assert 0.3 < seat.value <= 1 / 3 + 1e-12

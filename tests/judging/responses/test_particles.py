@@ -1,4 +1,4 @@
-"""Particles: against enumeration, redrawn, used up, bounded, the same by seed."""
+"""Particles: against enumeration, used up, bounded, the same by seed."""
 
 import collections
 import math
@@ -14,7 +14,6 @@ from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.judging.responses.particles import (
-    ParticleConfig,
     ParticleFilter,
     Particles,
 )
@@ -36,12 +35,11 @@ class Leaning(policy_lib.Policy):
         return {a: w / sum(weights) for a, w in zip(legal, weights, strict=True)}
 
 
-def make(name, opponent=Leaning, *, count=500, redraws=3, player=0):
+def make(name, opponent=Leaning, *, count=500, player=0):
     """A game, and a filter of its histories."""
     game = pyspiel.load_game(name)
     answers = Answers(opponent(game), 1 - player)
-    config = ParticleConfig(count, redraws)
-    return game, ParticleFilter(game, player, answers, config, between=True)
+    return game, ParticleFilter(game, player, answers, count, between=True)
 
 
 def by_history(states, weights):
@@ -115,25 +113,6 @@ def test_weights_are_unbiased():
         assert abs(mean - weight) <= 5 * error + 1e-12, key
 
 
-def test_redrawing_keeps_the_posterior_and_finds_it():
-    """From one history only, all are found again, as often as Bayes' rule says."""
-    state = third_bid()
-    count = 600
-    game, source = make(GOOFSPIEL, count=count, redraws=30)
-    expected = exact(game, 0, state)
-    stages = observations(state, 0)
-    first = after(game, *min(expected, key=lambda path: expected[path]))
-    belief = Particles([first], np.ones(1), False, ((1, 0), (2, 0)))
-    found = source.redraw(belief, stages, np.random.default_rng(1))
-    shares = by_history(found.states, found.weights)
-    assert shares.keys() == expected.keys()
-    assert found.weights.sum() == pytest.approx(1)
-    for path, weight in expected.items():
-        # Five standard errors of independent draws.
-        error = math.sqrt(weight * (1 - weight) / count)
-        assert abs(shares[path] - weight) < 5 * error + 0.005
-
-
 def test_exact_until_too_many_then_particles_close_to_it():
     """Total variation beside that of as many independent draws."""
     game = pyspiel.load_game("phantom_ttt")
@@ -143,7 +122,7 @@ def test_exact_until_too_many_then_particles_close_to_it():
     truth = StatePosterior(game, 0, opponent)
     truth.update(state)
     assert not truth.approximate and len(truth.states) > 200
-    settings = {"max_histories": 50, "particles": ParticleConfig(100)}
+    settings = {"max_histories": 50, "particles": 100}
     few = StatePosterior(game, 0, opponent, **settings, seed=3)
     few.update(state)
     assert few.approximate and not few.surprised
@@ -162,7 +141,7 @@ def test_exact_until_too_many_then_particles_close_to_it():
 def test_the_same_by_seed_however_it_is_asked():
     game = pyspiel.load_game("phantom_ttt")
     opponent = policy_lib.UniformRandomPolicy(game)
-    settings = {"max_histories": 20, "particles": ParticleConfig(40)}
+    settings = {"max_histories": 20, "particles": 40}
     beliefs = []
     for seed, steps in ((0, (2, 4, 6)), (0, (6,)), (1, (6,))):
         posterior = StatePosterior(game, 0, opponent, seed=seed, **settings)
@@ -180,7 +159,7 @@ def test_where_the_opponent_cannot_lead_or_nothing_is_found(monkeypatch):
     state = after(game, 4, 0, 0)
     # Player 1 never takes the first of many; player 0 has found it taken.
     assert state.current_player() == 0
-    settings = {"max_histories": 3, "particles": ParticleConfig(30)}
+    settings = {"max_histories": 3, "particles": 30}
     posterior = StatePosterior(game, 0, Leaning(game), **settings)
     posterior.update(state)
     assert posterior.surprised and len(posterior.states) > 0
@@ -222,7 +201,7 @@ def test_no_more_states_than_allowed(monkeypatch):
     monkeypatch.setattr(particles_lib, "_kept", watching)
     game = pyspiel.load_game("dark_hex(board_size=4)")
     opponent = policy_lib.UniformRandomPolicy(game)
-    settings = {"max_histories": 10, "particles": ParticleConfig(count, 1)}
+    settings = {"max_histories": 10, "particles": count}
     bot = ISMCTSBRBot(
         *(game, 0, opponent, SearchConfig(2)),
         belief=StatePosterior(game, 0, opponent, compare="always", **settings),
@@ -242,7 +221,7 @@ def test_no_more_states_than_allowed(monkeypatch):
     assert sum(built.values()) < bot.beliefs.decisions * per_step
 
 
-@pytest.mark.parametrize("name", ["particles", "redraws"])
-def test_bad_settings(name):
-    with pytest.raises(ValueError, match=f"{name}=0"):
-        ParticleConfig(**{name: 0})
+def test_bad_settings():
+    game = pyspiel.load_game("kuhn_poker")
+    with pytest.raises(ValueError, match="particles=0"):
+        StatePosterior(game, 0, Leaning(game), particles=0)

@@ -2,7 +2,6 @@
 
 import numpy as np
 import pyspiel
-import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
@@ -18,28 +17,14 @@ from spiel_cr.judging.root_responses.table_responder import TableResponder
 from spiel_cr.players import opponents
 from spiel_cr.policies.best_responses import (
     best_response_value,
-    expected_value,
     reach_of,
 )
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
     tabular_policy,
-    uniform_behaviour,
 )
 from spiel_cr.solvers.deep.tensors import stepped
 from tests.support import games
-
-
-def uniform_on(name):
-    tree = games.compiled(name)
-    return tree, tuple(uniform_behaviour(own.decisions) for own in tree.infosets)
-
-
-def value_of(tree, player, found, other):
-    both = (found, other) if player == 0 else (other, found)
-    return (1 if player == 0 else -1) * expected_value(
-        tree.form, reach_of(tree.form, both)
-    )
 
 
 class FoldsBot(pyspiel.Bot):
@@ -72,40 +57,23 @@ def test_tables_learn_nearly_best_responses():
     tree = games.compiled("kuhn")
     reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
     opponent = TablePlayer(policy.strategy)
-    setting = settings.Setting(policy.source, opponent)
+    setting = settings.Setting(policy.source, opponent, opponent)
     gaps = []
     for player in range(2):
         responder = TableResponder(setting, player, seed=1)
-        responder.learn(0.2)
-        mean = responder.play(20_000, np.random.default_rng(0)).mean()
+        responder.learn(1000)
+        response = responder.response()
+        mean = response.play(setting, 20_000, np.random.default_rng(0)).mean()
         best = best_response_value(tree.form, player, reach[1 - player])
         # Returns have a standard deviation of at most 2, so the mean one of 0.014.
         assert mean < best + 5 * 0.014
-        assert responder.infosets == 6 and responder.simulations > 1000
+        assert len(response.key) == 6
         gaps.append(mean - best)
     assert sum(gaps) > -0.1 and max(gaps) > -0.05
 
 
-@pytest.mark.parametrize("player", [pytest.param(0, marks=pytest.mark.slow), 1])
-def test_tables_learn_on_a_compiled_game_and_are_judged_exactly(player):
-    tree, uniform = uniform_on("kuhn")
-    setting = settings.on_tree(tree, uniform)
-    best = best_response_value(
-        tree.form, player, reach_of(tree.form, uniform)[1 - player]
-    )
-    table = TableResponder(setting, player)
-    assert np.array_equal(table.behaviour(uniform[player]), uniform[player])
-    table.learn(0.1)
-    response = table.behaviour(uniform[player])
-    value = value_of(tree, player, response, uniform[1 - player])
-    assert best - 0.02 < value <= best + 1e-12
-    returns = table.play(4000, np.random.default_rng(3))
-    # Five standard errors: a false alarm in two million.
-    assert abs(returns.mean() - value) < 5 * returns.std() / np.sqrt(4000)
-
-
 def test_policies_are_drawn_as_they_are():
-    """Random probabilities on Leduc poker: by state, and on the compiled game."""
+    """Random probabilities on Leduc poker."""
     tree = games.compiled("leduc")
     random = np.random.default_rng(5)
     mixed = []
@@ -114,27 +82,24 @@ def test_policies_are_drawn_as_they_are():
         total = np.bincount(own.decisions.owner[1:], weight[1:])
         mixed.append(np.append(1.0, weight[1:] / total[own.decisions.owner[1:]]))
     policy = tabular_policy(tree, tuple(mixed))
-    for setting in (
-        settings.on_tree(tree, mixed),
-        settings.on_states(tree.game, policy),
-    ):
-        source, opponent = setting.source, setting.opponent
-        start = source.start(3000, random)
-        (first,) = np.flatnonzero(start.key[:, 0] == start.key[0, 0])[:1]
-        same = np.flatnonzero((start.key == start.key[first]).all(axis=1))
-        drawn = opponent.draw(start, same, random)
+    setting = settings.on_states(tree.game, policy)
+    source, opponent = setting.source, setting.opponent
+    start = source.start(3000, random)
+    (first,) = np.flatnonzero(start.key[:, 0] == start.key[0, 0])[:1]
+    same = np.flatnonzero((start.key == start.key[first]).all(axis=1))
+    drawn = opponent.draw(start, same, random)
+    state = tree.game.new_initial_state()
+    # Which card it is says the policy at the state itself.
+    shares = np.bincount(drawn, minlength=2) / len(same)
+    close = []
+    for card in range(6):
         state = tree.game.new_initial_state()
-        # Which card it is says the policy at the state itself.
-        shares = np.bincount(drawn, minlength=2) / len(same)
-        close = []
-        for card in range(6):
-            state = tree.game.new_initial_state()
-            state.apply_action(card)
-            state.apply_action((card + 2) % 6)
-            odds = list(policy.action_probabilities(state).values())
-            close.append(np.abs(shares - odds).max())
-        # Five standard deviations of a share of some 500 draws.
-        assert min(close) < 5 * 0.5 / np.sqrt(len(same))
+        state.apply_action(card)
+        state.apply_action((card + 2) % 6)
+        odds = list(policy.action_probabilities(state).values())
+        close.append(np.abs(shares - odds).max())
+    # Five standard deviations of a share of some 500 draws.
+    assert min(close) < 5 * 0.5 / np.sqrt(len(same))
 
 
 def test_chumps_play_on_rules_on_arrays():
@@ -164,16 +129,17 @@ def test_chumps_play_on_rules_on_arrays():
                 assert np.abs(shares - odds).max() <= 5 * 0.5 / np.sqrt(4000)
             # Everybody bets while that is legal, then calls.
             action = np.full(len(places), len(legal) - 1)
-            positions = setting.source.step(positions, places, action, random)
+            positions = setting.source.step(positions.states[places], action, random)
         assert met == set(wanted)
 
 
 def test_a_bot_that_only_acts_is_told_the_match():
     setting = settings.on_bot(load_game("kuhn_poker"), (FoldsBot(), FoldsBot()))
     responder = TableResponder(setting, 0)
-    responder.learn(0.05, batch=64)
+    responder.learn(40)
+    response = responder.response()
     # The bot passes, always: who bets wins the ante.
-    assert responder.play(500, np.random.default_rng(0)).mean() == 1.0
+    assert response.play(setting, 500, np.random.default_rng(0)).mean() == 1.0
 
 
 def test_settings_take_rules_where_the_policy_plays_on_them():

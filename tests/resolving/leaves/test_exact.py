@@ -8,21 +8,24 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from spiel_cr.common import memory
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
-from spiel_cr.resolving import gadget
+from spiel_cr.resolving import continual, gadget
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves import Continuations, ExactValues
 from spiel_cr.resolving.leaves.exact import game_below
 from spiel_cr.resolving.leaves.values import ValueFunction
-from spiel_cr.resolving.lookahead import look_ahead, public_states_of
+from spiel_cr.resolving.lookahead import look_ahead, public_states_of, warn_if_never_cut
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers import lp
+from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.laying_out import Layout
 from tests.support import games
 from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import random_behaviours
@@ -286,7 +289,8 @@ def test_an_equilibriums_values_per_history_are_not_sound():
         np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
         np.concatenate([[1.0], RPS_PLUS]),
     )
-    assert conversions.history_values(tree, behaviours) == pytest.approx(
+    values = conversions.history_values(tree, behaviours)
+    assert values == pytest.approx(
         np.where(tree.histories.player == TERMINAL, tree.histories.utility, 0.0)
     )
 
@@ -294,7 +298,7 @@ def test_an_equilibriums_values_per_history_are_not_sound():
         result = resolve(tree, ResolvingConfig("cfr+", 2000, depth=1, leaf=leaf))
         return result.average[0][1:4], result.nash_conv()
 
-    scalar, exploited = first_move(Continuations(behaviours, 1))
+    scalar, exploited = first_move(lambda t, h: values[h])
     assert np.abs(scalar - RPS_PLUS).max() > 0.1
     assert exploited > 0.1
     exact, little = first_move(ExactValues(200))
@@ -319,3 +323,27 @@ def test_moves_from_the_start_cut_once(player):
         assert (ahead.cut is not None) == above
         if ahead.cut is not None:
             assert set(depths[ahead.cut[0].history]) == {first_after}
+
+
+def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
+    roles = [decompose(compiled("kuhn"), player) for player in range(2)]
+    warn_if_never_cut(roles, 1, "moves")
+    assert not caplog.messages
+    warn_if_never_cut(roles, 50, "moves")
+    (said,) = caplog.messages
+    assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
+
+
+def test_the_memory_limit_counts_what_stands_at_the_cut(monkeypatch):
+    tree = compiled("kuhn")
+    # A process that holds nothing else, and room for all but the leaf.
+    monkeypatch.setattr(memory, "held_bytes", lambda: 0)
+    limit = footprint.peak_bytes(tree) + 50e6
+    with pytest.raises(
+        GameTooLargeError, match="kuhn.*take a smaller depth, or a leaf"
+    ):
+        continual.resolve(
+            tree,
+            ResolvingConfig(iterations=1, depth=1, leaf=ExactValues(1)),
+            layout=Layout(memory_limit=limit),
+        )

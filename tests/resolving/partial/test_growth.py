@@ -1,6 +1,6 @@
-"""Growth that is guided by how both players play."""
+"""Growth that is guided by how both players go."""
 
-import time
+import dataclasses
 
 import numpy as np
 import pytest
@@ -10,12 +10,9 @@ from spiel_cr.resolving.partial.partial_tree import PartialTree
 LEDUC = "leduc_poker"
 
 
-def grown(most, *, player=None, reach=None):
+def grown(most, *, player=None):
     tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)", player=player)
     tree.grow(300, guided=True, capacity=4000)
-    if reach is not None:
-        ids = tree.table.id[: tree.table.used]
-        tree.set_reach(ids, reach(tree))
     tree.grow(most, guided=True)
     return tree
 
@@ -62,44 +59,33 @@ def test_where_public_states_do_not_fit_infosets_do():
     assert 5000 < len(tree) <= 6000
 
 
-def test_trees_do_not_grow_to_a_decision_after_the_deadline():
-    def leads_there(deadline):
-        tree = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
-        key = tree.game.new_initial_state()
-        for action in (0, 1, 0):
-            key.apply_action(action)
-        key = key.information_state_string(1)
-        target = tree.simulator.labels[1][key]
-        found = tree.grow_to(target, 58, deadline)
-        begun = PartialTree.start("kuhn_poker", 58, leaf="rollouts(n=1)", player=1)
-        cut = begun.frontier_before({}, key, 58, deadline)
-        whole = begun.expand_whole(58, deadline)
-        return found, cut is not None, whole, len(tree), len(begun)
+class FirstActions:
+    """Both players take their first action wherever they are."""
 
-    assert leads_there(None) == leads_there(time.perf_counter() + 60)
-    assert leads_there(None)[:3] == (True, True, True)
-    assert leads_there(time.perf_counter() - 1) == (False, False, False, 1, 1)
+    def play(self, nodes, player):
+        odds = np.zeros(nodes.num_actions.sum())
+        odds[np.cumsum(nodes.num_actions) - nodes.num_actions] = 1.0
+        return odds
 
 
-def test_growth_follows_the_strategies():
+def test_growth_follows_the_blueprint():
     """Where neither player goes, nothing is expanded as long as something else is."""
-
-    def one_way(tree):
-        """Both players take their first action wherever they are."""
-        table = tree.table
-        reach = np.ones((2, table.used))
-        for row in range(1, table.used):
-            parent = table.parent[row]
-            reach[:, row] = reach[:, parent]
-            acts = table.player[parent]
-            if acts >= 0 and row != table.first[parent]:
-                reach[acts, row] = 0
-        return reach
-
-    table = grown(1200, reach=one_way).table
-    frontier = table.frontier()
-    expanded = table.first[: table.used] >= 0
+    tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)")
+    dataclasses.replace(tree, blueprint=FirstActions()).grow(1200, guided=True)
+    table = tree.table
+    expanded = np.flatnonzero(table.first[: table.used] >= 0)
+    assert (table.own_reach[table.frontier()] == 0).all(axis=1).any()
+    # Each player's reach is that of its own moves.
+    for row in expanded[expanded > 0]:
+        parent = table.parent[row]
+        first = row == table.first[parent]
+        for p in range(2):
+            moved = table.player[parent] == p
+            expected = table.own_reach[parent, p] * (first if moved else 1)
+            assert table.own_reach[row, p] == expected
+    # Histories to which neither goes are at most those of an infoset that another
+    # history of it leads to.
     nobody = (table.own_reach[: table.used] == 0).all(axis=1)
-    assert (table.own_reach[frontier] > 0).any()
-    # What was there before may be so; but nothing on after it.
-    assert not (nobody & expanded)[300:].any()
+    leads = np.unique(table.infosets(expanded[~nobody[expanded]]))
+    alone = expanded[nobody[expanded] & (table.player[expanded] >= 0)]
+    assert np.isin(table.infosets(alone), leads).all()

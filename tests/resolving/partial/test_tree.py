@@ -2,20 +2,18 @@
 
 import dataclasses
 import functools
-import pathlib
+import time
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import game_defs  # noqa: F401  registers the games
-from spiel_cr.common.errors import ImperfectRecallError
-from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.tree import cache
+from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.tree import compiler as tree_lib
 from spiel_cr.policies import conversions
+from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.partial.partial_tree import PartialTree, compile_partial
-from spiel_cr.solvers.cfr import abstraction
 from spiel_cr.solvers.solve import solve
 
 GAMES = (
@@ -311,7 +309,7 @@ def test_taking_back_leaves_infosets_whole():
     assert_same(grown.compile().tree, whole(LEDUC))
 
 
-# Focusing and other roots.
+# Focusing, and public states.
 
 
 def test_ids_last_while_the_tree_grows():
@@ -369,28 +367,6 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
             assert again[path] == row
 
 
-def test_a_tree_of_several_roots():
-    """Chance draws one of them by the weights; what is below is the game's."""
-    grown = PartialTree.start("kuhn_poker", 58)
-    grown.grow()
-    snapshot = grown.compile()
-    histories = snapshot.tree.histories
-    members = np.flatnonzero((histories.player == 0) & (histories.infoset == 0))
-    nodes = grown.nodes(snapshot.ids[members])
-    tree = grown.rooted_at(nodes, np.array([3.0, 1.0]))
-    tree.grow()
-    small = tree.compile().tree
-    assert small.rooted and not small.frontier.any() and not tree.is_whole
-    assert small.histories.player[0] == CHANCE
-    np.testing.assert_array_equal(small.histories.chance[1:3], [0.75, 0.25])
-    assert set(small.infosets[0].keys) <= set(snapshot.tree.infosets[0].keys)
-    # The first root's card loses to one card and beats the other.
-    values = conversions.history_values(small)
-    whole_values = conversions.history_values(snapshot.tree)
-    np.testing.assert_allclose(values[1:3], whole_values[members], atol=1e-15)
-    assert values[0] == pytest.approx(whole_values[members] @ [0.75, 0.25])
-
-
 def test_the_last_expansions_are_taken_back():
     grown = PartialTree.start(LEDUC, 895)
     grown.grow(200)
@@ -413,41 +389,15 @@ def test_ids_are_one_history_in_all_trees():
     snapshot = grown.compile()
     frontier = snapshot.ids[snapshot.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
-    trees.append(grown.rooted_at(grown.nodes(frontier[:2]), np.ones(2)))
     histories, shared = {}, 0
-    for number, tree in enumerate(trees):
+    for tree in trees:
         tree.grow(300)
         compiled = tree.compile()
         for id_, path in zip(compiled.ids.tolist(), paths(compiled.tree), strict=True):
-            # Paths of the last one begin with a move that is not the game's.
-            path = ("rooted", *path) if number == 3 else path
             shared += id_ in histories
             assert histories.setdefault(id_, path) == path
     assert shared > 30
     assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
-
-
-def test_a_tree_that_begins_elsewhere_is_never_the_game():
-    """Nobody takes it for that, though nothing of what comes after is missing."""
-    grown = PartialTree.start("kuhn_poker", 59)
-    tree = grown.rooted_at(grown.nodes(np.zeros(1, np.int64)), np.ones(1))
-    tree.grow()
-    assert not tree.can_grow and not tree.is_whole
-    partial = tree.compile().tree
-    assert partial.rooted and not partial.frontier.any()
-    result = solve(partial, "cfr+", 5)
-    for act in (result.average_policy, lambda: result.save("never.npz")):
-        with pytest.raises(ValueError, match="in part"):
-            act()
-    with pytest.raises(ValueError, match="begins"):
-        abstraction.labels_of(partial, imperfect_recall=True)
-    with pytest.raises(ValueError, match="partial tree"):
-        cache.save(pathlib.Path("never.npz"), {}, partial, strings=True)
-    # Names of infosets are the game's own.
-    names = set(whole("kuhn_poker").infosets[0].keys)
-    labels = abstraction.labels_of(partial, (dict.fromkeys(names, 0), None))
-    assert set(partial.infosets[0].keys) == names
-    assert labels[0] is not None
 
 
 def test_collapse_focus_on_a_history_and_what_comes_after():
@@ -459,6 +409,59 @@ def test_collapse_focus_on_a_history_and_what_comes_after():
     grown.rows(grown.focus(family).compile().ids)
     with pytest.raises(ValueError, match="collapse"):
         grown.focus(family, collapse=True)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(
+    "name", ["kuhn_poker", LEDUC, "liars_dice(numdice=1,dice_sides=2)", GAMES[3]]
+)
+def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
+    """Decision by decision on the way to each of the player's infosets."""
+    tree = whole(name)
+    d, own = decompose(tree, player), tree.infosets[player]
+    acts = tree.histories.player == player
+    path = {h: tuple(tree.histories.actions_to(h)) for h in d.roots.tolist()}
+    subgame, checked = d.augmented_subgame[d.root_augmented], 0
+    start = PartialTree.start(name, len(tree.histories), player=player)
+    for infoset in range(len(own)):
+        way, at = [], infoset
+        while at >= 0:
+            way.append(at)
+            at = int(d.decisions.owner[d.decisions.parent[at]])
+        place, ids = start, start.table.id[:1]
+        for number, at in enumerate(reversed(way)):
+            found = place.next_public_state(
+                *(ids, own.keys[at]), most=len(tree.histories), begins=number == 0
+            )
+            place, ids = found
+            root = np.flatnonzero(acts & (tree.histories.infoset == at))[0]
+            here = subgame == subgame[np.searchsorted(d.roots, root)]
+            wanted = {path[h] for h in d.roots[here].tolist()}
+            rows = {tuple(_path(place.table, row)) for row in place.rows(ids)}
+            assert rows == wanted
+            checked += len(rows) > 1
+    assert checked
+
+
+def test_no_public_state_without_capacity_time_or_a_way():
+    start = PartialTree.start("kuhn_poker", 58, player=1)
+    ids, key = start.table.id[:1], whole("kuhn_poker").infosets[1].keys[0]
+
+    def found(key, **limits):
+        limits = {"most": 58, "begins": True, **limits}
+        return start.next_public_state(ids, key, **limits) is not None
+
+    assert found(key) and not found("no such key") and not found(key, most=12)
+    assert not found(key, deadline=time.perf_counter() - 1)
+    assert len(start) == 1
+
+
+def _path(table, row):
+    actions = []
+    while table.parent[row] >= 0:
+        actions.append(int(table.action[row]))
+        row = table.parent[row]
+    return actions[::-1]
 
 
 @pytest.mark.parametrize("most", [0, -5, 2.5, True])
@@ -527,24 +530,3 @@ def test_dropped_histories_are_asked_for():
     focused = grown.focus(ids[-1:])
     with pytest.raises(KeyError, match="dropped"):
         focused.rows(ids)
-
-
-def test_weights_are_odds():
-    grown = PartialTree.start("kuhn_poker", 58)
-    nodes = grown.nodes(np.zeros(1, np.int64))
-    for weights in (np.zeros(1), np.array([-1.0]), np.ones(2)):
-        with pytest.raises(ValueError, match="weights"):
-            grown.rooted_at(nodes, weights)
-
-
-def test_roots_before_and_after_a_move_have_no_perfect_recall():
-    """A root of player 0's infoset "0pb", and one from which passing leads there."""
-    grown = PartialTree.start("kuhn_poker", 58)
-    grown.grow()
-    snapshot = grown.compile()
-    paths = [snapshot.tree.histories.actions_to(h) for h in range(58)]
-    roots = [paths.index([0, 1]), paths.index([0, 2, 0, 1])]
-    tree = grown.rooted_at(grown.nodes(snapshot.ids[roots]), np.ones(2))
-    tree.grow()
-    with pytest.raises(ImperfectRecallError, match="'0pb' is reached after different"):
-        tree.compile()

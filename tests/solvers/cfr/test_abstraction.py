@@ -18,7 +18,7 @@ from spiel_cr.games.tree import compiler, replay
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import abstraction, cfr
-from spiel_cr.solvers.mccfr import mccfr, sample_tree, trajectories
+from spiel_cr.solvers.mccfr import mccfr, trajectories
 from tests.support import games, made_games, reference
 from tests.support.solving import solve_with
 
@@ -226,19 +226,17 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     labels = abstraction.labels_of(game, imperfect_recall=True)
     config = find("os-mccfr(batch=1)").config
     random = np.random.default_rng(0)
-    layout = samples, plan = sample_tree.build(game)
-    solver = mccfr.make_solver(
-        game, config=config, dtype="float64", layout=layout, buckets=labels
-    )
+    solver = mccfr.make_solver(game, config=config, dtype="float64", buckets=labels)
+    samples = solver.problem.samples
     problem, start = solver.problem, solver.state
     with precision(np.dtype(np.float64)):
         for p in range(2):
             tree, shared = problem.trees[p], problem.shared[p]
             state = start.players[p]
             other = jnp.asarray(random.random(game.form.layouts[1 - p].size))
-            table = np.zeros(len(samples.row_of) + sample_tree.max_width(plan))
+            table = np.zeros(len(samples.balanced))
             table[samples.entries[p]] = action_values(tree, state.strategy, other)
-            sample = trajectories.Sample(jnp.asarray(table), None, None, None)
+            sample = trajectories.Sample(jnp.asarray(table), None, None)
 
             one = jnp.asarray(1.0)
             full_width = functools.partial(cfr.update_player, config.rule)
@@ -268,7 +266,6 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     "name",
     [
         "os-mccfr(batch=32)",
-        pytest.param("os-mccfr(batch=32,averaging=sampled)", marks=pytest.mark.slow),
         pytest.param("evr-mccfr(batch=32)", marks=pytest.mark.slow),
     ],
 )
@@ -288,12 +285,11 @@ def test_sampled_buckets_of_one_change_nothing(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("averaging", ["exact", "sampled"])
-def test_sampled_buckets_play_alike_and_learn(averaging):
+def test_sampled_buckets_play_alike_and_learn():
     """Leduc without the order of bets: uniform has 2.725, three seeds 0.07-0.15."""
     game = compiled(FORGETFUL[0])
     labels = abstraction.labels_of(game, imperfect_recall=True)
-    name = f"os-mccfr(batch=1024,averaging={averaging})"
+    name = "os-mccfr(batch=1024)"
     result = spiel_cr.solve(
         game, name, 1000, layout=spiel_cr.Layout(imperfect_recall=True), seed=1
     )

@@ -20,7 +20,7 @@ from spiel_cr.players.opponent_strings import (
     rival_of,
 )
 from spiel_cr.policies.conversions import behaviour_from_policy
-from spiel_cr.solvers.deep.averages import BankAverage, ExactAverage, NetworkAverage
+from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_config import PRESETS
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge
 from spiel_cr.solvers.deep.network_policy import (
@@ -30,7 +30,7 @@ from spiel_cr.solvers.deep.network_policy import (
     save_deep_policy,
 )
 from spiel_cr.solvers.deep.outputs import Shape, softmax
-from spiel_cr.solvers.deep.strategies import bank_behaviour
+from spiel_cr.solvers.deep.strategies import behaviour_of
 from tests.support import games
 
 ITERATES = 4
@@ -55,21 +55,22 @@ def leaves(seed: int, factor: float = 30.0) -> list[np.ndarray]:
 
 
 @functools.cache
-def bank() -> BankAverage:
+def bank() -> Networks:
     """Iterates of both players; the first one has not been fitted."""
     stacked = []
     for player in range(2):
         each = [leaves(10 * player + t) for t in range(ITERATES)]
         each[0] = [np.zeros_like(leaf) for leaf in each[0]]
         stacked.append([np.stack(own) for own in zip(*each, strict=True)])
-    return BankAverage(
+    return Networks(
         *(shape(), "information_state", "argmax"),
         *((stacked[0], stacked[1]), (WEIGHTS, WEIGHTS[::-1].copy())),
     )
 
 
-def network() -> NetworkAverage:
-    return NetworkAverage(shape(), "information_state", (leaves(1), None))
+def network() -> Networks:
+    """Player 1's network knows nothing."""
+    return Networks.single(shape(), "information_state", (leaves(1), leaves(1, 0.0)))
 
 
 def game():
@@ -82,10 +83,7 @@ def test_a_bank_plays_the_mixture_of_its_iterates():
     played = behaviour_from_policy(games.compiled("kuhn"), policy)
     config = dataclasses.replace(PRESETS["sd-cfr"], hidden=4, layers=1)
     for player in range(2):
-        expected = bank_behaviour(
-            *(knowledge(), player, config),
-            *(bank().leaves[player], bank().weights[player]),
-        )
+        expected = behaviour_of(bank(), knowledge(), player, config)
         # Networks compute in float32.
         np.testing.assert_allclose(played[player], expected, atol=1e-6)
     assert policy.iterates == (ITERATES, ITERATES)
@@ -144,9 +142,9 @@ def test_files(tmp_path, make):
 
 def test_other_files_are_refused(tmp_path):
     path = tmp_path / "table.npz"
-    exact = ExactAverage((np.ones(1), np.ones(1)))
+    tables = dataclasses.replace(bank(), shape=None)
     with pytest.raises(ValueError, match="in numbers, by the infosets"):
-        save_deep_policy(path, game(), exact, {})
+        save_deep_policy(path, game(), tables, {})
     storage.save(path, {"player0": np.ones(3)}, {"kind": "policy"})
     for refuse in (check_file, load_deep_policy):
         with pytest.raises(ValueError, match="holds a policy, not a policy of netw"):
@@ -228,7 +226,7 @@ def test_networks_are_asked_for_arrays_of_states():
         [30 * x for x in networks.leaves(networks.make(wide.widths, seed))]
         for seed in (1, 2)
     ]
-    average = NetworkAverage(wide, "information_state", (own[0], own[1]))
+    average = Networks.single(wide, "information_state", own)
     policy = DeepPolicy(loaded, average)
     pairs = [(loaded.new_initial_state(), rules.new_initial_states())]
     asked = 0

@@ -23,7 +23,7 @@ def test_full_memories_take_what_was_estimated():
     """Arrays of a solver whose reservoirs and critic's memory are full."""
     text = f"dream({SMALL},capacity=64,critic_capacity=40,critic_batch=8,bank=2)"
     config, way = find(text).config, stepped(open_game(DICE))
-    solver = DeepSolver(way.source, config, knowledge=way.knowledge)
+    solver = DeepSolver(way, config)
     solver.run(3)
     found = {"reservoirs": 0, "moves": 0, "iterates": 0}
     for name, own in solver.arrays().items():

@@ -84,7 +84,7 @@ def test_leduc_without_sampling_is_linear_cfr(monkeypatch):
             solver.current_behaviour(player), found.current[player], atol=1e-6
         )
         np.testing.assert_allclose(
-            solver.average_behaviour(player), found.average[player], atol=1e-6
+            solver.average_behaviours()[player], found.average[player], atol=1e-6
         )
 
 
@@ -120,7 +120,8 @@ def test_tables_learn_kuhn_poker(algorithm):
         assert np.array_equal(own, again.arrays()[name]), name
     other = DeepSolver(game, algorithm, seed=4)
     other.run(60)
-    assert not np.array_equal(other.average_behaviour(0), again.average_behaviour(0))
+    first, second = other.average_behaviours()[0], again.average_behaviours()[0]
+    assert not np.array_equal(first, second)
 
 
 def test_the_average_is_judged_by_its_reach():

@@ -9,11 +9,12 @@ from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge
 from spiel_cr.solvers.deep.outputs import softmax
 from spiel_cr.solvers.deep.tensors import Stepped, stepped
-from spiel_cr.solvers.deep.traversal import Sampling, Task, traverse
+from spiel_cr.solvers.deep.traversal import Task, traverse
 from tests.support import made_games
 
 DICE = "liars_dice(numdice=1,dice_sides=3)"
@@ -45,7 +46,7 @@ def test_states_and_rules_show_the_same():
         np.testing.assert_array_equal(own, both[0][:, width:])
         action = random.integers(here[0].num_actions[live])
         here = [
-            way.source.step(at, live, action, random)
+            way.source.step(at.states[live], action, random)
             for way, at in zip(ways, here, strict=True)
         ]
         depths += 1
@@ -90,8 +91,9 @@ def test_traversals_are_those_of_the_compiled_game(dice, external):
         def critic(rows):
             return knowledge.outputs(joint, rows, None)
 
-        sampling = Sampling(external=external, stratified=False)
-        task = Task(source, knowledge, strategy, sampling, player, critic)
+        way = "external" if external else "outcome"
+        config = DeepConfig("", sampling=way, draws="independent", values="corrected")
+        task = Task(source, knowledge, strategy, config, player, critic)
         return traverse(task, 40, np.random.default_rng(3))
 
     source = TreeSource(compiled.tree, stratified=False)
@@ -134,7 +136,7 @@ def test_iterates_are_those_of_the_compiled_game(dice, algorithm):
     )
     text = f"{head}({settings}{',' + tail if tail else ')'}"
     ours = DeepSolver(compiled.tree, text, seed=4)
-    theirs = DeepSolver(way.source, text, seed=4, knowledge=way.knowledge)
+    theirs = DeepSolver(way, text, seed=4)
     for solver in (ours, theirs):
         solver.run(3)
     assert ours.nodes == theirs.nodes

@@ -1,5 +1,6 @@
 """Estimates are unbiased, by enumeration of all that can be drawn."""
 
+import dataclasses
 import functools
 
 import numpy as np
@@ -9,9 +10,9 @@ from spiel_cr.common.draws import points
 from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies.conversions import history_values
+from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.traversal import (
-    Sampling,
     Task,
     Traversal,
     in_chunks,
@@ -25,7 +26,12 @@ from tests.support.uncompiled import Enumerated, Grid
 # Parts of the draws of chance, and who decides at each depth. Strategies are multiples
 # of 1/4, and of 1/8 with half of uniform exploration.
 GRIDS = {"kuhn": ((3, 2), (0, 1, 0)), "twice": ((), (0, 0, 1, 1))}
-EPSILON = 0.5
+EXTERNAL = DeepConfig("external", epsilon=0.5, draws="independent")
+OUTCOME = dataclasses.replace(EXTERNAL, sampling="outcome")
+CRITIC = dataclasses.replace(OUTCOME, values="critic")
+both_ways = pytest.mark.parametrize(
+    "config", [EXTERNAL, OUTCOME], ids=["external", "outcome"]
+)
 # Sums of at most 2e4 terms of size 1 to 30, over their number.
 TOLERANCE = 1e-12
 
@@ -63,16 +69,16 @@ def knowledge_of(name: str) -> CompiledKnowledge:
 
 
 def enumerate_all(
-    name: str, strategy: Fixed, sampling: Sampling, player: int, critic=None
+    name: str, strategy: Fixed, config: DeepConfig, player: int, critic=None
 ) -> tuple[Traversal, int]:
     """A batch of all that can be drawn, each once, and its size."""
     knowledge = knowledge_of(name)
     chance, acts = GRIDS[name]
-    own = 1 if sampling.external else 8
+    own = 1 if config.sampling == "external" else 8
     grid = Grid((*chance, *(own if who == player else 4 for who in acts)))
     source = TreeSource(knowledge.tree, stratified=False)
     every = Enumerated(source, grid)
-    task = Task(every, knowledge, strategy, sampling, player, critic)
+    task = Task(every, knowledge, strategy, config, player, critic)
     found = traverse(task, grid.size, grid)
     assert not grid.left
     return found, grid.size
@@ -100,17 +106,17 @@ def exact(name: str, strategy: Fixed, player: int) -> np.ndarray:
 
 
 @pytest.mark.parametrize("player", range(2))
-@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
+@both_ways
 @pytest.mark.parametrize("baseline", [False, True], ids=["plain", "baseline"])
 @pytest.mark.parametrize("name", GRIDS)
-def test_advantages_are_unbiased(name, baseline, external, player):
+def test_advantages_are_unbiased(name, baseline, config, player):
     """Whatever the baseline says; also where a player acts twice in a row."""
     strategy = Fixed(knowledge_of(name), 3)
     random = np.random.default_rng(8)
     table = random.normal(size=(len(knowledge_of(name).deciders), 16))
     table = table[:, : knowledge_of(name).num_actions]
     found, size = enumerate_all(
-        *(name, strategy, Sampling(external, EPSILON, stratified=False), player),
+        *(name, strategy, config, player),
         critic=table.__getitem__ if baseline else None,
     )
     mean = estimates(name, found.advantages, size, player)
@@ -132,9 +138,8 @@ def test_an_exact_critic_needs_no_correction(name, player):
     below = 1 + np.flatnonzero(histories.player[histories.parent[1:]] >= 0)
     table[number[histories.parent[below]], histories.action[below]] = worth[below]
     parts = []
-    for corrected in (False, True):
-        sampling = Sampling(False, EPSILON, corrected, stratified=False)
-        found, size = enumerate_all(name, strategy, sampling, player, table.__getitem__)
+    for config in (CRITIC, OUTCOME):
+        found, size = enumerate_all(name, strategy, config, player, table.__getitem__)
         parts.append(found.advantages)
         mean = estimates(name, found.advantages, size, player)
         np.testing.assert_allclose(mean, exact(name, strategy, player), atol=TOLERANCE)
@@ -145,14 +150,13 @@ def test_an_exact_critic_needs_no_correction(name, player):
         )
 
 
-@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
-def test_sampled_strategies_are_weighed_by_own_reach(external):
+@both_ways
+def test_sampled_strategies_are_weighed_by_own_reach(config):
     """At an infoset: own reach times the chance of its histories, nothing else."""
     name, player = "kuhn", 0
     knowledge = knowledge_of(name)
     strategy = Fixed(knowledge, 5)
-    sampling = Sampling(external, EPSILON, stratified=False)
-    found, size = enumerate_all(name, strategy, sampling, player)
+    found, size = enumerate_all(name, strategy, config, player)
     other = 1 - player
     visits = found.strategies
     total = np.bincount(visits.rows, visits.weight, len(knowledge.legal[other])) / size
@@ -186,7 +190,7 @@ def test_moves_say_what_came_after():
     strategy = Fixed(knowledge, 3)
     zeros = np.zeros((len(knowledge.deciders), knowledge.num_actions))
     found, size = enumerate_all(
-        *(name, strategy, Sampling(False, EPSILON, stratified=False), 0),
+        *(name, strategy, OUTCOME, 0),
         critic=zeros.__getitem__,
     )
     moves, histories = found.moves, knowledge.tree.histories
@@ -216,8 +220,8 @@ def test_never_an_illegal_action():
     knowledge = CompiledKnowledge(games.compiled("leduc"))
     strategy = Fixed(knowledge, 1)
     source = TreeSource(knowledge.tree)
-    for external in (True, False):
-        task = Task(source, knowledge, strategy, Sampling(external, 1.0), 0)
+    for config in (EXTERNAL, dataclasses.replace(OUTCOME, epsilon=1.0)):
+        task = Task(source, knowledge, strategy, config, 0)
         found = traverse(task, 200, np.random.default_rng(0))
         for player, visits in enumerate((found.advantages, found.strategies)):
             assert np.array_equal(visits.legal, knowledge.legal[player][visits.rows])
@@ -242,15 +246,16 @@ class Counted(TreeSource):
         return super().start(count, random)
 
 
-@pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])
-def test_chunks_are_bounded_and_all_there(external):
+@both_ways
+def test_chunks_are_bounded_and_all_there(config):
     """No chunk has many more positions than asked for; all together are the count."""
     knowledge = CompiledKnowledge(games.compiled("leduc"))
-    strategy, sampling = Fixed(knowledge, 1), Sampling(external, 0.5)
+    strategy = Fixed(knowledge, 1)
+    config = dataclasses.replace(config, draws="stratified")
 
     def chunks(most, seed=5):
         source = Counted(knowledge.tree)
-        task = Task(source, knowledge, strategy, sampling, 1)
+        task = Task(source, knowledge, strategy, config, 1)
         random = np.random.default_rng(seed)
         return source, list(in_chunks(task, 1000, random, most=most))
 
@@ -265,7 +270,7 @@ def test_chunks_are_bounded_and_all_there(external):
     # Where all fits, it is one batch with the same draws as without chunks.
     source, (whole,) = chunks(10**6)
     random = np.random.default_rng(5)
-    alone = traverse(Task(source, knowledge, strategy, sampling, 1), 1000, random)
+    alone = traverse(Task(source, knowledge, strategy, config, 1), 1000, random)
     assert np.array_equal(whole.advantages.target, alone.advantages.target)
     assert whole.positions == alone.positions
 
@@ -276,7 +281,7 @@ def test_chunks_are_unbiased(player):
     knowledge, count = knowledge_of("kuhn"), 20_000
     strategy = Fixed(knowledge, 3)
     source = Counted(knowledge.tree)
-    task = Task(source, knowledge, strategy, Sampling(True), player)
+    task = Task(source, knowledge, strategy, EXTERNAL, player)
     means = []
     for own in in_chunks(task, count, np.random.default_rng(1), most=2000):
         size = source.started[-1]

@@ -54,7 +54,7 @@ def test_no_other_strategy_is_better(kind):
     rng = np.random.default_rng(0)
     slope = rng.normal(size=decisions.num_sequences)
     centre = random_behaviours(compiled, 1)[player]
-    weights = regularisers.make_weights(form, player, "one")
+    weights = ones_like(regularisers.make_weights(form, player, "height"))
     with jax.enable_x64(True):
         response = regularisers.respond(
             *(tree, kind, weights, by_slope(form, player, slope), SCALE),
@@ -78,6 +78,10 @@ def test_no_other_strategy_is_better(kind):
         assert objective(other) < value and objective(near) < value + 1e-12
 
 
+def ones_like(weights):
+    return jax.tree.map(np.ones_like, weights)
+
+
 def by_slope(form, player, slope):
     vector = np.zeros(form.layouts[player].size)
     vector[form.layouts[player].sequences] = slope
@@ -89,8 +93,9 @@ def test_weights_and_diameters_by_hand():
     form = games.compiled("kuhn").form
     weights = {
         name: regularisers.make_weights(form, 0, name)
-        for name in ("one", "height", "balanced")
+        for name in ("height", "balanced")
     }
+    weights["one"] = ones_like(weights["height"])
     flat = {
         name: [float(np.max(factor)) for level in found for factor in level]
         for name, found in weights.items()

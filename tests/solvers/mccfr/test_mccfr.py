@@ -23,10 +23,9 @@ PRESETS = tuple(algorithm.SAMPLED_PRESETS)
 
 # Every value of every option, with the slow rows; each row compiles a program.
 VARIANTS = (
-    "os-mccfr(batch=32,averaging=sampled)",
-    "os-mccfr(batch=33,exploration=0.01,baseline=history,decay=0.3,predictive=true)",
+    "os-mccfr(batch=33,exploration=0.01,baseline=average,decay=0.3,predictive=true)",
     "es-mccfr(batch=32,alternating=false,gamma=1)",
-    "as-mccfr(batch=32,bonus=1,threshold=2,averaging=sampled)",
+    "as-mccfr(batch=32,bonus=1,threshold=2)",
 )
 VARIED = tuple(name for name in PRESETS if any(v.startswith(name) for v in VARIANTS))
 ROWS = [("kuhn", variant) for variant in VARIANTS]
@@ -40,9 +39,6 @@ ROWS += [
 # These compile for long.
 SLOW_ROWS = [
     ("kuhn", "os-mccfr(batch=32,explore=balanced)"),
-    ("kuhn", "os-mccfr(batch=32,incremental=true)"),
-    ("kuhn", "os-mccfr(batch=1)"),
-    *(("kuhn", f"{name}(batch={BATCH})") for name in VARIED),
     ("leduc7", "os-mccfr(batch=32)"),
     ("goofspiel4", "os-mccfr(batch=32)"),
     ("goofspiel3_simultaneous", "as-mccfr(batch=32)"),
@@ -114,13 +110,7 @@ def test_programs_are_counted():
 # About four times what these seeds gave when the test was written, for other hardware
 # and versions; the uniform policy has 0.92 (Kuhn) and 4.7 (Leduc).
 BOUNDS = [
-    ("kuhn", "os-mccfr(batch=32)", 600, 0.08),
-    ("kuhn", "es-mccfr(batch=32)", 600, 0.08),
-    ("kuhn", "as-mccfr(batch=32)", 600, 0.08),
     ("kuhn", VARIANTS[-1], 600, 0.12),
-    ("kuhn", "evr-mccfr(batch=32)", 600, 0.08),
-    ("kuhn", "os-mccfr(batch=32,averaging=sampled)", 600, 0.12),
-    ("kuhn", "os-mccfr(batch=32,incremental=true)", 600, 0.12),
     ("kuhn", "os-mccfr(batch=1)", 4000, 0.3),
     ("leduc7", "os-mccfr(batch=32)", 2000, 0.8),
     pytest.param("leduc", "evr-mccfr", 80, 1.0, marks=slow),
@@ -137,18 +127,10 @@ def test_nash_conv(name, variant, iterations, bound):
 
 
 def test_exploration_keeps_every_action_alive():
-    result = solved("kuhn", VARIANTS[1])
+    result = solved("kuhn", VARIANTS[0])
     for p in PLAYERS:
         assert result.current[p].min() > 0.005 - 1e-6
     assert solved("kuhn", "os-mccfr(batch=32)").current[0].min() < 0.005
-
-
-def test_iterates_do_not_depend_on_averaging():
-    one = solved("kuhn", "os-mccfr(batch=32)")
-    other = solved("kuhn", "os-mccfr(batch=32,averaging=sampled)")
-    for p in PLAYERS:
-        np.testing.assert_array_equal(one.current[p], other.current[p])
-    assert differ(one, other)
 
 
 def test_checkpoints_of_other_runs_are_refused(tmp_path):
@@ -231,8 +213,7 @@ def test_average_strategy_sampling_sees_the_sums_of_reaches():
     for p in PLAYERS:
         # Of the tenth iteration, which credits the empty sequences first.
         t = jax.numpy.float32(10)
-        weight = solver.problem.iteration_weight
-        average = visited._credit(solver.problem, solver.state.average, weight)
+        average = visited._credit(solver.problem, solver.state.average, 1.0)
         state = solver.state._replace(average=average)
         past = visited._past(solver.problem, config, state, jax.numpy.int32(p), t)
         assert float(past.start * past.unit) == pytest.approx(9)

@@ -33,7 +33,7 @@ from tests.support import games, reference, sampling_reference
 TOLERANCE = 1e-10
 PLAYERS = (0, 1)
 STRINGS = {"kuhn": "kuhn_poker", "goofspiel3": games.goofspiel(3, "descending")}
-LEARNED = ("average", "history", "expected")
+LEARNED = ("average", "expected")
 BASELINES = ("none", *LEARNED)
 TOGETHER = ("outcome", "balanced")
 SCHEMES = {
@@ -161,7 +161,7 @@ def walks_of(rules: sampling_reference.Rules) -> Walks:
 
 
 def marked(game: Setup, nodes: frozenset[int]) -> np.ndarray | None:
-    """bool [N] for `sample_tree.build`; None for no history."""
+    """bool [N] for `flat_tree.build`; None for no history."""
     mask = np.zeros(len(game.compiled.histories), bool)
     mask[[game.number[i] for i in nodes]] = True
     return mask if nodes else None
@@ -175,10 +175,9 @@ class Sampler:
 
     def __init__(self, name, rules, config):
         self.game, self.rules, self.config = setup(name), rules, config
-        mask = marked(self.game, rules.target)
-        self.host, self.plan = sample_tree.build(self.game.compiled, target=mask)
+        self.host, self.plan = sample_tree.build(self.game.compiled)
         self.width = max(shape.width for shape in self.plan)
-        self.entries = len(self.host.row_of)
+        self.entries = len(self.host.balanced) - self.width
         start = self.game.compiled.histories.level_start
         depth = np.searchsorted(start, self.game.number, side="right") - 1
         self.places = [
@@ -192,7 +191,6 @@ class Sampler:
             strategy=strategy,
             explore=self.arrays.balanced if config.explore == "balanced" else None,
             stride=1,
-            targeted=None,
             player=rules.player,
             config=config,
         )
@@ -238,28 +236,23 @@ class Sampler:
     def each(self, walks: Walks) -> trajectories.Sample:
         """Every trajectory in a batch of its own; numpy, walks first."""
 
-        def one(draws, targeted):
-            aimed = targeted[None] if self.rules.delta else None
-            return self.together(draws[:, None], aimed, jnp.ones(1))
+        def one(draws):
+            return self.together(draws[:, None], jnp.ones(1))
 
         parts = []
         for begin in range(0, len(walks.draws), CHUNK):
-            here = slice(begin, begin + CHUNK)
-            draws, targeted = walks.draws[here], walks.targeted[here]
+            draws = walks.draws[begin : begin + CHUNK]
             missing = CHUNK - len(draws)
-            draws = np.pad(draws, ((0, missing), (0, 0)))
-            aimed = np.pad(targeted, (0, missing))
-            sample = jax.vmap(one)(jnp.asarray(draws), jnp.asarray(aimed))
+            sample = jax.vmap(one)(jnp.asarray(np.pad(draws, ((0, missing), (0, 0)))))
             kept = CHUNK - missing
             parts.append([np.asarray(x)[:kept] for x in jax.tree.leaves(sample)])
             structure = jax.tree.structure(sample)
         joined = [np.concatenate(leaves) for leaves in zip(*parts, strict=True)]
         return jax.tree.unflatten(structure, joined)
 
-    def together(self, draws, targeted, shares) -> trajectories.Sample:
-        batch = self.batch._replace(targeted=targeted)
+    def together(self, draws, shares) -> trajectories.Sample:
         return trajectories.sample(
-            *(self.arrays, self.plan, batch, self.start, draws, shares)
+            *(self.arrays, self.plan, self.batch, self.start, draws, shares)
         )
 
     def values(self, by_action: dict[tuple, float]) -> np.ndarray:
@@ -294,68 +287,40 @@ def check_each(sampler, walks, sample):
         close(sample.roots[i], expected.at[0])
 
 
-# What is always tried; the rest is slow: with and without targets, both ways to
-# explore, and baselines by entry ("average") and by history (the others).
+# What is always tried; the rest is slow: both ways to explore, and baselines by entry
+# ("average") and by history ("expected").
 QUICK = {
-    "kuhn": {
-        ("outcome", "none", False),
-        ("outcome", "average", True),
-        ("balanced", "expected", True),
-    },
-    "goofspiel3": {("outcome", "average", True)},
+    ("kuhn", "outcome", "none"),
+    ("kuhn", "outcome", "average"),
+    ("kuhn", "balanced", "expected"),
+    ("goofspiel3", "outcome", "average"),
 }
+ROWS = [
+    pytest.param(*row, marks=() if row in QUICK else pytest.mark.slow)
+    for row in itertools.product(STRINGS, TOGETHER, BASELINES)
+]
 
 
-def rows():
-    for row in itertools.product(STRINGS, TOGETHER, BASELINES, (False, True)):
-        quick = row[1:] in QUICK[row[0]]
-        yield pytest.param(*row, marks=() if quick else pytest.mark.slow)
-
-
-@pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), list(rows()))
-def test_unbiased(name, scheme, baseline, targeted):
+@pytest.mark.parametrize(("name", "scheme", "baseline"), ROWS)
+def test_unbiased(name, scheme, baseline):
     """Every way that a trajectory can take, times its probability; both players."""
     for player in PLAYERS:
-        rules = rules_of(name, scheme, player, targeted)
-        averaging = "sampled" if targeted else "exact"
-        config = config_of(
-            scheme, baseline=baseline, delta=DELTA, averaging=averaging, batch=1
-        )
+        rules = rules_of(name, scheme, player)
+        config = config_of(scheme, baseline=baseline, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
             sample = sampler.each(walks)
         check_unbiased(sampler, walks, sample)
         check_each(sampler, walks, sample)
         assert np.ptp(sample.roots) > 0.1
-        if targeted:
-            check_visits(sampler, walks, sample.visits)
 
 
-def check_visits(sampler, walks, visits):
-    """Each history of an infoset that can be visited adds the own reach, on average.
-
-    As in OpenSpiel's outcome sampling; the others' zeros make it less than the number
-    of histories.
-    """
-    tree, rules = sampler.game.tree, sampler.rules
-    expected = np.zeros(sampler.entries + sampler.width)
-    for key, histories in tree.infosets.items():
-        if key[0] == rules.player:
-            own = tree.own_reach(histories[0], rules.player, rules.policy)
-            can = [
-                sampling_reference.visit_probability(rules, i) > 0 for i in histories
-            ]
-            expected[sampler.row(histories[0])] = own * sum(can)
-    close(walks.shares @ visits, expected[: visits.shape[1]])
-
-
-@pytest.mark.parametrize("targeted", [False, True])
 @pytest.mark.parametrize("name", STRINGS)
-def test_outcome_sampling_is_the_textbooks(name, targeted):
+def test_outcome_sampling_is_the_textbooks(name):
     """Lanctot et al. 2009: one utility over one probability."""
     for player in PLAYERS:
-        rules = rules_of(name, "outcome", player, targeted)
-        config = config_of("outcome", delta=DELTA, batch=1)
+        rules = rules_of(name, "outcome", player)
+        config = config_of("outcome", batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
             sample = sampler.each(walks)
@@ -368,17 +333,14 @@ def test_outcome_sampling_is_the_textbooks(name, targeted):
 def test_a_batch_is_the_sum_of_its_trajectories():
     rng = np.random.default_rng(3)
     size, scheme = 7, "outcome"
-    rules = rules_of("kuhn", scheme, 1, targeted=True)
+    rules = rules_of("kuhn", scheme, 1)
     draws = rng.uniform(size=(sampling_reference.depths(rules.tree), size))
-    aimed = rng.uniform(size=size) < 0.5
     shares = rng.uniform(size=size)
-    config = config_of(scheme, baseline="history", decay=0.3, delta=DELTA, batch=size)
+    config = config_of(scheme, baseline="average", decay=0.3, batch=size)
     with jax.enable_x64(True):
         sampler = Sampler("kuhn", rules, config)
-        sample = sampler.together(
-            jnp.asarray(draws), jnp.asarray(aimed), jnp.asarray(shares)
-        )
-    found = sampling_reference.simulate(rules, draws, aimed)
+        sample = sampler.together(jnp.asarray(draws), jnp.asarray(shares))
+    found = sampling_reference.simulate(rules, draws, np.zeros(size, bool))
     estimates = [sampling_reference.estimate(rules, f, sampler.guesses) for f in found]
     expected = sum(
         share * sampler.values(e.values)
@@ -386,17 +348,30 @@ def test_a_batch_is_the_sum_of_its_trajectories():
     )
     close(sample.values, expected)
     close(sample.roots, [e.at[0] for e in estimates])
-    # As if the mean came as often as the history was visited.
+    # As if the mean came as often as the action was followed.
     repeated = 0
-    for i in range(1, len(rules.tree.nodes)):
-        seen = [e.at[i] for e in estimates if i in e.at]
-        old = sampler.guesses[i]
+    for (index, place), children in alike(rules.tree).items():
+        seen = [e.at[c] for c in children for e in estimates if c in e.at]
+        old = sampler.guesses[children[0]]
         mean = np.mean(seen) if seen else old
-        above, place = sampler.child(i)
         new = old + (1 - 0.7 ** len(seen)) * (mean - old)
-        close(sample.baseline[above][place], new)
+        close(sample.baseline[sampler.row(index) + place], new)
         repeated += len(seen) > 1
     assert repeated
+
+
+def alike(tree) -> dict[tuple[int, int], list[int]]:
+    """The histories after each action of an infoset or of a chance history.
+
+    The keys are the first of these histories and the number of the action.
+    """
+    firsts: dict = {}
+    found: dict[tuple[int, int], list[int]] = {}
+    for index, node in enumerate(tree.nodes):
+        first = firsts.setdefault(node.key or index, index)
+        for place, child in enumerate(node.children.values()):
+            found.setdefault((first, place), []).append(child)
+    return found
 
 
 def learned(sampler, followed) -> list[float]:
@@ -404,15 +379,8 @@ def learned(sampler, followed) -> list[float]:
     rules, kind, decay = sampler.rules, sampler.config.baseline, sampler.config.decay
     nodes, old = rules.tree.nodes, sampler.guesses
     new, at = list(old), sampling_reference.estimate(rules, followed, old).at
-    if kind == "history":
-        for i in followed - {0}:
-            new[i] += decay * (at[i] - old[i])
-    elif kind == "average":
-        owner = {c: (i, a) for i, n in enumerate(nodes) for a, c in n.children.items()}
-        alike: dict[tuple, list[int]] = {}
-        for child, (above, action) in owner.items():
-            alike.setdefault((nodes[above].key or above, action), []).append(child)
-        for children in alike.values():
+    if kind == "average":
+        for children in alike(rules.tree).values():
             seen = [at[c] for c in children if c in followed]
             for c in children if seen else ():
                 share = 1 - (1 - decay) ** len(seen)
@@ -426,17 +394,12 @@ def learned(sampler, followed) -> list[float]:
     return new
 
 
-@pytest.mark.parametrize(
-    ("name", "scheme", "kind"),
-    [
-        *[("kuhn", "outcome", kind) for kind in LEARNED],
-        *[("goofspiel3", "outcome", kind) for kind in LEARNED],
-    ],
-)
-def test_baselines_learn(name, scheme, kind):
+@pytest.mark.parametrize("kind", LEARNED)
+@pytest.mark.parametrize("name", STRINGS)
+def test_baselines_learn(name, kind):
     for player in PLAYERS:
-        rules = rules_of(name, scheme, player)
-        config = config_of(scheme, baseline=kind, decay=0.3, batch=1)
+        rules = rules_of(name, "outcome", player)
+        config = config_of("outcome", baseline=kind, decay=0.3, batch=1)
         with jax.enable_x64(True):
             sampler, walks = Sampler(name, rules, config), walks_of(rules)
             sample = sampler.each(walks)
@@ -466,7 +429,10 @@ class Walker:
     def __init__(self, name, rules, config):
         self.maps, self.config = Sampler(name, rules, config), config
         tree = self.maps.game.compiled
-        self.flat = flat_tree.build(tree, self.maps.host, 0)
+        self.flat = flat_tree.build(
+            *(tree, sample_tree.columns_of(tree)),
+            target=marked(self.maps.game, rules.target),
+        )
         strategy = np.array(self.maps.batch.strategy)[: self.maps.entries]
         self.given = walk.Given(
             tree=jax.device_put(self.flat),
@@ -494,13 +460,12 @@ class Walker:
         first = maps.game.compiled.infosets[0].decisions.num_sequences
         start = past[rules.player * first] = 1.7
         sums, taken = past.copy(), np.zeros(len(flat.first))
-        if self.config.averaging == "exact":
-            for point in np.flatnonzero(flat.code % 4 == rules.player):
-                missing = rng.uniform(0, 0.2)
-                taken[point] = past[flat.parent[point]] - missing
-                begin = flat.first[point]
-                rows = slice(begin, begin + flat.code[point] // 4)
-                sums[rows] -= missing * strategy[rows]
+        for point in np.flatnonzero(flat.code % 4 == rules.player):
+            missing = rng.uniform(0, 0.2)
+            taken[point] = past[flat.parent[point]] - missing
+            begin = flat.first[point]
+            rows = slice(begin, begin + flat.code[point] // 4)
+            sums[rows] -= missing * strategy[rows]
         low = [rng.uniform(-0.1, 0.1, len(high)) for high in (sums, taken)]
         return walk.Past(
             *(walk.Sums(jnp.asarray(sums - low[0]), jnp.asarray(low[0])),),
@@ -513,20 +478,19 @@ class Walker:
         points = len(self.flat.first)
         return walk.Scratch(
             pending=jnp.zeros(self.maps.entries),
-            owned=jnp.zeros(points) if self.config.averaging == "sampled" else None,
             listed=jnp.zeros(points, bool),
             points=jnp.zeros(points, jnp.int32),
             length=jnp.int32(0),
         )
 
-    def learned(self) -> walk.Learned:
+    def baseline(self) -> jax.Array | None:
         """The reference's baselines by entry or history."""
         start = self.maps.start
         if isinstance(start, tuple):
             guesses = np.zeros(len(self.flat.point))
             guesses[self.maps.game.number] = self.maps.game.guesses
             start = jnp.asarray(guesses)
-        return walk.Learned(None if start is None else start[: len(start)], None)
+        return start
 
     def several(self, draws, arrivals=None, scratch=None, share=1.0):
         """One trajectory that follows several actions."""
@@ -542,25 +506,14 @@ class Walker:
         run = jax.jit(lambda *a: jax.lax.map(lambda row: function(*row), a))
         return jax.tree.map(np.asarray, run(*map(jnp.asarray, arguments)))
 
-    def by_row(self, owned: np.ndarray) -> np.ndarray:
-        """float [L, T], by first entries, of numbers by point."""
-        rows = np.zeros((len(owned), self.maps.entries))
-        infosets = self.flat.code[:-1] % 4 < 2
-        rows[:, self.flat.first[:-1][infosets]] = owned[:, :-1][:, infosets]
-        return rows
 
-
-SEVERAL = [("external", "exact"), ("external", "sampled")]
-SEVERAL += [("average", "exact"), ("average", "sampled")]
-
-
-@pytest.mark.parametrize(("scheme", "averaging"), SEVERAL)
+@pytest.mark.parametrize("scheme", ["external", "average"])
 @pytest.mark.parametrize("name", STRINGS)
-def test_walks_that_follow_several_actions_are_unbiased(name, scheme, averaging):
+def test_walks_that_follow_several_actions_are_unbiased(name, scheme):
     """As batches are; and each gives the textbook's estimates."""
     for player in PLAYERS:
         rules = rules_of(name, scheme, player)
-        config = config_of(scheme, averaging=averaging, batch=1)
+        config = config_of(scheme, batch=1)
         with jax.enable_x64(True):
             walker, walks = Walker(name, rules, config), walks_of(rules)
             _, scratch = walker.each(walker.several, walks.draws)
@@ -571,8 +524,6 @@ def test_walks_that_follow_several_actions_are_unbiased(name, scheme, averaging)
             found = sampling_reference.estimate(rules, walks.followed[i], None)
             expected = walker.maps.values(found.values)
             close(scratch.pending[i], expected[: walker.maps.entries])
-        if averaging == "sampled":
-            check_visits(walker.maps, walks, walker.by_row(scratch.owned))
 
 
 @pytest.mark.parametrize("scheme", ["external", "average"])
@@ -595,9 +546,10 @@ def test_walks_of_a_batch_add_up(scheme):
     close(np.asarray(after[1].pending), expected[: walker.maps.entries])
 
 
-WALKS = [("kuhn", "outcome", "none", False), ("kuhn", "balanced", "expected", True)]
+WALKS = [("kuhn", "outcome", "none", False), ("kuhn", "outcome", "none", True)]
+WALKS += [("kuhn", "balanced", "expected", True)]
 WALKS += [("goofspiel3", "outcome", "average", True)]
-WALKS += [("goofspiel3", "balanced", "history", False)]
+WALKS += [("goofspiel3", "balanced", "expected", False)]
 
 
 @pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), WALKS)
@@ -614,7 +566,7 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
                 if walker.flat.target is not None:
                     given = given._replace(targeted=aimed)
                 found = walk.outcome(
-                    *(given, walker.learned(), walker.scratch, walker.config)
+                    *(given, walker.baseline(), walker.scratch, walker.config)
                 )
                 return found[1].pending, found[2]
 
@@ -628,6 +580,9 @@ def test_walks_that_follow_one_action_are_unbiased(name, scheme, baseline, targe
             )
             close(pending[i], regrets(walker, found.values))
             close(roots[i], found.at[0])
+            if baseline == "none":
+                textbook = sampling_reference.textbook_outcome(rules, walks.followed[i])
+                close(pending[i], regrets(walker, textbook))
 
 
 def regrets(walker, values):

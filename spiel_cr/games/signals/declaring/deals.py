@@ -11,11 +11,11 @@ import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.signals.declaring.line import Line
 from spiel_cr.games.signals.declaring.numbers import Numbers
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import SignalRules
 from spiel_cr.games.signals.declaring.stakes import Stakes
 from spiel_cr.games.signals.declaring.symmetry import Seen, Symmetry
 from spiel_cr.games.signals.game import SparseKernel, sum_entries
@@ -146,11 +146,11 @@ class Dealing:
         self._kernels = [
             np.flatnonzero(rounds == r) for r in range(len(tree.num_deals))
         ]
-        paths = [tree.path(node) for node in line.nodes]
+        paths = [tree.betting.path(node) for node in line.nodes]
         self._after: dict[int, list[int]] = {}
         self._path: dict[int, list[int]] = {}
         for kernel, leaf in enumerate(stakes.leaf):
-            path, start = tree.path(int(leaf)), paths[rounds[kernel]]
+            path, start = tree.betting.path(int(leaf)), paths[rounds[kernel]]
             self._path[kernel] = path
             if path[: len(start)] == start:
                 self._after[kernel] = path[len(start) :]
@@ -222,7 +222,7 @@ class Dealing:
         here = self._rounds[r]
         signals = np.empty((2, len(batch.odds)), np.int64)
         for player in range(2):
-            keys = self._asked.signals(batch.states, player)
+            keys = self._asked.rows("signal", batch.states, player)
             signals[player], new = here.numbers[player].of(keys)
             if len(new):
                 here.parent[player] = np.concatenate(
@@ -237,7 +237,7 @@ class Dealing:
             values[number] = batch.odds * self._payoffs(int(kernel), batch)
         here.sums.add(signals[0], signals[1], values)
         self._count[r] += len(batch.odds)
-        self._progress(len(batch.odds))
+        self._progress(sum(self._count))
         deals = Seen(*batch[:3], signals, values[1:], batch.seen)
         return signals, self._symmetry.see(r, deals)
 
@@ -261,43 +261,36 @@ class Dealing:
         else:
             for action in after:
                 states = rules.child(states, np.full(count, action))
-        worth = self._asked.payoffs(states)
+        worth = self._asked.utility(states)
         return worth / self._stakes.unit[kernel]
 
     def _finish(self) -> Dealt:
         """Numbers signals in order, those of a parent one after the other."""
-        parents: tuple[list, list] = ([], [])
-        keys: tuple[list, list] = ([], [])
-        examples: tuple[list, list] = ([], [])
+        found: tuple[list, list] = ([], [])
         kernels: dict[int, SparseKernel] = {}
         place = [np.zeros(1, np.int32)] * 2
         for r, here in enumerate(self._rounds):
+            shape = (len(here.numbers[0]), len(here.numbers[1]))
             for player in range(2):
                 rows = here.numbers[player].rows
                 parent = place[player][here.parent[player]]
                 order = np.lexsort([*rows.T[::-1], parent])
                 place[player] = np.empty(len(order), np.int32)
                 place[player][order] = np.arange(len(order))
-                parents[player].append(parent[order])
-                keys[player].append(rows[order])
                 deals = np.concatenate(here.examples[player])
-                examples[player].append(deals[order])
+                found[player].append((parent[order], rows[order], deals[order]))
             first, second, values = here.sums.get()
-            shape = (len(parents[0][r]), len(parents[1][r]))
             values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
             for kernel, value in zip(self._kernels[r], values[1:], strict=True):
                 entries = sum_entries(place[0][first], place[1][second], value, shape)
                 kernels[int(kernel)] = SparseKernel(r, shape, Payoffs(*entries))
-        return Dealt(
-            (tuple(parents[0]), tuple(parents[1])),
-            (tuple(keys[0]), tuple(keys[1])),
-            (tuple(examples[0]), tuple(examples[1])),
-            tuple(kernels[number] for number in sorted(kernels)),
-            self._count,
-        )
+        mine, theirs = (list(zip(*rounds, strict=True)) for rounds in found)
+        parents, keys, examples = zip(mine, theirs, strict=True)
+        kept = tuple(kernels[number] for number in sorted(kernels))
+        return Dealt(parents, keys, examples, kept, self._count)
 
 
-def play(rules: SignalRules, outcomes: np.ndarray, bets: list[int]) -> np.ndarray:
+def play(rules: VectorisedGame, outcomes: np.ndarray, bets: list[int]) -> np.ndarray:
     """The states after deals and bets.
 
     Args:

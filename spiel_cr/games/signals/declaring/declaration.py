@@ -1,18 +1,33 @@
 """A signal game from rules on arrays that declare their signals.
 
-docs/signals.md has a complete example, and says what is checked of a declaration.
+docs/signals.md has a complete example. What is checked of a declaration, and how:
+
+- legal actions, who acts, odds of deals and signals do not depend on the other side,
+  that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
+  public tree; on all deals where nodes × deals are at most a million;
+- leaves that share a kernel pay in proportion, `payoff_key`: found on 64 to 1024
+  random deals, or on all where leaves × deals are at most a million, and held to
+  others;
+- the odds of all deals sum to 1, and signals forget nothing: on every deal;
+- a signal says nothing that the player does not know: on all deals of a round with up
+  to a million of them; else on those of randomly chosen signals, a million deals or
+  so;
+- what shares a signal is alike (against each signal of the other player it is paid
+  alike, and each next signal follows equally likely): on the same deals, by sums with
+  random weights, which differ almost surely if anything does. Then the form loses
+  nothing.
 """
 
-from collections.abc import Sequence
+import functools
 
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.estimate import Watch
+from spiel_cr.games.opening.vectorised import CheckedRules
 from spiel_cr.games.signals.declaring import deals as dealing
 from spiel_cr.games.signals.declaring.deals import Dealing, Dealt
 from spiel_cr.games.signals.declaring.line import (
@@ -23,7 +38,7 @@ from spiel_cr.games.signals.declaring.line import (
     find_line,
 )
 from spiel_cr.games.signals.declaring.public_tree import PublicTree, grow
-from spiel_cr.games.signals.declaring.signal_rules import Asked, SignalRules
+from spiel_cr.games.signals.declaring.signal_rules import SignalRules
 from spiel_cr.games.signals.declaring.stakes import check_on, find_stakes
 from spiel_cr.games.signals.game import SignalGame
 
@@ -37,8 +52,6 @@ _FEWEST_COMPARED, _FEWEST_CHECKED = 64, 2
 _MOST_PAYOFFS = 1 << 24
 # Deals that are played: more than a million per second, so hours.
 _MOST_PLAYED = 1e10
-# Seconds before progress is shown.
-_SILENT = 1.0
 
 
 def build(
@@ -66,8 +79,9 @@ def build(
       GameTooLargeError: it takes more memory than the limit, or hours.
       InvalidGameError: the declaration is not true; says where.
     """
-    with _bar(game, "walking the bets of", "public nodes", progress) as bar:
-        tree = grow(Asked(game, rules), memory_limit, bar.update)
+    watched = functools.partial(Watch, game, memory_limit, progress=progress)
+    with watched("walking the bets of", "public nodes") as watch:
+        tree = grow(CheckedRules(game, rules), memory_limit, watch)
     line = find_line(tree)
     every = every_deal(tree.asked, line, _MOST_LISTED)
 
@@ -94,7 +108,7 @@ def build(
         )
     stakes = find_stakes(tree, samples, _below(tree, line))
     check_on(tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
-    with _Watch(game, memory_limit, progress) as watch:
+    with watched("dealing", "deals") as watch:
         dealt = Dealing(
             *(tree, line, stakes),
             num_deals=num_deals,
@@ -111,47 +125,6 @@ def build(
     )
     signal_game.check()
     return signal_game
-
-
-def _bar(game: pyspiel.Game, doing: str, unit: str, progress: bool) -> tqdm:
-    return tqdm(
-        desc=f"{doing} {game.get_type().short_name}",
-        unit=f" {unit}",
-        unit_scale=True,
-        delay=_SILENT,
-        disable=not is_wanted(progress),
-    )
-
-
-class _Watch:
-    """Shows how many deals were played, and ends where memory does not suffice."""
-
-    def __init__(self, game: pyspiel.Game, limit: memory.Limit, progress: bool) -> None:
-        self._game, self._limit = game, limit
-        self._size = memory.parse_limit(limit)
-        self._before = memory.held_bytes()
-        self._bar = _bar(game, "dealing", "deals", progress)
-
-    def __enter__(self) -> "_Watch":
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._bar.close()
-
-    def __call__(self, more: int) -> None:
-        """Counts deals.
-
-        Raises:
-          GameTooLargeError: the deals take more than the limit.
-        """
-        self._bar.update(more)
-        held = memory.IMPORTED_BYTES + memory.held_bytes() - self._before
-        if held > self._size:
-            raise memory.too_large(
-                self._game,
-                f"has signals that take more than {memory.describe_bytes(held)}",
-                *(self._limit, self._size),
-            )
 
 
 def _expected_deals(
@@ -193,7 +166,7 @@ class DealtReader:
         """Use `build` instead."""
         self._asked = tree.asked
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
-        self.paths = [tree.path(node) for node in line.nodes]
+        self.paths = [tree.betting.path(node) for node in line.nodes]
         self._keys, self.examples = dealt.keys, dealt.examples
         self._number: dict[tuple[int, int], dict[tuple[int, ...], int]] = {}
         self._known: dict[tuple[int, ...], int] = {}
@@ -221,7 +194,7 @@ class DealtReader:
             rows = map(tuple, self._keys[player][r].tolist())
             self._number[player, r] = {row: i for i, row in enumerate(rows)}
         states = dealing.play(self._asked.rules, np.array([deal]), self.paths[r])
-        (key,) = self._asked.signals(states, player)
+        (key,) = self._asked.rows("signal", states, player)
         return self._number[player, r][tuple(key.tolist())]
 
     def name(self, player: int, round: int, signal: int) -> str:
@@ -229,9 +202,10 @@ class DealtReader:
         outcomes = self.examples[player][round][signal : signal + 1]
         bets = self.paths[round]
         states = dealing.play(self._asked.rules, outcomes, bets)
-        names: Sequence[str] | None = self._asked.names(states, player)
-        if names is not None:
-            return names[0]
+        make = getattr(self._asked.rules, "signal_names", None)
+        if make is not None:
+            name: str = make(states, player)[0]
+            return name
         state = self._asked.game.new_initial_state()
         left, moves = list(outcomes[0].tolist()), list(bets)
         while left or moves:

@@ -7,8 +7,8 @@ import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.vectorised import CheckedRules
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_rules import Asked
 
 
 class Line(NamedTuple):
@@ -67,7 +67,7 @@ class Deals(NamedTuple):
 
 
 def draw_deals(
-    asked: Asked,
+    asked: CheckedRules,
     line: Line,
     random: np.random.Generator,
     count: int,
@@ -91,7 +91,7 @@ def draw_deals(
     return _deal(asked, line, count, draw)
 
 
-def every_deal(asked: Asked, line: Line, most: int) -> Deals | None:
+def every_deal(asked: CheckedRules, line: Line, most: int) -> Deals | None:
     """All deals, or None if there are more than `most`."""
     states = asked.rules.new_initial_states()
     outcomes = np.zeros((1, 0), np.int64)
@@ -109,7 +109,7 @@ def every_deal(asked: Asked, line: Line, most: int) -> Deals | None:
 
 
 def _deal(
-    asked: Asked,
+    asked: CheckedRules,
     line: Line,
     count: int,
     choose: Callable[[np.ndarray, int], np.ndarray],
@@ -126,12 +126,8 @@ def _deal(
             outcomes.append(chosen)
             odds.append(each[np.arange(count), chosen])
             states = asked.rules.child(states, chosen)
-        signals.append(
-            (
-                asked.signals(states, 0),
-                asked.signals(states, 1),
-            )
-        )
+        first, second = (asked.rows("signal", states, player) for player in range(2))
+        signals.append((first, second))
         for action in moves:
             states = asked.rules.child(states, np.full(count, action))
     return Deals(_columns(outcomes, count), _columns(odds, count, float), signals)

@@ -12,9 +12,8 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.arrays import ranks
-from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.signals.declaring.signal_rules import Asked
+from spiel_cr.games.opening.vectorised import CheckedRules
 from spiel_cr.games.signals.game import Betting
 
 # What a public node takes at the peak, until the signal game is there.
@@ -33,7 +32,7 @@ class PublicTree(NamedTuple):
         and what the game says; None: the game does not say it.
     """
 
-    asked: Asked
+    asked: CheckedRules
     betting: Betting
     level_start: np.ndarray
     num_deals: np.ndarray
@@ -51,14 +50,6 @@ class PublicTree(NamedTuple):
             return len(self.leaves)
         return int(ranks([self.payoff_keys]).max()) + 1
 
-    def path(self, node: int) -> list[int]:
-        """The public actions from the root to a node."""
-        actions = []
-        while node > 0:
-            actions.append(int(self.betting.action[node]))
-            node = int(self.betting.parent[node])
-        return actions[::-1]
-
     def up_to(self, nodes: np.ndarray) -> np.ndarray:
         """bool [P], some nodes and all that are above them."""
         keep = np.zeros(len(self.betting), bool)
@@ -71,16 +62,16 @@ class PublicTree(NamedTuple):
 
 
 def grow(
-    asked: Asked,
+    asked: CheckedRules,
     limit: memory.Limit = None,
-    tell: Callable[[int], object] = lambda more: None,
+    watch: Callable[[int], object] = lambda nodes: None,
 ) -> PublicTree:
     """Walks all bets along one deal.
 
     Args:
       asked: the game.
       limit: of memory.
-      tell: is called with how many nodes more there are to come.
+      watch: is called with the number of nodes so far.
 
     Returns:
       The public tree.
@@ -96,19 +87,21 @@ def grow(
     keys: list[np.ndarray] = []
     level_start = [0]
     while len(states):
-        player = _movers(asked, states)
+        player = asked.players(states)
         parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
         over = player == TERMINAL
-        if over.any():
-            key = asked.payoff_keys(states[over])
-            if key is not None:
-                keys.append(np.column_stack([deals[over], key]))
+        if over.any() and getattr(asked.rules, "payoff_key", None) is not None:
+            key = asked.rows("payoff_key", states[over])
+            keys.append(np.column_stack([deals[over], key]))
         number = level_start[-1] + np.flatnonzero(~over)
         level_start.append(level_start[-1] + len(states))
         states, deals = states[~over], deals[~over]
         if not len(states):
             break
-        mask = _legal(asked, states)
+        mask = asked.legal(states)
+        if not (acts := mask.any(axis=1)).all():
+            odd = int(np.argmin(acts))
+            raise asked.stuck(odd, int(player[~over][odd]))
         more = int(np.count_nonzero(mask))
         # Beside the nodes: the states of two levels, and what is legal in the next.
         row = 2 * (states.nbytes // len(states) + mask.shape[1])
@@ -122,7 +115,7 @@ def grow(
                 f"{memory.describe_bytes(need)}",
                 *(limit, size),
             )
-        tell(more)
+        watch(level_start[-1] + more)
         where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
         del mask
         after = asked.rules.child(states[where], action)
@@ -137,31 +130,8 @@ def grow(
     return PublicTree(asked, betting, np.array(level_start), num_deals, payoff_keys)
 
 
-def _movers(asked: Asked, states: np.ndarray) -> np.ndarray:
-    player = np.asarray(asked.rules.current_player(states)).astype(np.int8)
-    if not ((player == TERMINAL) | (player == 0) | (player == 1)).all():
-        raise InvalidGameError(
-            f"{asked.game}: current_player of the vectorised game gives "
-            f"{sorted(set(player.tolist()))}; players are 0 and 1, chance is {CHANCE} "
-            f"and the end {TERMINAL}"
-        )
-    return player
-
-
-def _legal(asked: Asked, states: np.ndarray) -> np.ndarray:
-    """bool [n, A], which actions are legal in states."""
-    mask = asked.rules.legal_actions_mask(states)
-    if not mask.any(axis=1).all():
-        raise InvalidGameError(
-            f"{asked.game}: a player has no legal action in a state of its vectorised "
-            f"game; a game without moves must be terminal there; correct "
-            f"legal_actions_mask"
-        )
-    return mask
-
-
 def _first_deals(
-    asked: Asked, states: np.ndarray, deals: np.ndarray | int
+    asked: CheckedRules, states: np.ndarray, deals: np.ndarray | int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The states after the next deals, if there are any, and how many were made."""
     deals = np.zeros(len(states), np.int64) + deals

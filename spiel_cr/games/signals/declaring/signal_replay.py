@@ -1,5 +1,6 @@
 """Other deals played through the public tree of a declared game: are they all alike?"""
 
+import dataclasses
 from collections.abc import Iterator
 
 import numpy as np
@@ -9,6 +10,9 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import describe_history
 from spiel_cr.games.signals.declaring.line import Deals
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
+
+# What the first deal met, which the tree was walked along.
+_ELSE = "than after other deals"
 
 
 def replay(
@@ -30,7 +34,7 @@ def replay(
       InvalidGameError: who acts, legal actions or the odds of a deal depend on more
         than the bets and the deals before; names the place.
     """
-    check = _Check(tree, deals)
+    check = Comparison(tree, deals)
     betting, count = tree.betting, len(deals.outcomes)
     states = np.repeat(tree.asked.rules.new_initial_states(), count, axis=0)
     nodes, made = np.zeros(1, np.int64), np.zeros(1, np.int64)
@@ -60,94 +64,90 @@ def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
     return states if nodes.all() else states[np.repeat(nodes, count)]
 
 
-class _Check:
-    """Compares what deals meet with the public tree."""
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Compares what deals meet with the public tree.
 
-    def __init__(self, tree: PublicTree, deals: Deals) -> None:
-        self._tree, self._deals = tree, deals
-        self._count = len(deals.outcomes)
+    Attributes:
+      tree: the public tree.
+      deals: those that are played.
+    """
+
+    tree: PublicTree
+    deals: Deals
+
+    @property
+    def count(self) -> int:
+        """How many deals there are."""
+        return len(self.deals.outcomes)
 
     def dealt(
         self, nodes: np.ndarray, states: np.ndarray, made: np.ndarray
     ) -> np.ndarray:
         """Makes the deals before some nodes; `made` of them are made already."""
-        betting, count = self._tree.betting, self._count
-        rules = self._tree.asked.rules
-        to_make = self._tree.num_deals[betting.round[nodes]] - made
+        betting, count = self.tree.betting, self.count
+        rules = self.tree.asked.rules
+        to_make = self.tree.num_deals[betting.round[nodes]] - made
         while (draws := to_make > 0).any():
             rows = np.repeat(draws, count)
             some = states[rows]
             move = np.repeat(made[draws], count)
             deal = np.tile(np.arange(count), np.count_nonzero(draws))
             at = nodes[draws]
-            self._same(at, rules.current_player(some) == CHANCE, "chance does not move")
-            outcome = self._deals.outcomes[deal, move]
-            odds = self._tree.asked.odds(some)[np.arange(len(some)), outcome]
-            same = abs(odds - self._deals.odds[deal, move]) <= 1e-12
-            self._same(at, same, "the odds of the deal before are others")
+            draw = rules.current_player(some) == CHANCE
+            self.same(at, draw, f"chance does not move {_ELSE}")
+            outcome = self.deals.outcomes[deal, move]
+            odds = self.tree.asked.odds(some)[np.arange(len(some)), outcome]
+            same = abs(odds - self.deals.odds[deal, move]) <= 1e-12
+            self.same(at, same, f"the odds of the deal before are others {_ELSE}")
             states = states.copy()
             states[rows] = rules.child(some, outcome)
             made, to_make = made + draws, to_make - draws
         player = np.repeat(betting.player[nodes], count)
-        self._same(nodes, rules.current_player(states) == player, "somebody else acts")
+        same = rules.current_player(states) == player
+        self.same(nodes, same, f"somebody else acts {_ELSE}")
         return states
 
     def legal(self, nodes: np.ndarray, states: np.ndarray) -> None:
         """Compares legal actions at decisions."""
         if not len(nodes):
             return
-        betting = self._tree.betting
-        mask = self._tree.asked.rules.legal_actions_mask(states)
+        betting = self.tree.betting
+        mask = self.tree.asked.rules.legal_actions_mask(states)
         wanted = np.zeros((len(nodes), mask.shape[1]), bool)
         low = np.searchsorted(betting.parent, nodes[0])
         high = np.searchsorted(betting.parent, nodes[-1], side="right")
         below = np.arange(low, high)
         wanted[np.searchsorted(nodes, betting.parent[below]), betting.action[below]] = 1
-        same = (mask == np.repeat(wanted, self._count, axis=0)).all(axis=1)
-        self._same(nodes, same, "other actions are legal")
+        same = (mask == np.repeat(wanted, self.count, axis=0)).all(axis=1)
+        self.same(nodes, same, f"other actions are legal {_ELSE}")
 
-    def _same(self, nodes: np.ndarray, same: np.ndarray, what: str) -> None:
-        if not same.all():
-            node, deal = divmod(int(np.argmin(same)), self._count)
-            raise self.error(int(nodes[node]), deal, what)
+    def same(self, nodes: np.ndarray, same: np.ndarray, what: str) -> None:
+        """Raises InvalidGameError at the first node and deal that break a declaration.
 
-    def error(self, node: int, deal: int, what: str) -> InvalidGameError:
-        """The error to raise where a deal goes another way."""
-        return other_way(
-            self._tree,
-            self._deals,
-            node,
-            deal,
-            f"{what} than after other deals",
+        Args:
+          nodes: public nodes, m.
+          same: bool [m * deals], node by node: whether all is as it must be.
+          what: is wrong where it is not.
+        """
+        if same.all():
+            return
+        node, deal = divmod(int(np.argmin(same)), self.count)
+        betting, outcomes = self.tree.betting, self.deals.outcomes[deal]
+        above = [int(nodes[node])]
+        while (parent := int(betting.parent[above[0]])) >= 0:
+            above.insert(0, parent)
+        history: list[int] = []
+        made = 0
+        for place in above:
+            if place:
+                history.append(int(betting.action[place]))
+            until = int(self.tree.num_deals[betting.round[place]])
+            history += outcomes[made:until].tolist()
+            made = until
+        game = self.tree.asked.game
+        raise InvalidGameError(
+            f"{game}: {describe_history(game, history)} {what}, so this is no game of "
+            f"public actions and dealt signals; correct its vectorised game, or leave "
+            f"`signal` out"
         )
-
-
-def other_way(
-    tree: PublicTree, deals: Deals, node: int, deal: int, what: str
-) -> InvalidGameError:
-    """The error to raise at a node and a deal that break a declaration.
-
-    Args:
-      tree: the public tree.
-      deals: of which one is meant.
-      node: of the tree.
-      deal: number of the deal.
-      what: is wrong.
-    """
-    game = tree.asked.game
-    history: list[int] = []
-    above = [node]
-    while (parent := int(tree.betting.parent[above[0]])) >= 0:
-        above.insert(0, parent)
-    made = 0
-    for place in above:
-        if place:
-            history.append(int(tree.betting.action[place]))
-        until = int(tree.num_deals[tree.betting.round[place]])
-        history += deals.outcomes[deal, made:until].tolist()
-        made = until
-    return InvalidGameError(
-        f"{game}: {describe_history(game, history)} {what}, so this is no game of "
-        f"public actions and dealt signals; correct its vectorised game, or leave "
-        f"`signal` out"
-    )

@@ -13,7 +13,7 @@ from spiel_cr.common.arrays import ranks
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.signals.declaring.line import Deals
 from spiel_cr.games.signals.declaring.public_tree import PublicTree
-from spiel_cr.games.signals.declaring.signal_replay import other_way, replay
+from spiel_cr.games.signals.declaring.signal_replay import Comparison, replay
 from spiel_cr.games.signals.game import Terms
 
 # How far two payoffs may be apart that ought to be equal, as a share of the larger.
@@ -123,7 +123,7 @@ def payoffs_at(
     for nodes, states in replay(tree, deals, tree.up_to(leaves)):
         wanted = np.isin(nodes, leaves)
         if wanted.any():
-            worth = tree.asked.payoffs(states[np.repeat(wanted, count)])
+            worth = tree.asked.utility(states[np.repeat(wanted, count)])
             rows = order[np.searchsorted(leaves, nodes[wanted], sorter=order)]
             paid[rows] = worth.reshape(-1, count)
     return paid
@@ -154,33 +154,28 @@ def check_on(
     stake[stakes.terms.leaf] = stakes.terms.stake
     by_kernel = np.vstack([by_kernel, np.zeros(count)])  # the last pays nothing
 
-    def same(nodes: np.ndarray, equal: np.ndarray, what: str) -> None:
-        if not equal.all():
-            node, deal = divmod(int(np.argmin(equal)), count)
-            raise other_way(tree, deals, int(nodes[node]), deal, what)
-
-    seen = 0
+    check, seen = Comparison(tree, deals), 0
     for nodes, states in replay(tree, deals):
         for r in np.unique(betting.round[nodes]):
             here = betting.round[nodes] == r
             rows = states[np.repeat(here, count)]
             for player, wanted in enumerate(deals.signals[r]):
-                given = tree.asked.signals(rows, player)
+                given = tree.asked.rows("signal", rows, player)
                 equal = (given == np.tile(wanted, (int(here.sum()), 1))).all(1)
                 what = f"the signal of player {player} depends on the bets"
-                same(nodes[here], equal, what)
+                check.same(nodes[here], equal, what)
         over = betting.player[nodes] < 0
         if not over.any():
             continue
         ends, rows = nodes[over], states[np.repeat(over, count)]
-        worth = tree.asked.payoffs(rows)
+        worth = tree.asked.utility(rows)
         expected = (stake[ends, None] * by_kernel[kernel[ends]]).ravel()
         equal = np.abs(worth - expected) <= _TOLERANCE * np.abs(worth)
         what = "player 0 gets another share of the stake than at the leaves like it"
-        same(ends, equal, what)
-        keys = tree.asked.payoff_keys(rows)
-        if keys is not None and tree.payoff_keys is not None:
+        check.same(ends, equal, what)
+        if tree.payoff_keys is not None:
+            keys = tree.asked.rows("payoff_key", rows)
             wanted = tree.payoff_keys[seen : seen + len(ends), 1:]
             equal = (keys == np.repeat(wanted, count, axis=0)).all(axis=1)
-            same(ends, equal, "payoff_key depends on the deals")
+            check.same(ends, equal, "payoff_key depends on the deals")
         seen += len(ends)

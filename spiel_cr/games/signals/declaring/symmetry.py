@@ -149,7 +149,7 @@ class Symmetry:
         states, seen = deals.states[chosen], self._seen[r][player]
         for action in path:
             states = self._asked.rules.child(states, np.full(len(states), action))
-        keys = self._asked.information(states, player)
+        keys = self._asked.rows("information_state", states, player)
         numbers, new = seen.numbers.of(keys)
         own = deals.signals[player, chosen]
         seen.signal = np.concatenate([seen.signal, own[new]])

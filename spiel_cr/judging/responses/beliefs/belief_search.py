@@ -15,6 +15,7 @@ Such a search is best-first search in a tree of beliefs (AO*; Washington 1997,
 and rollouts in the place of bounds.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -73,7 +74,10 @@ class BeliefSearch:
     """The tree of one match, and its searches.
 
     Attributes:
-      root: the information state of the last `enter`.
+      root: the information state of the last `enter`, or the start of the game.
+      nodes: information states in the tree, by their strings.
+      held: histories of those that are not expanded.
+      forgetful: one string was met after different decisions.
     """
 
     root: BeliefNode
@@ -87,6 +91,7 @@ class BeliefSearch:
         *,
         exploration: float,
         prior_and_value: PriorAndValue,
+        side_by_side: int = _SIDE_BY_SIDE,
     ) -> None:
         """An empty tree.
 
@@ -97,25 +102,24 @@ class BeliefSearch:
           config: simulations and nodes.
           exploration: c of PUCT for drawn histories, in the game's units.
           prior_and_value: of information states.
+          side_by_side: histories that are followed from one information state by one
+            action; where there are more, so many are drawn.
         """
         self._player, self._config = player, config
         self._opponent = opponent
         self._both = {player: own, 1 - player: opponent}
         self._exploration = _EXPLORATION * exploration
         self._prior_and_value = prior_and_value
-        self._nodes: dict[str, BeliefNode] = {}
+        self.nodes: dict[str, BeliefNode] = {}
+        self.held, self.forgetful = 0, False
+        self._side_by_side = side_by_side
         self._number: Callable[[], float]
         # Of this search: moves, those of a simulation, and predicted values.
         self._moves, self._length, self._predicted = 0, 1.0, 0
 
-    @property
-    def num_nodes(self) -> int:
-        """Information states in the tree."""
-        return len(self._nodes)
-
     def clear(self) -> None:
         """Drops the tree."""
-        self._nodes.clear()
+        self.nodes.clear()
 
     def enter(
         self, state: pyspiel.State, belief: StatePosterior, random: np.random.Generator
@@ -134,13 +138,13 @@ class BeliefSearch:
         self._moves = self._predicted = 0
         lengths = [self._roll(belief.sample(random))[1] for _ in range(_LENGTHS)]
         self._length = max(1.0, sum(lengths) / _LENGTHS)
-        if belief.approximate or len(self._nodes) >= self._config.max_nodes:
+        if belief.approximate or len(self.nodes) >= self._config.max_nodes:
             # Other particles than those that the tree was made of.
-            self._nodes.clear()
+            self.nodes.clear()
         key = state.information_state_string(self._player)
-        node = self._nodes.get(key)
+        node = self.nodes.get(key)
         if node is None:
-            self._nodes.clear()
+            self.nodes.clear()
             first = len(belief.states) * len(state.legal_actions())
             if first > _FIRST * self._config.simulations * self._length:
                 return False
@@ -148,6 +152,16 @@ class BeliefSearch:
             node = self._join(key, [(history.clone(), w) for history, w in pairs])
         self.root = node
         return True
+
+    def start(self, game: pyspiel.Game, random: np.random.Generator) -> None:
+        """Goes to the start of a game, to search all of it from there.
+
+        Args:
+          game: sequential.
+          random: consumed, also by what follows.
+        """
+        self._number = uniform_numbers(random)
+        self.root = BeliefNode([None], [1.0], 0.0, [(game.new_initial_state(), 1.0)])
 
     def search(self) -> int | None:
         """Expands information states from the root on.
@@ -166,62 +180,78 @@ class BeliefSearch:
             if root.branches and (
                 self._moves >= simulations * self._length
                 or self._predicted >= simulations
-                or len(self._nodes) >= self._config.max_nodes
+                or len(self.nodes) >= self._config.max_nodes
             ):
                 break
-            node = root
-            path: list[tuple[BeliefNode, Branch]] = []
-            while node.branches:
-                place = node.choose(self._exploration)
-                branch = node.branches[place]
-                node.visits[place] += 1
-                path.append((node, branch))
-                node = branch.next()
-            if not self._expand(node):
-                if node is root:
+            if not self.grow(self._config.simulations * self._length):
+                if not root.branches:
                     return None
                 break
-            for above, branch in reversed(path):
-                branch.update()
-                above.update()
         return round(self._moves / self._length)
 
-    def _expand(self, node: BeliefNode) -> bool:
-        """All actions of an information state, and what comes next.
+    def grow(
+        self, most: float = math.inf, stop: Callable[[], bool] = lambda: False
+    ) -> bool:
+        """Expands one information state, the one that the search goes to.
 
-        Given up where that alone takes more moves than all simulations have.
+        Args:
+          most: moves; where it takes more it is given up.
+          stop: asked on the way whether to give it up.
+
+        Returns:
+          Whether it was expanded.
         """
+        node = self.root
+        path: list[tuple[BeliefNode, Branch]] = []
+        while node.branches:
+            place = node.choose(self._exploration)
+            branch = node.branches[place]
+            node.visits[place] += 1
+            path.append((node, branch))
+            node = branch.next()
+        if not self._expand(node, most, stop):
+            return False
+        for above, branch in reversed(path):
+            branch.update()
+            above.update()
+        return True
+
+    def _expand(self, node: BeliefNode, most: float, stop: Callable[[], bool]) -> bool:
+        """All actions of an information state, and what comes next; see `grow`."""
         histories, before = node.histories, self._moves
         joined: list[str] = []
-        most = self._config.simulations * self._length
         for action in node.actions:
-            reward, next_decisions, made = follow(
+            found = follow(
                 histories,
                 action,
                 self._player,
                 self._opponent,
-                limit=max(_SIDE_BY_SIDE, len(histories)),
+                limit=max(self._side_by_side, len(histories)),
                 number=self._number,
             )
-            self._moves += made
+            self._moves += found.made
             below, odds = [], []
-            for key, weighted in next_decisions.items():
-                if self._moves - before > most:
+            whole = node.whole and found.whole
+            for key, weighted in found.decisions.items():
+                if self._moves - before > most or stop():
                     node.branches.clear()
                     for new in joined:
-                        self._nodes.pop(new, None)
+                        self.nodes.pop(new, None)
                     return False
                 joined.append(key)
                 total = sum(weight for _, weight in weighted)
                 shares = [(history, weight / total) for history, weight in weighted]
-                below.append(self._join(key, shares))
+                below.append(self._join(key, shares, whole))
                 odds.append(total)
-            node.branches.append(Branch(reward, below, odds))
+            node.branches.append(Branch(found.reward, below, odds, whole))
+        self.held -= len(histories)
         node.histories = []
         node.update()
         return True
 
-    def _join(self, key: str, histories: list[Weighted]) -> BeliefNode:
+    def _join(
+        self, key: str, histories: list[Weighted], whole: bool = True
+    ) -> BeliefNode:
         """A new information state in the tree."""
         state = histories[0][0]
         prior, value = self._prior_and_value(state, self._player)
@@ -230,8 +260,10 @@ class BeliefSearch:
             self._moves += moves
         else:
             self._predicted += 1
-        node = BeliefNode(state.legal_actions(), list(prior), value, histories)
-        self._nodes[key] = node
+        self.forgetful = self.forgetful or key in self.nodes
+        node = BeliefNode(state.legal_actions(), list(prior), value, histories, whole)
+        self.held += len(histories)
+        self.nodes[key] = node
         return node
 
     def _draw(self, histories: Sequence[Weighted]) -> pyspiel.State:

@@ -6,7 +6,7 @@ The tree of `beliefs/belief_search.py`.
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -29,6 +29,7 @@ class Branch:
         probabilities; the responder's, in the game's units.
       below: the next information states.
       odds: the probability of each.
+      whole: nothing was drawn to find these, here and above; else they are estimates.
       looks: simulations that went to each.
       value: reward plus odds times values.
       solved: all that follows is expanded to the ends.
@@ -37,6 +38,7 @@ class Branch:
     reward: float
     below: list["BeliefNode"]
     odds: list[float]
+    whole: bool = True
     looks: list[int] = dataclasses.field(init=False)
     value: float = 0.0
     solved: bool = False
@@ -71,20 +73,22 @@ class BeliefNode:
     """An information state of the responder and its belief.
 
     Attributes:
-      actions: the legal ones.
+      actions: the legal ones; one, None, at the start of the game.
       prior: what is thought of each before it is tried.
       value: before it is expanded a prediction or a rollout's return, then the best
         branch's value; the responder's, in the game's units.
       histories: with weights that sum to 1; given up when it is expanded.
+      whole: these are all that there are.
       visits: simulations that took each action.
       branches: of the actions; none before it is expanded.
       solved: all branches are.
     """
 
-    actions: list[int]
+    actions: Sequence[int | None]
     prior: Sequence[float]
     value: float
     histories: list[Weighted]
+    whole: bool = True
     visits: list[int] = dataclasses.field(init=False)
     branches: list[Branch] = dataclasses.field(default_factory=list)
     solved: bool = False
@@ -116,36 +120,49 @@ class BeliefNode:
         self.solved = all(branch.solved for branch in self.branches)
 
 
+class Followed(NamedTuple):
+    """What may come after an action, until the player's next decision.
+
+    Attributes:
+      reward: the player's utility at terminals, times their weights.
+      decisions: by the player's information state string, the histories at its next
+        decisions, with weights that are not normalised.
+      made: how many histories were made.
+      whole: nothing was drawn.
+    """
+
+    reward: float
+    decisions: dict[str, list[Weighted]]
+    made: int
+    whole: bool
+
+
 def follow(
     histories: list[Weighted],
-    action: int,
+    action: int | None,
     player: int,
     answers: Answers,
     *,
     limit: int,
     number: Callable[[], float],
-) -> tuple[float, dict[str, list[Weighted]], int]:
+) -> Followed:
     """An action, and all that chance and the opponent may do until the next decision.
 
     Args:
       histories: of an information state of the player.
-      action: the player's.
+      action: the player's; None: none, at the start of the game.
       player: the responder.
       answers: the opponent's policy.
       limit: histories that are followed side by side at most; where there are more, so
         many are drawn, by systematic sampling, which keeps expectations.
       number: gives uniform numbers in [0, 1).
-
-    Returns:
-      The player's utility at terminals times their weights; by the player's information
-      state string the histories at its next decisions with their weights, not
-      normalised; and how many histories were made.
     """
-    reward, made = 0.0, len(histories)
+    reward, made, whole = 0.0, len(histories), True
     at_decisions: dict[str, list[Weighted]] = {}
-    frontier = []
-    for state, weight in histories:
-        frontier.append((state.child(action), weight))
+    frontier = [
+        (state.clone() if action is None else state.child(action), weight)
+        for state, weight in histories
+    ]
     while frontier:
         edges: list[tuple[pyspiel.State, int, float]] = []
         for state, weight in frontier:
@@ -159,10 +176,10 @@ def follow(
                 odds = moves(state, answers)
                 edges += [(state, move, weight * p) for move, p in odds.items()]
         if len(edges) > limit:
-            edges = few(edges, limit, number())
+            edges, whole = few(edges, limit, number()), False
         made += len(edges)
         frontier = [(state.child(move), weight) for state, move, weight in edges]
-    return reward, at_decisions, made
+    return Followed(reward, at_decisions, made, whole)
 
 
 def few(

@@ -1,14 +1,5 @@
 """Self-play by policy gradients: `mmd` and `ppo`, opponents of deep CFR."""
 
-from spiel_cr.solvers.deep.self_play.self_play_config import (
-    SELF_PLAY_PRESETS,
-    SelfPlayConfig,
-)
-from spiel_cr.solvers.deep.self_play.updates import SelfPlay, SelfPlayPoint
+from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 
-__all__ = [
-    "SELF_PLAY_PRESETS",
-    "SelfPlay",
-    "SelfPlayConfig",
-    "SelfPlayPoint",
-]
+__all__ = ["SelfPlay"]

@@ -11,7 +11,6 @@ _WANTED: Wanted = {
     "network": NETWORK,
     "features": FEATURES,
     "draws": DRAWS,
-    "magnet": ("uniform", "moving"),
     "schedule": range(1, 10**15 + 1),
     "episodes": range(1, (1 << 20) + 1),
     "hidden": range(1, (1 << 14) + 1),
@@ -20,7 +19,7 @@ _WANTED: Wanted = {
     "minibatches": range(1, 10_001),
     "learning_rate gradient_norm": "(0, inf)",
     "trace magnet_rate": "[0, 1]",
-    "last_rate temperature last_temperature proximity value_weight": "[0, inf)",
+    "temperature proximity value_weight": "[0, inf)",
 }
 
 
@@ -42,32 +41,27 @@ class SelfPlayConfig:
         observation tensor, which may forget.
       hidden: units of each hidden layer of a perceptron.
       layers: hidden layers of a perceptron.
-      schedule: decisions of both players after which rates and temperatures are at
-        their ends, where they stay. Little is learned after that, so it is the length
-        of a run that uses it well.
+      schedule: decisions of both players after which rates are 0, where they stay.
+        Nothing is learned after that, so it is the length of a run that uses it well.
       episodes: matches of an iteration, played side by side.
       draws: "stratified": the draws of an iteration at one infoset (of chance, in
         compiled games: at one history) are spread evenly, see `draws.points`; or
         "independent".
       epochs: how often an iteration's decisions are gone through.
       minibatches: steps of the optimiser in an epoch.
-      learning_rate: of Adam, at the beginning.
-      last_rate: the same at the end, linearly from one to the other.
+      learning_rate: of Adam, at the beginning; falls linearly to 0.
       trace: lambda of generalised advantage estimation (Schulman et al. 2016); 1: Monte
         Carlo returns. Nothing is discounted.
       normalise: advantages of an iteration get mean 0 and standard deviation 1, for
         each network.
       clip: how far the ratio of new to old probability may be from 1 before a decision
         gains nothing more (Schulman et al. 2017, eq. 7); inf: as far as it likes.
-      temperature: weight of the divergence from the magnet, at the beginning. With
-        magnet=uniform that is the weight of an entropy bonus.
-      last_temperature: the same at the end, geometrically from one to the other; 0 only
-        where both are 0.
-      magnet: "uniform", or "moving": a network whose parameters follow those of the
-        players' (in a table: whose logits do, as in Sokota et al. 2022).
-      magnet_rate: how much of the way to the players' network a moving magnet goes in
-        the first iteration; less later, in proportion to the learning rate: a magnet
-        that goes faster than the players learn makes them go in circles.
+      temperature: weight of the divergence from the magnet, a network whose parameters
+        follow those of the player's (in a table: whose logits do, as in Sokota et al.
+        2022).
+      magnet_rate: how much of the way to the player's network the magnet goes in the
+        first iteration; less later, in proportion to the learning rate: a magnet that
+        goes faster than the players learn makes them go in circles.
       proximity: weight of the divergence from the policy that played: 1 / eta of
         magnetic mirror descent.
       value_weight: weight of the squared error of values, beside the policy's loss.
@@ -85,14 +79,11 @@ class SelfPlayConfig:
     epochs: int = 4
     minibatches: int = 4
     learning_rate: float = 5e-4
-    last_rate: float = 0.0
     trace: float = 0.95
     normalise: bool = True
     clip: float = 0.1
     temperature: float = 0.1
-    last_temperature: float = 0.1
-    magnet: str = "uniform"
-    magnet_rate: float = 0.01
+    magnet_rate: float = 0.02
     proximity: float = 0.0
     value_weight: float = 0.5
     gradient_norm: float = 0.5
@@ -101,27 +92,10 @@ class SelfPlayConfig:
         check_settings(self, _WANTED)
         if self.clip != math.inf:
             check_number(self.clip, "clip", "(0, inf)", why="or nothing is learned")
-        if (self.temperature > 0) != (self.last_temperature > 0):
-            raise ValueError(
-                f"temperature={self.temperature} and last_temperature="
-                f"{self.last_temperature}: it goes from one to the other by factors; "
-                f"let both be 0, or neither"
-            )
 
-    def temperature_at(self, share: float) -> float:
-        """The weight of the magnet after a share of the schedule, of [0, 1]."""
-        if not self.temperature:
-            return 0.0
-        ratio = self.last_temperature / self.temperature
-        return float(self.temperature * ratio**share)
-
-    def rate_at(self, share: float) -> float:
-        """Adam's learning rate after a share of the schedule, of [0, 1]."""
-        return (1 - share) * self.learning_rate + share * self.last_rate
-
-    def share_after(self, decisions: int) -> float:
-        """The share of the schedule, of [0, 1], that so many decisions are."""
-        return min(1.0, decisions / self.schedule)
+    def rate_after(self, decisions: int) -> float:
+        """Adam's learning rate after so many decisions."""
+        return (1 - min(1.0, decisions / self.schedule)) * self.learning_rate
 
     @property
     def needs_compiled(self) -> str | None:
@@ -137,20 +111,12 @@ class SelfPlayConfig:
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
-        SelfPlayConfig(
-            "ppo",
-            temperature=0.3,
-            last_temperature=0.3,
-            magnet="moving",
-            magnet_rate=0.02,
-        ),
+        SelfPlayConfig("ppo", temperature=0.3),
         SelfPlayConfig(
             "mmd",
             learning_rate=2e-3,
             normalise=False,
             clip=math.inf,
-            magnet="moving",
-            magnet_rate=0.02,
             proximity=2.0,
         ),
     )

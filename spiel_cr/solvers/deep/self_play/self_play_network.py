@@ -66,7 +66,7 @@ class Learner(NamedTuple):
 
     Attributes:
       parameters: of policy and value.
-      magnet: parameters of a moving magnet; None: the magnet is uniform.
+      magnet: parameters of the magnet.
       optimiser: Adam's state.
     """
 
@@ -144,16 +144,15 @@ def loss(
         - min(r A, clip(r) A) + temperature KL(new | magnet)
         + proximity KL(new | old) + value_weight (value - returned)^2 / 2
 
-    With proximity 0 and a uniform magnet that is Schulman et al. 2017, eq. 7 and 9 (the
-    divergence from uniform is minus the entropy, but for a constant); without clipping
-    it is magnetic mirror descent (Sokota et al. 2022, eq. 4) with 1 / eta = proximity,
-    whose minimum some steps of the optimiser approach. Both divergences are sums over
-    all legal actions.
+    With proximity 0 that is Schulman et al. 2017, eq. 7 and 9, with a divergence in the
+    place of the entropy; without clipping it is magnetic mirror descent (Sokota et al.
+    2022, eq. 4) with 1 / eta = proximity, whose minimum some steps of the optimiser
+    approach. Both divergences are sums over all legal actions.
 
     Args:
       features: see `apply`.
       parameters: of the network.
-      magnet: parameters of a moving magnet; None: uniform.
+      magnet: parameters of the magnet.
       rows: M of them.
       temperature: float32 scalar.
       settings: the weights.
@@ -163,11 +162,7 @@ def loss(
     """
     log_policy, value = apply(features, parameters, rows.seen, rows.legal)
     policy = jnp.where(rows.legal, jnp.exp(log_policy), 0)
-    if magnet is None:
-        log_magnet = -jnp.log(rows.legal.sum(axis=1, keepdims=True))
-        log_magnet = jnp.broadcast_to(log_magnet, log_policy.shape)
-    else:
-        log_magnet = apply(features, magnet, rows.seen, rows.legal)[0]
+    log_magnet = apply(features, magnet, rows.seen, rows.legal)[0]
     taken = rows.action[:, None]
     after, before = (
         jnp.take_along_axis(one, taken, axis=1)[:, 0]
@@ -197,14 +192,14 @@ def loss(
     return total, Losses(total, *parts)
 
 
-def begin(parameters: Any, settings: Settings, *, moving: bool) -> Learner:
-    """Before the first step; a moving magnet begins where the network does.
+def begin(parameters: Any, settings: Settings) -> Learner:
+    """Before the first step; the magnet begins where the network does.
 
     Raises:
       ImportError: optax is missing.
     """
     optimiser = _optimiser(1.0, settings).init(parameters)
-    return Learner(parameters, parameters if moving else None, optimiser)
+    return Learner(parameters, parameters, optimiser)
 
 
 class Rates(NamedTuple):
@@ -213,7 +208,7 @@ class Rates(NamedTuple):
     Attributes:
       temperature: weight of the magnet.
       rate: the learning rate.
-      magnet: how far a moving magnet moves.
+      magnet: how far the magnet moves.
     """
 
     temperature: Any
@@ -231,7 +226,7 @@ def advance(
     *,
     settings: Settings,
 ) -> tuple[Learner, Losses]:
-    """Steps of Adam, one for each batch; then a moving magnet moves.
+    """Steps of Adam, one for each batch; then the magnet moves.
 
     Args:
       features: see `apply`.
@@ -257,11 +252,9 @@ def advance(
         (learner.parameters, learner.optimiser),
         batches,
     )
-    magnet = learner.magnet
-    if magnet is not None:
-        magnet = jax.tree.map(
-            lambda old, new: old + rates.magnet * (new - old), magnet, parameters
-        )
+    magnet = jax.tree.map(
+        lambda old, new: old + rates.magnet * (new - old), learner.magnet, parameters
+    )
     mean = Losses(*(part.mean() for part in losses))
     return Learner(parameters, magnet, optimiser), mean
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -12,29 +12,25 @@ from spiel_cr.common import networks
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.solvers.deep.averages import ExactAverage, NetworkAverage
+from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
 )
-from spiel_cr.solvers.deep.self_play.self_play_network import (
-    Losses,
-    Rates,
-    Rows,
-    Settings,
-)
+from spiel_cr.solvers.deep.self_play.self_play_network import Rates, Rows, Settings
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Answer,
     Episodes,
     advantages,
     play,
 )
+from spiel_cr.solvers.deep.tensors import Stepped
 
 # Decisions of a step are padded to at least so many, and above to one of so many sizes
 # up to the double, so that there are few programs.
@@ -42,23 +38,7 @@ _LEAST, _SIZES = 64, 8
 # Networks are asked about all infosets at once, if there are no more.
 _MOST_INFOSETS = 1 << 14
 # What is counted, and kept in a checkpoint.
-_COUNTS = ("iterations", "episodes", "decisions", "steps", "flops")
-
-
-class SelfPlayPoint(NamedTuple):
-    """What an iteration came to.
-
-    Attributes:
-      iteration: its number, from 1.
-      decisions: of all iterations so far.
-      temperature: weight of the magnet.
-      losses: of each network that learned, means over the iteration's steps.
-    """
-
-    iteration: int
-    decisions: int
-    temperature: float
-    losses: tuple[Losses, ...]
+_COUNTS = ("iterations", "episodes", "decisions")
 
 
 class SelfPlay(Training):
@@ -72,29 +52,23 @@ class SelfPlay(Training):
       iterations: done so far.
       episodes: matches so far.
       decisions: of both players in them.
-      steps: of the optimiser so far, of all networks.
-      flops: floating-point operations of these steps, of perceptrons, as if all
-        products of matrices were all there is: 6 for each weight and row.
       seconds_of: time spent, by what was done: "play", "learn"; programs being
         compiled included; "learn" has all of that before a checkpoint.
-      processor_seconds_of: the same, of the processor; of this process alone.
     """
 
     def __init__(
         self,
-        game: CompiledGame | Simulator,
+        game: CompiledGame | Stepped,
         algorithm: str | SelfPlayConfig = "mmd",
         *,
         seed: int = 0,
-        knowledge: Knowledge | None = None,
     ) -> None:
         """Makes the networks.
 
         Args:
-          game: compiled; or a source of histories of any game, which the caller closes.
+          game: compiled; or one that is stepped, whose source the caller closes.
           algorithm: a preset with settings, or a configuration.
           seed: of everything; the same seed gives the same bits on one machine.
-          knowledge: of the source's positions; only where `game` is a source.
 
         Raises:
           ValueError: a bad setting or seed; a table for a game that is not compiled; or
@@ -102,21 +76,19 @@ class SelfPlay(Training):
           ImportError: optax is missing.
         """
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
-        super().__init__(game, config, seed, knowledge)
+        super().__init__(game, config, seed)
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
-        self.decisions = self.steps = self.flops = 0
+        self.decisions = 0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
-        self.processor_seconds_of = dict(self.seconds_of)
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with precision(np.dtype(np.float32)):
             made = [self._make(n, seed) for n in range(2)]
         self._features = [features for features, _ in made]
         self._learners = [
-            network.begin(parameters, self.settings, moving=config.magnet == "moving")
-            for _, parameters in made
+            network.begin(parameters, self.settings) for _, parameters in made
         ]
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
@@ -132,44 +104,26 @@ class SelfPlay(Training):
         own = np.random.SeedSequence([seed, number]).generate_state(1)[0]
         return knowledge.table(number), networks.make(shape.widths, int(own >> 1))
 
-    def step(self, share: float | None = None) -> SelfPlayPoint:
-        """One iteration: matches, and steps of the optimiser on their decisions.
-
-        Args:
-          share: of the schedule that is behind, of [0, 1]; None: that of the decisions.
-            For runs whose length is given in seconds.
-        """
+    def _iterate(self) -> None:
+        """Matches, and steps of the optimiser on their decisions."""
         config = self.config
-        if share is None:
-            share = config.share_after(self.decisions)
-        temperature, rate = config.temperature_at(share), config.rate_at(share)
         with precision(np.dtype(np.float32)):
-            begin = _clocks()
+            begin = time.perf_counter()
             random = np.random.default_rng([self.seed, self.iterations])
             episodes = play(
                 *(self.source, self, config.episodes, random),
                 stratified=config.draws == "stratified",
             )
             estimates = advantages(episodes, config.trace, self.knowledge.scale)
-            middle = _clocks()
-            losses = [
-                self._learn(number, episodes, estimates, temperature, rate, random)
-                for number in range(len(self._learners))
-            ]
+            middle = time.perf_counter()
+            for number in range(len(self._learners)):
+                self._learn(number, episodes, estimates, random)
             self._known.clear()
-        spent = {"play": middle - begin, "learn": _clocks() - middle}
-        for name, (seconds, processor) in spent.items():
-            self.seconds_of[name] += float(seconds)
-            self.processor_seconds_of[name] += float(processor)
+        self.seconds_of["play"] += middle - begin
+        self.seconds_of["learn"] += time.perf_counter() - middle
         self.decisions += len(episodes.player)
         self.episodes += config.episodes
         self.iterations += 1
-        return SelfPlayPoint(
-            self.iterations, self.decisions, temperature, tuple(losses)
-        )
-
-    def _iterate(self) -> None:
-        self.step()
 
     def run_to(self, decisions: int) -> None:
         """Iterates until both players have made so many decisions in all, or more.
@@ -178,7 +132,7 @@ class SelfPlay(Training):
           decisions: in all.
         """
         while self.decisions < decisions:
-            self.step()
+            self._iterate()
 
     @property
     def nodes(self) -> int:
@@ -190,18 +144,18 @@ class SelfPlay(Training):
         number: int,
         episodes: Episodes,
         estimates: tuple[np.ndarray, np.ndarray],
-        temperature: float,
-        rate: float,
         random: np.random.Generator,
-    ) -> Losses:
+    ) -> None:
         """Steps of the optimiser for one network."""
-        config = self.config
+        config, rate = self.config, self.config.rate_after(self.decisions)
         rows = self._rows(number, episodes, *estimates)
         size = batch_size(-(-len(rows.action) // config.minibatches))
         rows = network.pad_rows(rows, size * config.minibatches)
         orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
         batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
-        rates = temperature, rate, config.magnet_rate * rate / config.learning_rate
+        magnet_rate = config.magnet_rate * rate / config.learning_rate
+        rates = config.temperature, rate, magnet_rate
+        # Nothing waits for the losses, but the clock does for the steps.
         self._learners[number], losses = network.advance(
             self._features[number],
             self._learners[number],
@@ -210,12 +164,7 @@ class SelfPlay(Training):
             Rates(*map(np.float32, rates)),
             settings=self.settings,
         )
-        self.steps += len(batches)
-        if config.network == "mlp":
-            weights = jax.tree.leaves(self._learners[number].parameters)
-            products = sum(leaf.size for leaf in weights if leaf.ndim == 2)
-            self.flops += 6 * products * batches.size
-        return Losses(*map(float, losses))
+        jax.block_until_ready(losses)
 
     def _rows(
         self,
@@ -306,25 +255,21 @@ class SelfPlay(Training):
         """
         return self._nash_conv(self.average_behaviours())
 
-    def average(self) -> NetworkAverage | ExactAverage:
-        """What both play now, for files and policies: networks, or a table's numbers.
+    def average(self) -> Networks:
+        """What both play now, for files and policies: networks without their values.
 
-        It is the last iterate, no average; networks are without values, and each player
-        has its own.
+        It is the last iterate, no average; a table has none.
         """
-        if self.config.network == "table":
-            return ExactAverage(self.average_behaviours())
         known, config = self.knowledge, self.config
+        assert config.network == "mlp"
         shape = Shape(
             *(known.num_features, known.num_actions, config.hidden, config.layers)
         )
-        first, second = (self._policy_leaves(player) for player in range(2))
-        return NetworkAverage(shape, config.features, (first, second))
-
-    def _policy_leaves(self, player: int) -> list[np.ndarray]:
-        """A perceptron's arrays without its value."""
-        leaves = networks.leaves(self._learners[player].parameters)
-        return [*leaves[:-2], *(own[..., :-1] for own in leaves[-2:])]
+        both = [networks.leaves(learner.parameters) for learner in self._learners]
+        policies = [
+            [*leaves[:-2], *(own[..., :-1] for own in leaves[-2:])] for leaves in both
+        ]
+        return Networks.single(shape, config.features, policies)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`: numbers and arrays, no objects."""
@@ -382,8 +327,3 @@ def batch_size(count: int) -> int:
     count = max(count, _LEAST)
     unit = padded_size(count) // (2 * _SIZES)
     return -(-count // unit) * unit
-
-
-def _clocks() -> np.ndarray:
-    """float64 [2], seconds of this machine's clock and of the processor."""
-    return np.array([time.perf_counter(), time.process_time()])

@@ -1,13 +1,5 @@
 """Monte Carlo CFR by public trajectories, for all private hands at once."""
 
-from spiel_cr.solvers.mccfr.public.public_config import (
-    PRESETS,
-    PublicConfig,
-)
 from spiel_cr.solvers.mccfr.public.public_solver import make_solver
 
-__all__ = [
-    "PRESETS",
-    "PublicConfig",
-    "make_solver",
-]
+__all__ = ["make_solver"]

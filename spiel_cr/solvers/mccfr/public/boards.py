@@ -149,22 +149,18 @@ def _round(
       matrix: [H0, H1], what is at stake between signals.
       above: for each player int [H], the board before.
     """
-    own, other = matrix.shape
     entries = matrix.tocoo()
-    count, *sides = joint_components(entries.row, entries.col, matrix.shape)
-    part = np.concatenate(sides)
-    heights = np.bincount(part[:own], minlength=count)
-    widths = np.bincount(part[own:], minlength=count)
-    meets = np.flatnonzero((heights > 0) & (widths > 0))
-    before = np.zeros(count, np.int64)
-    before[part[:own]] = above[0]
+    parts = joint_components(entries.row, entries.col, matrix.shape)
+    meets = np.flatnonzero((parts.heights > 0) & (parts.widths > 0))
+    before = np.zeros(parts.number, np.int64)
+    before[parts.rows] = above[0]
     meets = meets[np.argsort(before[meets], kind="stable")]
-    number = np.full(count, -1, np.int64)
+    number = np.full(len(before), -1, np.int64)
     number[meets] = np.arange(len(meets))
-    board = number[part]
-    odds = np.bincount(board[entries.row], weights=entries.data, minlength=len(meets))
+    sides = number[parts.rows], number[parts.columns]
+    odds = np.bincount(sides[0][entries.row], entries.data, minlength=len(meets))
     boards, slots, signals = [], [], []
-    for mine in (board[:own], board[own:]):
+    for mine in sides:
         order = np.argsort(mine, kind="stable")
         begins = np.searchsorted(mine[order], mine)
         within = np.empty(len(mine), np.int32)

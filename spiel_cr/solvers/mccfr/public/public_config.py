@@ -3,12 +3,14 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import check_choice, check_number
+from spiel_cr.common.checks import Wanted, check_number, check_settings
 from spiel_cr.solvers.cfr.regret_matching import Rule
 
-_CHOICES = {
+_WANTED: Wanted = {
     "scheme": ("outcome", "external"),
     "baseline": ("none", "average"),
+    "epsilon_other": "[0, 1]",
+    "decay": "(0, 1]",
 }
 
 
@@ -41,25 +43,16 @@ class PublicConfig:
     decay: float = 0.5
 
     def __post_init__(self) -> None:
-        for field, choices in _CHOICES.items():
-            check_choice(getattr(self, field), field, choices)
+        check_settings(self, _WANTED)
         check_number(self.gamma, "gamma", "[0, 5]", why="it is averaging's exponent")
         check_number(
             self.epsilon, "epsilon", "(0, 1]", why="or some actions are never sampled"
         )
-        check_number(self.epsilon_other, "epsilon_other", "[0, 1]")
-        check_number(self.decay, "decay", "(0, 1]")
-        rule = self.rule
-        for field, value, fits in (
-            ("alpha", rule.alpha, rule.alpha == math.inf),
-            ("beta", rule.beta, math.isinf(rule.beta)),
-            ("predictive", rule.predictive, not rule.predictive),
-        ):
-            if not fits:
-                raise ValueError(
-                    f"{field}={value}: public sampling updates visited infosets only, "
-                    f"so old regrets cannot fade; leave it out"
-                )
+        if changed := self.rule.touches_all:
+            raise ValueError(
+                f"{changed[0]}: public sampling updates visited infosets only, so old "
+                f"regrets cannot fade; leave it out"
+            )
 
 
 # `public-vr` and `public-vr+` have the settings of Schmid et al. 2019: everybody's

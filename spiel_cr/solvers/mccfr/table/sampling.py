@@ -302,7 +302,7 @@ class Trajectories:
             in_tree = in_tree[places] & ~decisions.new[parent]
         # The others draw from sigma, so for their actions sigma / rho is one.
         return _Front(
-            self._source.step(front.positions, places, action, self._random),
+            self._source.step(front.positions.states[places], action, self._random),
             weight=decisions.weight[parent] / np.where(mine, rho, 1),
             own=own,
             sequence=np.where(decided, below, front.sequence[places]),

@@ -10,7 +10,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
-from spiel_cr.policies.conversions import SUM_TOLERANCE, check_acting
+from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 # Information states whose rows are remembered: making a key from rules on arrays plays
@@ -25,7 +25,7 @@ _TYPES = {
 }
 
 
-class TablePolicy(openspiel_policy.Policy):
+class TablePolicy(StatePolicy):
     """Probabilities by hashed information states, for both players.
 
     OpenSpiel's tools and all that takes a policy accept it. Where the table has no row
@@ -37,10 +37,15 @@ class TablePolicy(openspiel_policy.Policy):
       source: makes the keys by which it is looked up.
       asked: how often it was asked at decisions.
       unmet: how often no row was there.
+      beyond: what is played there; None: all actions alike.
     """
 
     def __init__(
-        self, game: pyspiel.Game, source: Simulator, strategy: TableStrategy
+        self,
+        game: pyspiel.Game,
+        source: Simulator,
+        strategy: TableStrategy,
+        beyond: openspiel_policy.Policy | None = None,
     ) -> None:
         """Takes a strategy as it is.
 
@@ -48,34 +53,27 @@ class TablePolicy(openspiel_policy.Policy):
           game: a sequential game.
           source: makes the keys of its states as those of the strategy were made.
           strategy: of both players.
+          beyond: what is played where the table has no row; None: all actions alike.
         """
-        super().__init__(game, [0, 1])
+        super().__init__(game)
+        self.beyond = beyond
         self.strategy = strategy
         self.asked = self.unmet = 0
         self.source = source
         self._rows: dict[tuple[int, str], int] = {}
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
-
-        Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none; or the state has other actions than
-            its row, so it is of another game.
-        """
-        acts = check_acting(state, state.current_player(), player_id)
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`; refuses states that have other actions than their row."""
         legal = sorted(state.legal_actions())
         if len(legal) == 1:
             return {legal[0]: 1.0}
         self.asked += 1
-        row = self._row(state, acts)
+        row = self._row(state, player)
         if row < 0:
             self.unmet += 1
+            if self.beyond is not None:
+                odds: dict[int, float] = self.beyond.action_probabilities(state, player)
+                return odds
             return dict.fromkeys(legal, 1 / len(legal))
         found = self.strategy.probabilities(row).astype(np.float64)
         if len(found) != len(legal):

@@ -37,6 +37,12 @@ PRESETS: dict[str, MCCFRConfig] = {
     )
     for name, preset in SAMPLED_PRESETS.items()
 }
+# Settings that only compiled games have, and what to choose instead.
+_NEEDS_TREE = {
+    "scheme=average": "outcome or external sampling",
+    "explore=balanced": "explore=uniform",
+    "baseline=expected": "baseline=average or none",
+}
 # What share of the memory the visits of external sampling may take.
 BRANCHES = 0.25
 
@@ -53,33 +59,15 @@ def check_config(config: MCCFRConfig) -> MCCFRConfig:
     Raises:
       ValueError: a setting that only compiled games have.
     """
-    rule = config.rule
-    refused = (
-        ("scheme", config.scheme, "average", "outcome or external sampling"),
-        ("explore", config.explore, "balanced", "explore=uniform"),
-        *(
-            ("baseline", config.baseline, kind, "baseline=average or none")
-            for kind in ("history", "expected")
-        ),
-        ("predictive", rule.predictive, True, "predictive=false"),
+    plain = dict.fromkeys(
+        config.rule.touches_all, "alpha=inf, beta=inf or -inf and predictive=false"
     )
-    for name, value, bad, remedy in refused:
-        if value == bad:
-            said = str(value).lower()
+    for setting, remedy in (_NEEDS_TREE | plain).items():
+        name, _, value = setting.partition("=")
+        if getattr(config, name, None) == value or setting in plain:
             raise ValueError(
-                f"algorithm={config.name!r}: {name}={said} needs the compiled game; "
-                f"choose {remedy}, or compile the game"
-            )
-    for name, power, fine in (
-        ("alpha", rule.alpha, (math.inf,)),
-        ("beta", rule.beta, (math.inf, -math.inf)),
-    ):
-        if power not in fine:
-            choices = " or ".join(str(choice) for choice in fine)
-            raise ValueError(
-                f"algorithm={config.name!r}: {name}={power} discounts the regrets of "
-                f"all infosets in each iteration, which needs the compiled game; "
-                f"choose {name}={choices}, or compile the game"
+                f"algorithm={config.name!r}: {setting} needs the compiled game; choose "
+                f"{remedy}, or compile the game"
             )
     if config.gamma > _MOST_GAMMA:
         raise ValueError(

@@ -310,7 +310,7 @@ def squared_errors(given, table, exact, player, baseline):
         ("public-vr(batch=3)", "unknown parameter 'batch'"),
         ("public-vr(alpha=1.5)", "alpha=1.5: public sampling updates visited infosets"),
         ("public-vr(beta=0)", "beta=0.0: public sampling updates visited infosets"),
-        ("public-vr(predictive=true)", "predictive=True: public sampling updates"),
+        ("public-vr(predictive=true)", "predictive=true: public sampling updates"),
         ("public-vr(epsilon=0)", "epsilon"),
         ("public-vr(baseline=oracle)", "baseline"),
         ("public-vr(gamma=9)", "gamma"),

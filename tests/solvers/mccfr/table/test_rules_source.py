@@ -53,7 +53,8 @@ def test_positions_are_those_of_states(game):
             for i, a in zip(parent, chosen, strict=True)
         ]
         before = positions.key.copy(), positions.player.copy()
-        positions, last = source.step(positions, parent, chosen, random), positions
+        last = positions
+        positions = source.step(last.states[parent], chosen, random)
         assert np.array_equal(last.key, before[0])
         assert np.array_equal(last.player, before[1])
     assert len(set(known.values())) == len(known) > 3 * MATCHES
@@ -69,9 +70,7 @@ def test_chance_is_drawn_by_its_odds():
     dealt = source.start(6000, np.random.default_rng(3))
     cards, counts = np.unique(dealt.key, axis=0, return_counts=True)
     assert len(cards) == 3 and (abs(counts - 2000) < 222).all()
-    after = source.step(
-        dealt, np.arange(6000), np.ones(6000, int), np.random.default_rng(1)
-    )
+    after = source.step(dealt.states, np.ones(6000, int), np.random.default_rng(1))
     assert len(np.unique(after.key, axis=0)) == 3
     again = source.start(6000, np.random.default_rng(3))
     assert np.array_equal(again.key, dealt.key)
@@ -86,10 +85,9 @@ def test_chance_between_decisions():
     source, random = uncompiled.source_of(game), np.random.default_rng(3)
     positions = source.start(3000, random)
     assert (positions.player == 0).all()
-    every = np.arange(3000)
     for _ in range(2):
         first = np.zeros(3000, np.int64)
-        positions = source.step(positions, every, first, random)
+        positions = source.step(positions.states, first, random)
     assert (positions.player == 0).all()
     shown, counts = np.unique(positions.key, axis=0, return_counts=True)
     # By the card before, and the card now.

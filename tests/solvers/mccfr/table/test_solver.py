@@ -69,10 +69,9 @@ def test_the_same_seed_gives_the_same_bits(algorithm):
         ("as-mccfr", "scheme=average needs the compiled game"),
         ("evr-mccfr", "explore=balanced needs .*; choose explore=uniform"),
         ("os-mccfr(baseline=expected)", "baseline=expected needs .*=average or none"),
-        ("os-mccfr(baseline=history)", "baseline=history needs"),
         ("os-mccfr(predictive=true)", "predictive=true needs"),
-        ("os-mccfr(alpha=1.5)", "alpha=1.5 discounts .*; choose alpha=inf"),
-        ("os-mccfr(beta=0)", "beta=0.0 discounts .*; choose beta=inf or -inf"),
+        ("os-mccfr(alpha=1.5)", "alpha=1.5 needs .*; choose alpha=inf"),
+        ("os-mccfr(beta=0)", "beta=0.0 needs .* beta=inf or -inf"),
         ("os-mccfr(gamma=2000)", "gamma=2000.0 leaves .*; choose at most 1000"),
     ],
 )
@@ -209,7 +208,6 @@ def test_nash_conv_falls():
     [
         (GOOFSPIEL, "os-mccfr(batch=512)"),
         ("python_leduc_poker", "os-mccfr(batch=512)"),
-        ("python_leduc_poker", "os-mccfr(batch=512,averaging=sampled)"),
         ("python_leduc_poker", "es-mccfr(batch=128)"),
         ("python_leduc_poker", "vr-mccfr+(batch=512)"),
     ],

@@ -34,7 +34,7 @@ def play(source, count, seed, *, branch=False):
         else:
             parent = random.permutation(live)
             action = (random.random(len(parent)) * here.num_actions[parent]).astype(int)
-        found.append(source.step(here, parent, action, random))
+        found.append(source.step(here.states[parent], action, random))
     return found
 
 
@@ -72,9 +72,8 @@ def test_returns_and_chance():
     # million draws of such a test.
     counts = [cards.count(deal) for deal in sorted(set(cards))]
     assert len(counts) == 6 and np.abs(np.array(counts) - 500).max() < 100
-    every = np.arange(3000)
-    after = source.step(begin, every, np.zeros(3000, int), random)
-    over = source.step(after, every, np.zeros(3000, int), random)
+    after = source.step(begin.states, np.zeros(3000, int), random)
+    over = source.step(after.states, np.zeros(3000, int), random)
     assert (over.player == TERMINAL).all()
     higher = np.array([first > second for first, second in cards])
     np.testing.assert_array_equal(over.utility, np.where(higher, 1.0, -1.0))
@@ -106,8 +105,7 @@ def test_workers_drop_what_nobody_has():
         sizes = []
         for _ in range(40):
             begin = workers.start(3000, random)
-            every = np.arange(3000)
-            workers.step(begin, every, np.zeros(3000, int), random)
+            workers.step(begin.states, np.zeros(3000, int), random)
             with open(f"/proc/{pid}/statm") as file:
                 sizes.append(int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE"))
         # 3000 states of Leduc poker take more than a megabyte.
@@ -130,11 +128,11 @@ def test_what_happens_to_workers_is_told():
         begin = workers.start(10, random)
         os.kill(workers._workers[1].process.pid, signal.SIGKILL)
         with pytest.raises(WorkerFailedError, match="worker 1 of 2 ended with code -9"):
-            workers.step(begin, np.arange(10), np.zeros(10, int), random)
+            workers.step(begin.states, np.zeros(10, int), random)
     with contextlib.closing(Workers(load_game("kuhn_poker"), 1)) as workers:
         begin = workers.start(10, random)
         with pytest.raises(WorkerFailedError, match="IndexError"):
-            workers.step(begin, np.arange(10), np.full(10, 9), random)
+            workers.step(begin.states, np.full(10, 9), random)
 
 
 _PARENT = """
@@ -189,4 +187,4 @@ def test_broken_games_are_refused_where_they_break(broken, named):
     source, random = StateSource(load_game(game)), np.random.default_rng(0)
     begin, none = source.start(2, random), np.zeros(2, int)
     with pytest.raises(InvalidGameError, match=f"after 0:0 .*{named}"):
-        source.step(begin, np.arange(2), none, random)
+        source.step(begin.states, none, random)

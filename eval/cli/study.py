@@ -1,0 +1,57 @@
+"""The command `study`: figures of the literature, computed again.
+
+studies:
+{studies}
+"""
+
+import argparse
+import time
+
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.checks import check_number
+
+from ..studies import best_responses, gameshrink, hidden_boards, kuhn, leduc
+from ..studies.study import Line, Study
+from .command import Commands, add_command, option
+
+STUDIES: dict[str, Study] = {
+    module.STUDY.name: module.STUDY
+    for module in (kuhn, leduc, best_responses, gameshrink, hidden_boards)
+}
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "compute a published figure again, and print both"
+    lines = (f"  {study.name}: {study.text}" for study in STUDIES.values())
+    listed = "\n".join(lines)
+    parser = add_command(commands, "study", _study, text, __doc__, studies=listed)
+    parser.add_argument("name", choices=tuple(STUDIES), help="see below")
+    text = "of the default numbers of iterations and samples"
+    option(parser, "--size", text, 1.0, metavar="SHARE")
+
+
+def _study(arguments: argparse.Namespace) -> dict[str, object]:
+    check_number(arguments.size, "--size", "(0, 1000]")
+    study = STUDIES[arguments.name]
+    started = time.perf_counter()
+    print(f"{study.text}\n  source: {study.source}\n")
+    announce(f"computing the figures of {study.name}")
+    lines = []
+    for line in study.run(arguments.size):
+        lines.append(line)
+        print(_shown(line), flush=True)
+    seconds = time.perf_counter() - started
+    print(f"\n{seconds:.1f} s")
+    return {
+        "study": study.name,
+        "size": arguments.size,
+        "seconds": seconds,
+        "lines": [line._asdict() for line in lines],
+    }
+
+
+def _shown(line: Line) -> str:
+    verdict = {True: "agrees", False: "DIFFERS", None: "no verdict"}[line.agrees]
+    head = f"{line.what}: {verdict}"
+    return f"{head}\n  published  {line.published}\n  ours       {line.ours}"

@@ -1,0 +1,168 @@
+"""Study: GameShrink on Rhode Island Hold'em: what was published, and what it loses."""
+
+import math
+import time
+from collections.abc import Iterator
+
+import game_defs  # noqa: F401  registers the project's games
+from spiel_cr.abstraction import gameshrink
+from spiel_cr.abstraction.gameshrink.partition import Partition
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.policies import best_responses
+from spiel_cr.solvers.algorithms import CFR, find
+from spiel_cr.solvers.cfr import cfr
+
+from .study import Line, Study
+
+_GAME = "python_rhode_island_holdem"
+_ALGORITHM = "cfr+"
+_ITERATIONS = 200
+# The LP without abstraction and with it.
+_WHOLE_ROWS = 91_224_226
+_ROWS, _NONZEROS = 1_237_238, 50_428_638
+# The classes by round that make these rows.
+_CLASSES = [13, 205, 1774]
+_EQUAL = 1e-9
+_PAPER = "Gilpin & Sandholm 2007"
+
+
+def _run(share: float) -> Iterator[Line]:
+    """Two partitions of signals: by histograms, and the coarsest equitable one."""
+    game = signal_game(_GAME)
+    started = time.perf_counter()
+    counts = gameshrink.count(game)
+    histograms = gameshrink.histogram_partition(game, counts=counts)
+    seconds = time.perf_counter() - started
+    yield _whole(game)
+    yield from _sizes(game, histograms, seconds)
+    yield _test(game, histograms, counts)
+    started = time.perf_counter()
+    equitable = gameshrink.lossless_partition(game, counts)
+    seconds = time.perf_counter() - started
+    rows = gameshrink.lp_size(gameshrink.coarsen(game, equitable)).rows
+    yield Line(
+        "the coarsest equitable partition, classes by round and LP rows",
+        "none",
+        f"{_listed(equitable)}; {rows:,}; found in {seconds:.2f} s",
+        None,
+    )
+    iterations = max(10, int(share * _ITERATIONS))
+    whole = form_of(game)
+    what = f"{{}}: NashConv after {iterations} iterations of {_ALGORITHM}, in chips"
+    inside, lifted = _solved(game, whole, histograms, iterations)
+    yield Line(
+        what.format("by histograms"),
+        f"the lifted strategy loses no more ({_PAPER}, of an abstraction with these "
+        "rows and nonzeros)",
+        f"{inside:.6f} in the game of classes, {lifted:.6f} when lifted",
+        abs(lifted - inside) < _EQUAL,
+    )
+    inside, lifted = _solved(game, whole, equitable, iterations)
+    yield Line(
+        what.format("equitable"),
+        "the lifted strategy loses no more (proved in spiel_cr/gameshrink/equitable)",
+        f"{inside:.6f} in the game of classes, off by {abs(lifted - inside):.1e} when "
+        "lifted",
+        abs(lifted - inside) < _EQUAL,
+    )
+
+
+def _whole(game: SignalGame) -> Line:
+    """The LP of the game as it is, each card a card of its own."""
+    parameters = game.game.get_parameters()
+    cards = parameters["num_ranks"] * parameters["num_suits"]
+    deals = [math.perm(cards, r + 1) for r in range(game.num_rounds)]
+    rows = gameshrink.lp_rows(game.betting, [deals, deals])
+    return Line(
+        "LP rows without abstraction",
+        f"{_WHOLE_ROWS:,} ({_PAPER})",
+        f"{rows:,}",
+        rows == _WHOLE_ROWS,
+    )
+
+
+def _sizes(game: SignalGame, partition: Partition, seconds: float) -> Iterator[Line]:
+    """What the test by histograms leaves."""
+    found = [partition.num_classes(player) for player in range(2)]
+    yield Line(
+        "classes by round, equal histograms of wins, ties and losses",
+        f"{_CLASSES} (they give the rows of {_PAPER})",
+        f"{_listed(partition)}; found in {seconds:.2f} s",
+        found == [_CLASSES, _CLASSES],
+    )
+    size = gameshrink.lp_size(gameshrink.coarsen(game, partition))
+    yield Line("LP rows", f"{_ROWS:,} ({_PAPER})", f"{size.rows:,}", size.rows == _ROWS)
+    rest = size.nonzeros - size.payoff_nonzeros
+    yield Line(
+        "LP nonzeros",
+        f"{_NONZEROS:,} ({_PAPER})",
+        f"{size.nonzeros:,}: {size.payoff_nonzeros:,} payoffs, {rest:,} of the two "
+        "matrices of constraints on strategies",
+        size.nonzeros == _NONZEROS,
+    )
+
+
+def _test(game: SignalGame, partition: Partition, counts: gameshrink.Counts) -> Line:
+    """Two signals that have equal histograms and are not alike.
+
+    No verdict: the paper's theorem is about ordered game isomorphisms, which histograms
+    do not look for. That its program merged by histograms is our conclusion from rows
+    and nonzeros.
+    """
+    found = gameshrink.difference(game, partition, counts)
+    ours = "it does"
+    if found is not None:
+        one, other = (
+            game.reader.name(found.player, found.round, signal)
+            for signal in found.signals
+        )
+        first = partition.first(1 - found.player, found.round)
+        met = "own cards to come"
+        if found.kernel >= 0:
+            name = game.reader.name(1 - found.player, found.round, first[found.other])
+            met = f"the opponent's class of {name}"
+        ours = (
+            f"it does not: {one} and {other} are of one class, and meet {met} with the "
+            f"weights {found.shares[0]:g} and {found.shares[1]:g}"
+        )
+    return Line(
+        "whether a signal of a class says nothing more about the opponent's class",
+        "needed to lose nothing; not tested by histograms",
+        ours,
+        None,
+    )
+
+
+def _solved(
+    game: SignalGame, whole: SequenceForm, partition: Partition, iterations: int
+) -> tuple[float, float]:
+    """NashConv of an average strategy in the game of classes, and of its lift."""
+    form = form_of(gameshrink.coarsen(game, partition))
+    solver = cfr.make_solver(
+        form,
+        config=find(_ALGORITHM, families=(CFR,)).config,
+        compile=cfr.compile_for(form, iterations),
+    )
+    solver.run(iterations)
+    average = solver.average(0), solver.average(1)
+    lifted = gameshrink.lift(game, partition, average)
+    return best_responses.nash_conv(form, average), best_responses.nash_conv(
+        whole, lifted
+    )
+
+
+def _listed(partition: Partition) -> str:
+    """Numbers of classes by round; both players' where they differ."""
+    first, second = (str(partition.num_classes(player)) for player in range(2))
+    return first if first == second else f"{first} and {second}"
+
+
+STUDY = Study(
+    "gameshrink",
+    "GameShrink's abstraction of Rhode Island Hold'em, and what it loses",
+    "Gilpin and Sandholm 2007, 'Lossless abstraction of imperfect information games'",
+    _run,
+)
