@@ -118,8 +118,8 @@ bench-deep: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks deep
 
 fuzz-moves: $(VENV)/.installed-test
-	$(BIN)/python -m tests.fuzz.moves
-	$(BIN)/python -m tests.fuzz.moves --clock
+	$(BIN)/python -m tests.fuzz moves 0 6000
+	$(BIN)/python -m tests.fuzz moves_by_clock 0 1500
 
 # What `spiel-cr --help` prints without importing JAX.
 help-pages: $(VENV)/.installed

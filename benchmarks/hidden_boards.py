@@ -8,9 +8,10 @@ are decisions and ends that trajectories visit. See docs/measurements/hidden_boa
 import argparse
 import time
 from collections.abc import Iterator, Sequence
+from statistics import median
 
 import spiel_cr
-from benchmarks.document import Column, Panels
+from benchmarks.document import Column, Panels, over_seeds
 from benchmarks.frame import (
     Benchmark,
     Option,
@@ -33,7 +34,8 @@ from spiel_cr.solvers.run import Run
 from spiel_cr.solvers.table_run import make_table
 from spiel_cr.solvers.tabular_run import make_tabular
 
-_LIMIT = "12GB"
+# Of each process; and the arithmetic of full-width solvers.
+_LIMIT, _DTYPE = "12GB", "float32"
 OPTIONS = {
     "games": Option(("phantom_ttt",), "short names, or OpenSpiel strings"),
     "algorithms": Option(
@@ -45,7 +47,6 @@ OPTIONS = {
     "nodes": Option(1e6, "of solvers that train networks"),
     "points": Option(1, "of a run's curve, the last one the budget"),
     "growth": Option(4.0, "from one point's budget to the next one's"),
-    "dtype": Option("float32", "of full-width solvers"),
 }
 
 
@@ -120,17 +121,21 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
             "algorithm": name,
             "most": options.nodes if networks else options.seconds,
             "what": "nodes" if networks else "seconds",
-            "dtype": None if networks or family is MCCFR else options.dtype,
+            "dtype": None if networks or family is MCCFR else _DTYPE,
             **shared,
         }
 
 
 def _curves(rows: Sequence[Row]) -> Panels:
+    """Medians over seeds, point by point."""
     panels: dict[str, dict[str, list[tuple[float, float]]]] = {}
-    for row in rows:
-        label = row["algorithm"].partition("(")[0]
-        points = [(point["seconds"], point["nash_conv"]) for point in row["curve"]]
-        panels.setdefault(row["game"], {}).setdefault(label, []).extend(points)
+    for line in over_seeds(rows, ("game", "algorithm")):
+        points = zip(*(row["curve"] for row in line["each"]), strict=True)
+        label = line["algorithm"].partition("(")[0]
+        panels.setdefault(line["game"], {})[label] = [
+            (median(p["seconds"] for p in some), median(p["nash_conv"] for p in some))
+            for some in points
+        ]
     return panels
 
 

@@ -180,10 +180,10 @@ def _form(target: Target, states: bool) -> str:
     """On which form of the game responses are found."""
     if states:
         return "states"
-    if target.streamed is not None:
-        return "abrupt"
     if target.tree is not None:
         return "compiled"
+    if target.streamed is not None:
+        return "worlds"
     if target.form is None:
         return "states"
     return "worlds" if isinstance(target.policy, WorldPolicy) else "signals"
@@ -212,11 +212,7 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     print(f"{report['game']}: {report['method']} against {report['policy']}")
     if report["method"] == "exact":
-        forms = {
-            "signals": "signal form",
-            "worlds": "form of worlds",
-            "abrupt": "worlds of an abrupt board, streamed",
-        }
+        forms = {"signals": "signal form", "worlds": "form of worlds"}
         where = forms.get(report["form"], "compiled game")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:

@@ -90,14 +90,10 @@ def size_value(text: str) -> str:
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html", "network"),
+    ("save", "plot", "checkpoint", "html"),
     ("out", "cache"),
     "policy",
 )
-
-
-# Of what is a file in one command and a folder in others.
-_FLAGS = {"network": "--out"}
 
 
 def add_depth_options(
@@ -135,7 +131,7 @@ def check_arguments(arguments: argparse.Namespace) -> None:
         given = getattr(arguments, name, None)
         if not given:
             continue
-        flag = _FLAGS.get(name, f"--{name}")
+        flag = f"--{name}"
         places[flag] = given
         atomic.check_distinct(places)
         if name in OUTPUT_FOLDERS:

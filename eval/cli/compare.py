@@ -120,7 +120,10 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         print(f"report: {page}")
     useless = all(record["nash_conv"] is None for record in result.asked)
     if useless:
-        print("spiel-cr: error: nothing gave a number, see above", file=sys.stderr)
+        print(
+            "spiel-cr: error: nothing gave a number; see above why, and choose others",
+            file=sys.stderr,
+        )
     return {
         **({"exit_code": 1} if useless else {}),
         "out": str(result.folder),

@@ -142,6 +142,10 @@ def play(
     check_seed(seed)
     check_iterations(matches, name="matches")
     series = Series(game, bots, seed=seed, memory_limit=memory_limit)
+    # What refuses the game does so before anything is shown.
+    for seat, bot in enumerate(series.seats(0)):
+        if bot != HUMAN:
+            series.bot(0, seat)
     print(f"{series.game}, seed {seed}", file=out)
     for number in range(matches):
         seats = series.seats(number)

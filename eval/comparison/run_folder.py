@@ -81,7 +81,7 @@ def distinct_games(games: Iterable[str]) -> dict[str, str]:
     for game in games:
         try:
             key = str(open_game(game).game)
-        except pyspiel.SpielError:
+        except (pyspiel.SpielError, ValueError):
             # A folder's; today's games are checked elsewhere.
             key = game
         found.setdefault(key, game)

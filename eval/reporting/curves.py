@@ -78,7 +78,8 @@ def _draw(axis: plots.Axes, series: Sequence[Series]) -> None:
             markersize=4,
             label=one.label,
         )
-    axis.set(xscale="log", yscale="log")
+    if any(one.points for one in series):  # matplotlib draws no others so
+        axis.set(xscale="log", yscale="log")
     # Those between powers of ten take most of the time of drawing.
     axis.minorticks_off()
 

@@ -263,6 +263,7 @@ def _probe(target: pathlib.Path) -> None:
     most = os.pathconf(folder, "PC_NAME_MAX")
     if any(len(os.fsencode(part)) > most for part in target.parts):
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
+    _remove_leftovers(folder / target.name)
     probe = _temporary(folder / target.name)
     try:
         with probe.open("xb") as file:

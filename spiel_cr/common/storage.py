@@ -78,6 +78,15 @@ def save(
         _seal(file)
 
 
+@contextlib.contextmanager
+def called(what: str) -> Iterator[None]:
+    """Refusals of damaged files say what the file is, as its argument is called."""
+    try:
+        yield
+    except DamagedFileError as error:
+        raise DamagedFileError(f"{what} {error}") from error
+
+
 def load(path: atomic.Path) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Reads what `save` wrote, and nothing else.
 

@@ -113,18 +113,15 @@ class _Run(Run):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        first, second = (np.concatenate([*v.values()]) for v in self.solver.values)
+        first, second = self.solver.flat
         return {"first": first, "second": second, "pieces": np.array(self.iterations)}
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`."""
-        for name, values in zip(("first", "second"), self.solver.values, strict=True):
-            kept, begin = arrays.get(name, np.zeros(0)), 0
-            if kept.shape != (sum(map(len, values.values())),):
+        for name, own in zip(("first", "second"), self.solver.flat, strict=True):
+            if arrays[name].shape != own.shape:
                 raise ValueError("its arrays have other sizes")
-            for own in values.values():
-                own[:] = kept[begin : begin + len(own)]
-                begin += len(own)
+            own[:] = arrays[name]
         self.solver.iterations = int(arrays["pieces"])
         self.solver.seconds = seconds
 

@@ -13,6 +13,9 @@ from spiel_cr.solvers.cfr.solver import Solver
 
 # Of a move's time, this share is never planned for: machines are not exact.
 _RESERVE = 0.15
+# Of time once lost, this much is kept free a move later; but not more than this share
+# of a solve for what its iterations lose to other work of the machine.
+_KEPT, _MOST_LOST = 0.95, 0.6
 # Measurements that `Cost` remembers.
 _REMEMBERED = 24
 # A plan holds for such a share of what was measured before.
@@ -62,6 +65,8 @@ class Clock:
         self._begun = 0.0
         # What a solve takes besides iterating before it can answer, in seconds.
         self._after = 0.0
+        # How much later than asked iterating ends, beside other work.
+        self._lost = 0.0
         # What an answer takes after its last solve, and when that ended.
         self._tail = 0.0
         self._solved: float | None = None
@@ -79,7 +84,7 @@ class Clock:
         now = time.perf_counter()
         elapsed = 1000 * (now - self._begun)
         if self._solved is not None:
-            self._tail = max(now - self._solved, 0.95 * self._tail)
+            self._tail = max(now - self._solved, _KEPT * self._tail)
         self.statistics.moves += 1
         self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
         if self._move_ms is not None and elapsed > self._move_ms:
@@ -110,6 +115,9 @@ class Clock:
     ) -> Iterator[None]:
         """Iterates; the block under it is the rest of the solve.
 
+        Beside other work a process gets a part of the time, in pieces. Where iterating
+        ended too late for that, the next solves stop earlier.
+
         Args:
           solver: to run.
           deadline: by `time.perf_counter`, for iterating and the block; None: none.
@@ -121,11 +129,15 @@ class Clock:
         if deadline is None:
             solver.run(most)
         else:
-            solver.run_until(deadline - self._after, most=most)
+            end, now = deadline - self._after, time.perf_counter()
+            lost = min(self._lost, _MOST_LOST * max(0.0, end - now))
+            solver.run_until(end - lost, most=most)
+            over = time.perf_counter() - max(now, end - lost)
+            self._lost = max(over, _KEPT * self._lost)
         iterated = time.perf_counter()
         yield
         self._solved = time.perf_counter()
-        self._after = max(self._solved - iterated, 0.95 * self._after)
+        self._after = max(self._solved - iterated, _KEPT * self._after)
         self.statistics.solves += 1
         self.statistics.iterations += solver.iterations - before
 

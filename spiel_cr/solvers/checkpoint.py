@@ -94,10 +94,8 @@ class Keeper:
         """
         if not self._path.exists():
             return False
-        try:
+        with storage.called("checkpoint"):
             arrays, metadata = storage.load(self._path)
-        except DamagedFileError as error:
-            raise DamagedFileError(f"checkpoint {error}") from error
         for name, mine in self._identity.items():
             if metadata.get(name) != mine:
                 theirs = metadata.get(name)

@@ -72,7 +72,8 @@ def _table_room(
       ValueError: the checkpoint asks for more than this machine has.
     """
     if checkpoint_path is not None and os.path.exists(checkpoint_path):
-        kept = storage.load_metadata(checkpoint_path)
+        with storage.called("checkpoint"):
+            kept = storage.load_metadata(checkpoint_path)
         size, room = kept.get("memory_limit"), kept.get("table_limit")
         same = limit is None or memory.parse_limit(limit) == size
         if same and isinstance(size, int) and isinstance(room, int):

@@ -284,6 +284,10 @@ def test_leftovers_of_killed_writers_go(tmp_path):
         assert all(left.exists() for left in stay)
         file.write(b"slower")
     assert path.read_text() == "slower"
+    # A probe of what lies in a folder that is not there yet, too.
+    left = leave(f".f[ile.{own}-5.part")
+    atomic.check_writable(tmp_path / "new" / path.name)
+    assert not left.exists()
 
 
 def test_a_lock_is_for_one(tmp_path):

@@ -17,7 +17,7 @@ from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
 from spiel_cr.eval.contestants import registry
-from spiel_cr.games.tree import compiler
+from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
 
 KUHN = "kuhn_poker"
@@ -175,7 +175,7 @@ def test_games_too_large_are_refused_at_once(tmp_path):
             measure, "GameInstance", lambda *a, **b: walks.append(a) or make(*a, **b)
         )
         # Histories are counted; how much memory is held by when is the machine's.
-        patch.setattr(compiler, "_EVERY", math.inf)
+        patch.setattr(estimate, "_EVERY", math.inf)
         first, second = compare_with("401MB")
     assert "more than 8,333 histories" in first["missing"] == second["missing"]
     assert first["nash_conv"] is None and first["error"] is None

@@ -46,6 +46,7 @@ COMMANDS = {
     "show": "--policy POLICY",
     "compare": "--algorithms uniform --out OUT",
     "best-response": "--policy uniform",
+    "play": "--bots uniform;solved(iterations=1)",
 }
 # Seconds, of the processor: the machine may have other work.
 MOST_SECONDS = 15
@@ -96,3 +97,11 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
     for part in ("histories", "memory_limit is", "GB", "max_histories=N", "raise the"):
         assert part in last
     assert " inf" not in last and not (tmp_path / "out").exists()
+
+
+def test_exploit_goes_on_without_compiling(capsys):
+    """A table of chess, with thousands of actions, has fewer rows."""
+    words = ["--game", DEEP, "--policy", "uniform", "--minutes", "1e-9"]
+    run("exploit", *words)
+    out, _ = capsys.readouterr()
+    assert "left out: laying chess() out would take" in out

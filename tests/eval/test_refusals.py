@@ -14,6 +14,8 @@ STEP = f"subgame {KUHN} --actions"
 RESPONSE = f"best-response {KUHN} --policy"
 TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
+# Who cannot count its turns.
+HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
 SAMPLE = f"solve {KUHN} --compile never"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
@@ -32,6 +34,7 @@ ROWS = [
     ("info --game leduc_poker --memory-limit 10MB", "memory"),
     (f"info {KUHN} --memory-limit lots", "lots"),
     (f"info {KUHN} --colour", "--colour"),
+    (f"play --game {HIDDEN} --bots resolving(iterations=1);uniform", "turns"),
     ("solve", "--game"),
     ("solve --game 2048", "2048"),
     ("solve --game kuhn_pocker", "kuhn_pocker"),
@@ -160,6 +163,7 @@ EARLY = [
     (f"{JUDGED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint HELD", "is in use by another run"),
     (f"{SAMPLED} --checkpoint-every=0", "checkpoint_every=0"),
+    (f"{SAMPLED} --checkpoint DAMAGED", "error: checkpoint /"),
     (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
     (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),

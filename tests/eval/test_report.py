@@ -1,6 +1,7 @@
 """The report of a comparison: numbers, pictures, words; and in a real browser."""
 
 import html.parser
+import io
 import math
 import pathlib
 import re
@@ -316,6 +317,13 @@ def test_curves_are_where_they_belong(folder):
     assert lines["spiel_cr lp"].get_ydata() == pytest.approx([7e-13])
     sampled = bands[[row.entry.name for row in first.rows].index("evr-mccfr")]
     assert (sampled.y0, sampled.y1) == pytest.approx((0.01, 7.0))
+
+
+def test_pictures_without_any_point_are_drawn():
+    """As of a run that was interrupted before its first curve."""
+    with plots.panels(size=(5, 4), columns=1) as (axis,):
+        curves._draw(axis, [curves.Series("cfr+", [], True, True)])
+        plots.save_svg(axis.figure, io.StringIO())
 
 
 def test_compiling_is_a_bar_beside_seconds(folder):

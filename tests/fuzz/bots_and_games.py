@@ -147,90 +147,78 @@ _WHOLE = [
     *_STATES,
 ]
 # Each plays in every fourth game.
+_DEEP = "resolving(iterations=2,depth=1"
 _VARIANTS = [
-    _loaded("resolving(iterations=2,gadget=maxmargin)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,depth=2)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,depth=1,leaf=uniform)", 2500, repeats=True),
-    _loaded(f"resolving(iterations=2,depth=1,leaf={_EXACT})", 1500, repeats=True),
-    _loaded(
-        f"resolving(iterations=2,depth=1,gadget=maxmargin,leaf={_EXACT})",
-        1500,
-        repeats=True,
+    *(
+        _loaded(text, 2500, repeats=True)
+        for text in (
+            "resolving(iterations=2,gadget=maxmargin)",
+            "resolving(iterations=2,depth=2)",
+            f"{_DEEP},leaf=uniform)",
+            "resolving(iterations=2,values=best_response)",
+            "resolving(iterations=2,solver=pdcfr+)",
+            "solved(solver=dcfr,iterations=2)",
+            "solved(solver=es-mccfr,iterations=2)",
+        )
     ),
-    _loaded(
-        "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=3))",
-        1500,
-        repeats=True,
-    ),
-    _loaded("resolving(iterations=2,values=best_response)", 2500, repeats=True),
-    _loaded("resolving(iterations=2,solver=pdcfr+)", 2500, repeats=True),
+    _loaded(f"{_DEEP},leaf={_EXACT})", 1500, repeats=True),
+    _loaded(f"{_DEEP},gadget=maxmargin,leaf={_EXACT})", 1500, repeats=True),
+    _loaded(f"{_DEEP},depth_unit=rounds,leaf={_EXACT})", 1500, repeats=True),
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
-    _loaded(
-        "resolving(iterations=2,max_histories=300,blueprint_iterations=2,rollouts=1)",
-        400,
-    ),
-    _loaded("solved(solver=dcfr,iterations=2)", 2500, repeats=True),
-    _loaded("solved(solver=es-mccfr,iterations=2)", 2500, repeats=True),
+    _loaded(f"{_PARTIAL.format(300)[:-1]},rollouts=1)", 400),
 ]
 
 
-def _goofspiel(settings: str) -> str:
-    return f"goofspiel(players=2,{settings})"
-
-
-# Small enough to be compiled.
-SMALL = (
-    "kuhn_poker",
-    "python_leduc_poker",
-    "leduc_poker",
-    "python_ii_goofspiel(num_cards=4)",
-    "python_princess_and_monster(horizon=4)",
-    "python_rock_paper_scissors(num_actions=5)",
-    "liars_dice(numdice=1,dice_sides=3)",
-    "liars_dice(numdice=1,dice_sides=4)",
-    _goofspiel("imp_info=true,num_cards=4,points_order=ascending"),
-    _goofspiel("imp_info=true,num_cards=4,points_order=descending"),
-    _goofspiel("imp_info=true,num_cards=3,points_order=random"),
-    _goofspiel("num_cards=3,points_order=random,returns_type=point_difference"),
-    "dark_hex(board_size=2)",
-    "battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],"
-    "num_shots=2)",
-    "hex(board_size=2)",
-    "hex(num_rows=2,num_cols=3,board_size=3)",
-    "connect_four(rows=2,columns=3,x_in_row=2)",
-    "mnk(m=3,n=2,k=2)",
-    "havannah(board_size=2)",
-    "go(board_size=2)",
-    "clobber(rows=2,columns=3)",
-    "nim(pile_sizes=1;2;3)",
-    "matrix_rps",
-    "blotto(coins=4,fields=3)",
-    "oshi_zumo(coins=3,size=1,horizon=3)",
+_POKER = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
     "numSuits=2,numRanks=2,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
-    "maxRaises=1 1)",
-    "python_liars_poker(players=2,hand_length=1,num_digits=2)",
-    "zerosum(game=first_sealed_auction(max_value=4))",
-    "zerosum(game=trade_comm(num_items=2))",
-    "zerosum(game=sheriff(num_rounds=1,max_bribe=1,max_items=1))",
-    "misere(game=kuhn_poker())",
-    "restricted_nash_response(game=kuhn_poker(),p=0.5)",
+    "maxRaises=1 1)"
 )
+# Small enough to be compiled.
+SMALL = """
+kuhn_poker
+python_leduc_poker
+leduc_poker
+python_ii_goofspiel(num_cards=4)
+python_princess_and_monster(horizon=4)
+python_rock_paper_scissors(num_actions=5)
+liars_dice(numdice=1,dice_sides=3)
+liars_dice(numdice=1,dice_sides=4)
+goofspiel(players=2,imp_info=true,num_cards=4,points_order=ascending)
+goofspiel(players=2,imp_info=true,num_cards=4,points_order=descending)
+goofspiel(players=2,imp_info=true,num_cards=3,points_order=random)
+goofspiel(players=2,num_cards=3,points_order=random,returns_type=point_difference)
+dark_hex(board_size=2)
+battleship(board_width=2,board_height=2,ship_sizes=[1],ship_values=[1],num_shots=2)
+hex(board_size=2)
+hex(num_rows=2,num_cols=3,board_size=3)
+connect_four(rows=2,columns=3,x_in_row=2)
+mnk(m=3,n=2,k=2)
+havannah(board_size=2)
+go(board_size=2)
+clobber(rows=2,columns=3)
+nim(pile_sizes=1;2;3)
+matrix_rps
+blotto(coins=4,fields=3)
+oshi_zumo(coins=3,size=1,horizon=3)
+POKER
+python_liars_poker(players=2,hand_length=1,num_digits=2)
+zerosum(game=first_sealed_auction(max_value=4))
+zerosum(game=trade_comm(num_items=2))
+zerosum(game=sheriff(num_rounds=1,max_bribe=1,max_items=1))
+misere(game=kuhn_poker())
+restricted_nash_response(game=kuhn_poker(),p=0.5)
+""".replace("POKER", _POKER).split("\n")[1:-1]
 # Played by bots that compile nothing, or trees of some hundred histories.
 LARGE = (
-    "phantom_ttt",
-    "dark_hex(board_size=3)",
-    "tic_tac_toe",
-    "connect_four",
-    "liars_dice(numdice=2,dice_sides=4)",
-    "python_ii_goofspiel(num_cards=7)",
-    "python_latent_tic_tac_toe",
-    "python_scotland_yard",
+    *("phantom_ttt", "dark_hex(board_size=3)", "tic_tac_toe", "connect_four"),
+    *("liars_dice(numdice=2,dice_sides=4)", "python_ii_goofspiel(num_cards=7)"),
+    *("python_latent_tic_tac_toe", "python_scotland_yard"),
 )
 _ON_LARGE = [
     _UNIFORM,
-    _loaded(_PARTIAL.format(1500), 300),
+    _loaded(_PARTIAL.format(3000), 300),
     *_STATES,
 ]
 
@@ -262,21 +250,7 @@ _CLOCKED_VARIANTS = [
     _loaded(f"resolving(move_ms=50,depth=2,leaf={_EXACT})", 300),
     _loaded(f"resolving(move_ms=50,solver={_SAMPLED})", 300),
 ]
-_CLOCKED_GAMES = (
-    "kuhn_poker",
-    "leduc_poker",
-    "python_leduc_poker",
-    "python_ii_goofspiel(num_cards=4)",
-    "python_princess_and_monster(horizon=4)",
-    "liars_dice(numdice=1,dice_sides=4)",
-    _goofspiel("imp_info=true,num_cards=4,points_order=descending"),
-    "dark_hex(board_size=2)",
-    "hex(board_size=2)",
-    "clobber(rows=2,columns=3)",
-    "oshi_zumo(coins=3,size=1,horizon=3)",
-    "zerosum(game=trade_comm(num_items=2))",
-    "mnk(m=3,n=2,k=2)",
-)
+_CLOCKED_GAMES = [SMALL[k] for k in (0, 2, 1, 3, 4, 7, 9, 12, 14, 20, 24, 28, 17)]
 BY_CLOCK = {
     string: [*_CLOCKED, _CLOCKED_VARIANTS[number % len(_CLOCKED_VARIANTS)]]
     for number, string in enumerate(_CLOCKED_GAMES)

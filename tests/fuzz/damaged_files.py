@@ -6,23 +6,34 @@ what it was to the last bit. Forgeries have a right seal, which no accident give
 what is checked behind it can refuse them, and whatever that misses must not end in
 another error. Either way a cache is compiled anew.
 
-`check(kind, path, number)` repeats one of them.
+`python -m tests.fuzz damaged_files FIRST LAST` does many, over all kinds in turn.
 """
 
+import contextlib
+import functools
 import hashlib
 import io
-import itertools
 import json
 import pathlib
 import struct
+import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+import spiel_cr
+from spiel_cr import Layout, Result
+from spiel_cr.abstraction import buckets, files
 from spiel_cr.common import storage
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.tree import cache
+from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.tree import CompiledGame
+from tests.games.tree.test_vectorised import same
+from tests.support.kuhn_signals import kuhn
 
 Rng = np.random.Generator
 Content = tuple[dict[str, np.ndarray], dict[str, Any]]
@@ -416,16 +427,76 @@ FORGERIES = (
 )
 
 
-def counts(kinds: list[Kind], path: pathlib.Path, trials: int) -> dict[str, int]:
-    """How often which damage ended in which way, over all kinds in turn.
+# Kinds of files.
 
-    Args:
-      kinds: of files.
-      path: where to write them.
-      trials: in all.
-    """
-    found: dict[str, int] = {}
-    for kind, number in zip(itertools.cycle(kinds), range(trials), strict=False):
-        outcome = check(kind, path, number // len(kinds))
-        found[outcome] = found.get(outcome, 0) + 1
-    return dict(sorted(found.items()))
+
+def _solved(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
+    """Policies, and checkpoints of all runs, which read them where they go on."""
+    tree, how = compile_game("kuhn_poker"), Layout("stepped", memory_limit="3GB")
+    small = "sd-cfr(hidden=8,layers=1,traversals=4,steps=2)"
+    rows: list[tuple[str, Any, str, dict[str, Any]]] = [
+        ("signals", kuhn(), "cfr+", {"dtype": "float32"}),
+        ("stepped", "kuhn_poker", "os-mccfr(batch=64)", {"layout": how}),
+        ("compiled", tree, "cfr+", {}),
+        ("sampled", tree, "evr-mccfr(batch=4)", {"seed": 3}),
+        ("first order", tree, "pdhg", {}),
+        ("networks", tree, small, {}),
+    ]
+    for name, game, algorithm, options in rows[: 3 if quick else None]:
+        path, state = folder / f"policy of {name}", folder / f"checkpoint of {name}"
+
+        def solve(
+            path: pathlib.Path,
+            given: tuple = (game, algorithm, 3),
+            options: dict[str, Any] = options,
+        ) -> Result:
+            return spiel_cr.solve(*given, checkpoint=path, **options)
+
+        solve(state).save(path)
+        load = functools.partial(spiel_cr.load_policy, game=game)
+        yield Kind(path.name, path.read_bytes(), load)
+        yield Kind(state.name, state.read_bytes(), solve)
+
+
+def _caches(folder: pathlib.Path) -> Iterator[Kind]:
+    """What is read instead of a damaged file is the game, compiled anew."""
+    for string in ("kuhn_poker", "python_rock_paper_scissors"):
+        game = spiel_cr.load_game(string)
+        rules, plain = vectorised.of_game(game), compile_game(string)
+        identity = cache.identify(game, rules)
+
+        def read(
+            path: pathlib.Path,
+            given: tuple = (identity, game, rules),
+            plain: CompiledGame = plain,
+        ) -> None:
+            if cache.load(path, *given) is None:
+                cache.save(path, given[0], plain, strings=given[2] is None)
+                same(cache.load(path, *given), plain)
+
+        path = folder / string
+        cache.save(path, identity, plain, strings=rules is None)
+        yield Kind(f"cache of {string}", path.read_bytes(), read, recovers=True)
+
+
+def _others(folder: pathlib.Path) -> Iterator[Kind]:
+    """Abstractions."""
+    game, path = kuhn(), folder / "abstraction"
+    files.save_abstraction(path, game, buckets.abstract(game, "2"))
+    load = functools.partial(files.load_abstraction, game=game)
+    yield Kind(path.name, path.read_bytes(), load)
+
+
+@contextlib.contextmanager
+def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Trials of all kinds in turn; `only` "quick": of those that are soon made."""
+    quick = "quick" in only
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        kinds = [*_solved(folder, quick), *_caches(folder), *_others(folder)]
+
+        def trial(number: int) -> dict[str, Any]:
+            kind = kinds[number % len(kinds)]
+            return {"outcome": check(kind, folder / "damaged", number // len(kinds))}
+
+        yield trial

@@ -6,17 +6,18 @@ a trial does depends on its number alone: `check` does it again.
 """
 
 import contextlib
-import io
 import json
 import pathlib
 import shutil
-import traceback
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common import json_log
-from spiel_cr.eval.cli import main
+from tests.fuzz import in_process
+from tests.fuzz.damaged_files import ACCIDENTS
 from tests.support.results import lasting
 
 KUHN = "kuhn_poker"
@@ -40,27 +41,13 @@ _JUNK: tuple[Any, ...] = (
 )
 
 
-def words(command: str, folder: pathlib.Path) -> list[str]:
-    """The command line."""
-    name = "evaluate" if command == "playing" else command
-    given = ["spiel-cr", name, "--game", KUHN, "--out", str(folder), "--json"]
-    return [*given, *COMMANDS[command]]
-
-
-def run(command: str, folder: pathlib.Path) -> tuple[int, str, Any]:
+def run(command: str, folder: pathlib.Path) -> tuple[int | None, str, Any]:
     """The command's exit code, what it says on stderr, and its results."""
-    out, err = io.StringIO(), io.StringIO()
-    code = 0
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        try:
-            main._run(main._parse(words(command, folder)))
-        except SystemExit as stopped:
-            code = int(stopped.code or 0)
-        except Exception:
-            err.write(traceback.format_exc())
-            code = 1
-    last = out.getvalue().splitlines()[-1] if code == 0 else "null"
-    return code, err.getvalue(), lasting(json.loads(last), _PASSING)
+    name = "evaluate" if command == "playing" else command
+    words = [name, "--game", KUHN, "--out", str(folder), "--json", *COMMANDS[command]]
+    done = in_process.run(words, folder.parent)
+    last = done.out.splitlines()[-1] if done.code == 0 else "null"
+    return done.code, done.err + done.error, lasting(json.loads(last), _PASSING)
 
 
 class Finished(NamedTuple):
@@ -83,33 +70,18 @@ def files(folder: pathlib.Path) -> list[pathlib.Path]:
 
 
 def damage(content: bytes, random: np.random.Generator) -> bytes:
-    """The content with something wrong in it."""
-    at, other = (int(random.integers(len(content))) for _ in range(2))
-    digits = [i for i, byte in enumerate(content) if byte in b"0123456789"]
-    digit = int(random.choice(digits))
-    length = int(random.integers(1, 40))
-    made = bytearray(content)
-    match random.integers(9):
-        case 0:
-            made[at] ^= 1 << int(random.integers(8))
-        case 1 | 2:
-            wrong = (made[digit] - 48 + int(random.integers(1, 10))) % 10
-            made[digit] = 48 + wrong
-        case 3:
-            del made[at : at + length]
-        case 4:
-            made[at:at] = random.bytes(length)
-        case 5:
-            made[at:at] = made[other : other + length]
-        case 6:
-            made[at : at + length] = bytes(len(made[at : at + length]))
-        case 7:
-            del made[at:]
-        case 8:
-            lines = content.splitlines(keepends=True)
-            random.shuffle(lines)
-            made = bytearray(b"".join(lines[: int(random.integers(len(lines) + 1))]))
-    return bytes(made)
+    """The content with something wrong in it: a digit, its lines, or as of files."""
+    kind = int(random.integers(9))
+    if kind < 6:
+        return ACCIDENTS[kind](content, random)
+    if kind < 8:
+        digits = [i for i, byte in enumerate(content) if byte in b"0123456789"]
+        made, place = bytearray(content), int(random.choice(digits))
+        made[place] = 48 + (made[place] - 48 + int(random.integers(1, 10))) % 10
+        return bytes(made)
+    lines = content.splitlines(keepends=True)
+    random.shuffle(lines)
+    return b"".join(lines[: int(random.integers(len(lines) + 1))])
 
 
 def replace_value(content: bytes, random: np.random.Generator) -> bytes:
@@ -194,3 +166,20 @@ def _content(record: json_log.Record) -> Any:
     if "curve" in kept:
         kept["curve"] = [point[1:] for point in kept["curve"]]
     return kept
+
+
+@contextlib.contextmanager
+def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Trials of all commands in turn; `only`: of these."""
+    commands = [command for command in COMMANDS if not only or command in only]
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        finished = {command: finish(command, folder / command) for command in commands}
+
+        def trial(number: int) -> dict[str, Any]:
+            command = commands[number % len(commands)]
+            work, number = folder / "work", number // len(commands)
+            how = check(finished[command], work, command, number)
+            return {"outcome": f"{command} {how}"}
+
+        yield trial

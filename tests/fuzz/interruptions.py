@@ -5,14 +5,14 @@ looks at what is left: every file is whole, a journal only grew. Then the same c
 is given again: it must finish, and come to the results of a run that nothing disturbed.
 What a trial does depends on its number, and on how quick the machine is:
 
-    python -m tests.fuzz.interruptions FIRST LAST [COMMAND ...]
+    python -m tests.fuzz interruptions FIRST LAST [--only COMMAND ...]
 
 Processes are forked from this one, which has imported everything and computed nothing:
 that saves the seconds of a start. Trials of the start itself begin a new interpreter.
 """
 
-import collections
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -26,7 +26,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,37 +36,35 @@ from spiel_cr.eval.cli import entry, main  # noqa: F401  imported before forking
 from tests.support.results import lasting
 
 KUHN = "--game=kuhn_poker"
-RESOLVING = "--bot=resolving(solver=cfr+,iterations=100)"
-# DIR is the folder of the trial.
+_LEDUC = "--game=python_leduc_poker"
+# A file that is written now and then, and one at the end.
+_SOLVE = "--checkpoint=DIR/c.npz --checkpoint-every=0.01 --save=DIR/s.npz"
+# All that write, in all families; DIR is the folder of the trial.
 COMMANDS = {
     "tournament": "tournament GAME --out=DIR/t --matches=100 --bots=uniform;uniform",
-    "evaluate": f"evaluate GAME --out=DIR/e --repeats=6 {RESOLVING}",
+    "sessions": "tournament GAME --out=DIR/t --matches=60 --bots=uniform;uniform "
+    "--session=stack=6,rounds=8",
+    "evaluate": "evaluate GAME --out=DIR/e --repeats=6 "
+    "--bot=resolving(solver=cfr+,iterations=100)",
     "playing": "evaluate GAME --out=DIR/e --evaluator=playing --matches=600 "
     "--bot=uniform",
-    "solve": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --plot=DIR/p.png --eval-every=20000 --iterations=100000",
+    "solve": "solve GAME SOLVE --plot=DIR/p.png --eval-every=20000 --iterations=100000",
     # Writes nothing but what it owes after a signal; most of its time it iterates.
     "patient": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=3600 "
     "--save=DIR/s.npz --iterations=2000000",
-    "sampled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=evr-mccfr(batch=16) --iterations=3000",
-    "uncompiled": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=os-mccfr(batch=256) --iterations=300 "
+    "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=3000",
+    "uncompiled": "solve GAME SOLVE --algorithm=os-mccfr(batch=256) --iterations=300 "
     "--compile=never --memory-limit=3GB",
-    "first-order": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=pdhg --iterations=40000",
-    "signals": "solve --game=python_leduc_poker --form=signals --checkpoint=DIR/c.npz "
-    "--checkpoint-every=0.01 --save=DIR/s.npz --iterations=2000",
-    "public": "solve --game=python_leduc_poker --checkpoint=DIR/c.npz --save=DIR/s.npz "
-    "--checkpoint-every=0.01 --algorithm=public-vr+ --iterations=300",
-    "deep": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5) "
-    "--iterations=40",
-    "self-play": "solve GAME --checkpoint=DIR/c.npz --checkpoint-every=0.01 "
-    "--save=DIR/s.npz --algorithm=mmd(hidden=8,layers=1) --iterations=20",
+    "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=40000",
+    "signals": "solve LEDUC --form=signals SOLVE --iterations=2000",
+    "worlds": "solve --game=dark_hex(board_size=2) --form=worlds SOLVE "
+    "--iterations=3000",
+    "public": "solve LEDUC SOLVE --algorithm=public-vr+ --iterations=300",
+    "deep": "solve GAME SOLVE --iterations=40 "
+    "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
+    "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=20",
     "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
-    "abstract": "abstract --game=python_leduc_poker --budget=2-4 --iterations=20 "
-    "--save=DIR/b.npz",
+    "abstract": "abstract LEDUC --budget=2-4 --iterations=20 --save=DIR/b.npz",
     "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
     "--steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
@@ -81,13 +79,30 @@ COMMANDS = {
     "info": "info GAME --cache=DIR/k",
     "study": "study kuhn --size=0.01",
 }
-# What happens to it: kill -9; SIGTERM, to its workers, too; Ctrl-C and a terminal that
-# is closed, as all processes of the terminal hear of them; Ctrl-C twice; a full disk; a
+# What happens to it, and how it may end: kill -9; SIGTERM, to its workers, too; Ctrl-C
+# and a terminal that is closed, as all processes of the terminal hear of them; Ctrl-C
+# twice; files that cannot grow; a disk that is full, or read-only from the beginning; a
 # second run; a signal while Python imports.
-KINDS = (
-    *("kill", "term", "group", "interrupt", "hangup", "twice"),
-    *("full", "two", "start"),
-)
+KINDS = {
+    "kill": {0, -9},
+    "term": {0, 143, -15},
+    "group": {0, 143, -15},
+    "interrupt": {0, 130, -2},
+    "hangup": {0, 129, -1},
+    "twice": {0, 130, -2},
+    "full": {0, 1, 2},
+    "disk": {0, 1, 2},
+    "read-only": {0, 2},
+    "two": {0, 2},
+    "start": {0, 130, 143, -2, -15},
+}
+# What these say, with the path.
+_SAID = {
+    "full": "File too large",
+    "disk": "No space left on device",
+    "read-only": "Read-only file system",
+}
+_MOUNTED = ("disk", "read-only")
 # What the clock says, and where files are.
 _PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
@@ -96,10 +111,9 @@ _PASSING = set(
 )
 _PATIENCE = 300.0
 # Lines for programs, written once; all others are journals.
-_PLAIN = ("subgame.jsonl", "v.jsonl")
+_PLAIN = ("subgame.jsonl",)
 # Those with a checkpoint.
-_SOLVES = ("solve", "patient", "sampled", "uncompiled", "first-order", "signals")
-_SOLVES += ("public", "deep", "self-play")
+_SOLVES = [name for name, line in COMMANDS.items() if line.startswith("solve")]
 
 
 class Ended(NamedTuple):
@@ -145,6 +159,8 @@ class Process:
 
     def _be(self, words: Sequence[str], ends: Sequence[tuple[int, int]]) -> None:
         """The child: never comes back."""
+        # As of a new process, until the command handles them.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         code = 70
         try:
             os.setsid()
@@ -212,8 +228,10 @@ class Harness:
         self._policy = folder / "policy.npz"
 
     def words(self, command: str, folder: pathlib.Path) -> list[str]:
-        line = COMMANDS[command].replace("DIR", str(folder)).replace("GAME", KUHN)
-        return [*line.split(), "--json"]
+        line = COMMANDS[command]
+        for name, text in (("SOLVE", _SOLVE), ("GAME", KUHN), ("LEDUC", _LEDUC)):
+            line = line.replace(name, text)
+        return [*line.replace("DIR", str(folder)).split(), "--json"]
 
     def _fresh(self, name: str, command: str) -> pathlib.Path:
         """A new folder, with what the command reads."""
@@ -253,36 +271,51 @@ class Harness:
         Returns:
           The command, what was done to it, and how it ended.
         """
-        draw = random.Random(number)
-        command = commands[number % len(commands)]
-        kind = KINDS[number // len(commands) % len(KINDS)]
+        place, around = number % len(commands), number // len(commands)
+        command, kind = commands[place], tuple(KINDS)[(place + around) % len(KINDS)]
+        if kind in _MOUNTED and not can_mount():
+            return command, kind, "nothing: it may not mount"
         true = self.baseline(command)
         folder = self._fresh("trial", command)
-        words = self.words(command, folder)
+        with _small_disk(folder) if kind in _MOUNTED else contextlib.nullcontext():
+            if kind in _MOUNTED and "policy.npz" in COMMANDS[command]:
+                shutil.copy(self._policy, folder)
+            outcome = self._disturbed(command, kind, folder, random.Random(number))
+            self._again(command, folder, true)
+        return command, kind, outcome
+
+    def _disturbed(
+        self, command: str, kind: str, folder: pathlib.Path, draw: random.Random
+    ) -> str:
+        """Runs a command, and what happens to it; how it ended."""
+        true, words = self.baseline(command), self.words(command, folder)
+        if kind == "read-only":
+            _mount("remount,ro", folder)
         process = Process(words, new=kind == "start")
-        moment = draw.random() * (2.0 if kind == "start" else 1.05 * true.seconds)
-        time.sleep(moment)
+        if kind != "read-only":
+            time.sleep(draw.random() * (2 if kind == "start" else 1.05 * true.seconds))
         before = checkpoint_iterations(folder)
-        others = []
-        if kind == "two":
-            others = [Process(words)]
-        elif kind == "full":
+        others = [Process(words)] if kind == "two" else []
+        if kind == "full":
             process.limit_files(draw.choice((0, 100, 1000, 4096)))
-        else:
-            numbers = {
-                "kill": [signal.SIGKILL],
-                "term": [signal.SIGTERM],
-                "group": [signal.SIGTERM],
-                "interrupt": [signal.SIGINT],
-                "hangup": [signal.SIGHUP],
-                "twice": [signal.SIGINT, signal.SIGINT],
-                "start": [draw.choice((signal.SIGINT, signal.SIGTERM))],
-            }[kind]
-            for one in numbers:
-                process.send(one, to_all=kind not in ("kill", "term"))
-                time.sleep(0.1 * draw.random() if len(numbers) > 1 else 0.0)
+        if kind == "disk":
+            _fill(folder, draw.choice((0, 100, 4096, 20_000)))
+        numbers = {
+            "kill": [signal.SIGKILL],
+            "term": [signal.SIGTERM],
+            "group": [signal.SIGTERM],
+            "interrupt": [signal.SIGINT],
+            "hangup": [signal.SIGHUP],
+            "twice": [signal.SIGINT, signal.SIGINT],
+            "start": [draw.choice((signal.SIGINT, signal.SIGTERM))],
+        }.get(kind, [])
+        for number in numbers:
+            process.send(number, to_all=kind not in ("kill", "term"))
+            time.sleep(0.1 * draw.random() if len(numbers) > 1 else 0.0)
         ended = [one.end() for one in (process, *others)]
-        outcome = "+".join(sorted(str(one.code) for one in ended))
+        if kind == "read-only":
+            _mount("remount,rw", folder)
+        (folder / _FILLER).unlink(missing_ok=True)
         for one in ended:
             check_end(kind, one)
         if kind == "two":
@@ -294,8 +327,12 @@ class Harness:
             # What the bar has shown is in the checkpoint.
             shown = shown_iterations(ended[0].err)
             assert shown is None or checkpoint_iterations(folder) >= shown, ended
+        return "+".join(sorted(str(one.code) for one in ended))
+
+    def _again(self, command: str, folder: pathlib.Path, true: Baseline) -> None:
+        """Gives the command once more: it goes on to the results of the other."""
         lines = journals(folder)
-        again = Process(words).end()
+        again = Process(self.words(command, folder)).end()
         assert again.code == 0, again.err
         assert again.results(folder) == true.results
         check_files(folder, finished=True)
@@ -303,7 +340,44 @@ class Harness:
             old = lines.get(name, [])
             assert found[: len(old)] == old, name
         compare_files(folder, true.folder)
-        return command, kind, outcome
+
+
+_FILLER = "filler"
+
+
+def _mount(options: str, folder: pathlib.Path, *more: str) -> None:
+    words = ["mount", *more, "-o", options, str(folder)]
+    subprocess.run(words, check=True, capture_output=True)
+
+
+@contextlib.contextmanager
+def _small_disk(folder: pathlib.Path) -> Iterator[None]:
+    """A disk of its own for a folder."""
+    _mount("size=32m", folder, "-t", "tmpfs", "tmpfs")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+@functools.cache
+def can_mount() -> bool:
+    """Whether this process may."""
+    with tempfile.TemporaryDirectory() as name:
+        try:
+            with _small_disk(pathlib.Path(name)):
+                return True
+        except (OSError, subprocess.CalledProcessError):
+            return False
+
+
+def _fill(folder: pathlib.Path, left: int) -> None:
+    """Fills a disk but for some bytes."""
+    with contextlib.suppress(OSError), open(folder / _FILLER, "wb", 0) as file:
+        while True:
+            file.write(bytes(65536))
+    size = (folder / _FILLER).stat().st_size
+    os.truncate(folder / _FILLER, max(0, size - left))
 
 
 def check_end(kind: str, ended: Ended) -> None:
@@ -314,22 +388,13 @@ def check_end(kind: str, ended: Ended) -> None:
         assert "spiel_cr" not in ended.err or "entry" not in ended.err, ended.err
         return
     assert "Traceback" not in ended.err, ended.err
-    expected = {
-        "kill": {0, -9},
-        "term": {0, 143, -15},
-        "group": {0, 143, -15},
-        "interrupt": {0, 130, -2},
-        "hangup": {0, 129, -1},
-        "twice": {0, 130, -2},
-        "start": {0, 130, 143, -2, -15},
-        "full": {0, 1, 2},
-        "two": {0, 2},
-    }[kind]
-    assert ended.code in expected, ended
-    if kind == "full" and ended.code:
+    assert ended.code in KINDS[kind], ended
+    if kind in _SAID and ended.code:
         # Told before the work, or after it; both with the path.
-        told = re.search(r"File too large: '/|='/.*\(File too large\)", ended.err)
-        assert told, ended.err
+        said = _SAID[kind]
+        assert re.search(rf"{said}: '/|='/.*\({said}\)", ended.err), ended.err
+    if kind == "read-only" and ended.code:
+        assert not ended.out, ended
     if kind == "two" and ended.code:
         assert "is in use by another run" in last, ended.err
 
@@ -405,34 +470,17 @@ def compare_files(folder: pathlib.Path, true: pathlib.Path) -> None:
             )
 
 
-def run(first: int, last: int, commands: Sequence[str]) -> int:
-    """Does trials first .. last - 1, prints counts; the number of failures."""
-    counts: collections.Counter[tuple[str, str]] = collections.Counter()
-    by_command: collections.Counter[str] = collections.Counter()
-    failures = 0
+@contextlib.contextmanager
+def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Trials of all commands in turn; `only`: of these."""
     # Shells start background jobs with some of them ignored, and that is inherited.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    with tempfile.TemporaryDirectory() as folder:
-        harness = Harness(pathlib.Path(folder))
-        for number in range(first, last):
-            try:
-                command, kind, outcome = harness.trial(number, commands)
-            except AssertionError as error:
-                failures += 1
-                again = f"python -m tests.fuzz.interruptions {number} {number + 1}"
-                print(f"{again} {' '.join(commands)}: {error}", flush=True)
-                continue
-            counts[kind, outcome] += 1
-            by_command[command] += 1
-            print(number, command, kind, outcome, flush=True)
-    for (kind, outcome), count in sorted(counts.items()):
-        print(f"{kind}: {count} ended with {outcome}")
-    print(dict(by_command))
-    print(f"{sum(counts.values())} trials, {failures} failures")
-    return failures
+    with tempfile.TemporaryDirectory() as name:
+        harness = Harness(pathlib.Path(name))
 
+        def trial(number: int) -> dict[str, Any]:
+            command, kind, outcome = harness.trial(number, only or tuple(COMMANDS))
+            return {"outcome": f"{kind} ended with {outcome}", "command": command}
 
-if __name__ == "__main__":
-    begin, until, *names = sys.argv[1:]
-    sys.exit(bool(run(int(begin), int(until), names or list(COMMANDS))))
+        yield trial

@@ -1,8 +1,7 @@
 """All bots of the project in many games, each move checked by OpenSpiel itself.
 
-`python -m tests.fuzz.moves` plays by iterations until there are a million moves;
-`--clock` plays with 50 ms per move and counts late answers. What was played is kept in
-a folder, and a run that was stopped goes on from there.
+`python -m tests.fuzz moves FIRST LAST` plays by iterations, `moves_by_clock` with 50 ms
+per move and counts late answers; a trial is some moves of one bot in one game.
 
 The referee shares no code with the players: it loads the game by `pyspiel`, asks the
 state for its legal actions before the bot is asked, and looks at the whole policy, not
@@ -11,31 +10,26 @@ random moves of their own now and then (so that they stand where they would not 
 are restarted in the middle of matches and asked to go on from there.
 """
 
-import argparse
+import contextlib
 import dataclasses
-import itertools
 import math
-import sys
 import time
 import zlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pyspiel
-from tqdm import tqdm
 
-from benchmarks.frame import Option, facts
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.common.json_log import JsonLog
 from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.resolving.clock import KeepsStatistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
-from tests.fuzz.bots_and_games import BY_CLOCK, BY_ITERATIONS, Kind, Table, table
+from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, Table, table
 
 # An answer is late if it takes this many milliseconds more than its clock allows.
 LATE_MS = 10.0
@@ -195,7 +189,7 @@ def play_chunk(
     """
     random = [seed, zlib.crc32(f"{table.string} {kind.name}".encode())]
     first, second = np.random.default_rng(random).integers(2**31, size=2).tolist()
-    begun, referee = time.perf_counter(), Referee(table, kind)
+    referee = Referee(table, kind)
     faults: list[str] = []
     refused = ""
     try:
@@ -205,171 +199,54 @@ def play_chunk(
     except Exception as error:
         bots, most_moves = [], 0
         faults.append(f"made: {type(error).__name__}: {error}")
-    made = time.perf_counter() - begun
-    moves = thought = late = programs = matches = 0
-    worst = spent = pondered = 0.0
     begun = time.perf_counter()
-    while moves < most_moves and time.perf_counter() - begun < seconds:
+    counts = Counter(dict.fromkeys(("moves", "thought", "late", "programs"), 0))
+    matches, most_ms = 0, math.inf if kind.move_ms is None else kind.move_ms + LATE_MS
+    while counts["moves"] < most_moves and time.perf_counter() - begun < seconds:
         try:
             for answer in referee.play(bots, matches, second):
-                moves, programs = moves + 1, programs + answer.programs
-                thought += answer.thought
-                spent += answer.ms
-                pondered += answer.ms * answer.thought
-                worst = max(worst, answer.ms)
-                late += kind.move_ms is not None and answer.ms > kind.move_ms + LATE_MS
+                counts["moves"] += 1
+                counts["thought"] += answer.thought
+                counts["late"] += answer.ms > most_ms
+                counts["programs"] += answer.programs
                 if answers is not None:
                     answers.append((answer.action, answer.ms))
         except Exception as error:  # whatever it is, it is reported, and others go on
             faults.append(f"match {matches}: {type(error).__name__}: {error}")
-            moves += 1
+            counts["moves"] += 1
             if len(faults) > 20:
                 break
         matches += 1
-    counts = Counter[str]()
     for bot in bots:
         if isinstance(bot, PartialResolvingBot):
-            counts += Counter(dataclasses.asdict(bot.counts))
-    return {
-        "matches": matches,
-        "moves": moves,
-        "thought": thought,
-        "late": late,
-        "max_ms": worst,
-        "mean_ms": spent / max(1, moves),
-        "mean_thought_ms": pondered / max(1, thought),
-        "programs": programs,
-        "plan": counts["plan"],
-        "blueprint": counts["blueprint"],
-        "made_s": made,
-        "refused": refused,
-        "faults": faults,
-    }
+            counts.update(dataclasses.asdict(bot.counts))
+    ended = f"{kind.name}{': refused' * bool(refused)}"
+    return {"outcome": ended, "game": table.string, "faults": faults, **counts}
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Plays what is not in the folder yet; 1 if anything went wrong."""
-    options = parser().parse_args(arguments)
-    plan = BY_CLOCK if options.clock else BY_ITERATIONS
-    name = "moves_clock" if options.clock else "moves"
-    out = options.out or f"out/fuzz/{name}"
-    target = options.moves or (100_000 if options.clock else 1_000_000)
-    settings = {"clock": options.clock, "seed": options.seed}
-    key = "part", "game", "bot"
+@contextlib.contextmanager
+def trials(
+    only: Sequence[str], plan: Mapping[str, Sequence[Kind]] = BY_ITERATIONS
+) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Trials of all bots in all games in turn; `only`: games, or kinds of bots.
+
+    Of each bot a trial plays a tenth of the moves of the plan.
+    """
     cells = [
         (string, kind)
-        for string in options.games or plan
-        for kind in plan.get(string, ())
-        if not options.bots or kind.name in options.bots
+        for string, kinds in plan.items()
+        for kind in kinds
+        if not only or {string, kind.name} & set(only)
     ]
-    if not cells:
-        raise SystemExit("--games and --bots: none of these games has such a bot")
-    with JsonLog(out, "chunks", settings, key=key, facts=facts()) as log:
-        done = sum(record["moves"] for record in log.records.values())
-        with tqdm(
-            total=target, initial=done, unit="move", disable=options.quiet
-        ) as progress:
-            for part in itertools.count():
-                left = [
-                    (string, kind)
-                    for string, kind in cells
-                    if (part, string, kind.name) not in log.records
-                ]
-                before = done
-                for string, kinds in itertools.groupby(left, key=lambda cell: cell[0]):
-                    if done < target:
-                        chosen = [kind for _, kind in kinds]
-                        done += _play_game(string, chosen, part, log, options, progress)
-                if done >= target or (left and done == before):
-                    break
-        rows = list(log.records.values())
-    print(report(rows))
-    return 1 if any(row["faults"] or row["late"] for row in rows) else 0
 
+    def trial(number: int) -> dict[str, Any]:
+        string, kind = cells[number % len(cells)]
+        with table(string) as game:
+            most, seconds = max(20, kind.moves // 10), kind.seconds
+            row = play_chunk(game, kind, seed=number, most_moves=most, seconds=seconds)
+        # Programs of this game are of no use to the next one.
+        if number % len(plan[string]) == 0:
+            jax.clear_caches()
+        return row
 
-def _play_game(
-    string: str,
-    kinds: Sequence[Kind],
-    part: int,
-    log: JsonLog,
-    options: argparse.Namespace,
-    progress: tqdm,
-) -> int:
-    """One part of a game; how many moves were made."""
-    moves = 0
-    with table(string) as game:
-        for kind in kinds:
-            progress.set_postfix_str(f"{string[:24]} {kind.name}")
-            row = play_chunk(
-                *(game, kind),
-                seed=options.seed + part,
-                most_moves=max(1, int(kind.moves * options.share)),
-                seconds=kind.seconds,
-            )
-            log.add({"part": part, "game": string, "bot": kind.name, **row})
-            progress.update(row["moves"])
-            moves += row["moves"]
-            for fault in row["faults"]:
-                again = f"--games '{string}' --bots '{kind.name}'"
-                tqdm.write(f"FAULT {again}, part {part}, {fault}")
-    # Programs of this game are of no use to the next one.
-    jax.clear_caches()
-    return moves
-
-
-def parser() -> argparse.ArgumentParser:
-    """The options of the command."""
-    parser = argparse.ArgumentParser(
-        prog="python -m tests.fuzz.moves",
-        description="Play all bots in many games and check every move.",
-    )
-    parser.add_argument("--clock", action="store_true", help="50 ms per move")
-    words = "to play in all (default: a million, and 100000 by the clock)"
-    Option(None, words, kind=int).add(parser, "moves")
-    words = "of the moves of each bot in each game, per part"
-    Option(1.0, words).add(parser, "share")
-    parser.add_argument("--games", nargs="+", help="of the plan; default: all")
-    parser.add_argument("--bots", nargs="+", help="of the plan; default: all")
-    Option(0, "of everything", least=0).add(parser, "seed")
-    parser.add_argument("--out", help="folder of the run (default out/fuzz/moves...)")
-    parser.add_argument("--quiet", action="store_true", help="no progress")
-    return parser
-
-
-_SUMS = "moves", "thought", "late", "programs", "plan", "blueprint", "matches"
-
-
-def report(rows: Sequence[dict[str, Any]]) -> str:
-    """Counts by bot, by game and in all, as text."""
-    lines = []
-    for group in ("bot", "game"):
-        lines.append(
-            f"{group:58} {'moves':>9} {'thought':>9} {'late':>5} {'longest':>9} "
-            f"{'mean':>8} {'thinking':>8} {'programs':>8} {'plan':>8} "
-            f"{'blueprint':>9} {'faults':>6}"
-        )
-        for name in dict.fromkeys(row[group] for row in rows):
-            lines.append(_line(name, [row for row in rows if row[group] == name]))
-        lines.append("")
-    lines.append(_line("all", rows))
-    games = len({row["game"] for row in rows})
-    lines.append(f"{games} games, {len({row['bot'] for row in rows})} bots; ms")
-    return "\n".join(lines)
-
-
-def _line(name: str, rows: Sequence[dict[str, Any]]) -> str:
-    total = {key: sum(row[key] for row in rows) for key in _SUMS}
-    mean = sum(row["mean_ms"] * row["moves"] for row in rows) / max(1, total["moves"])
-    thinking = sum(row["mean_thought_ms"] * row["thought"] for row in rows)
-    thinking /= max(1, total["thought"])
-    worst = max((row["max_ms"] for row in rows), default=0.0)
-    faults = sum(len(row["faults"]) for row in rows)
-    return (
-        f"{name[:58]:58} {total['moves']:9,} {total['thought']:9,} {total['late']:5} "
-        f"{worst:9.1f} {mean:8.2f} {thinking:8.2f} {total['programs']:8} "
-        f"{total['plan']:8} {total['blueprint']:9} {faults:6}"
-    )
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    yield trial

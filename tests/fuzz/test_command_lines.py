@@ -7,22 +7,22 @@ import sys
 
 import pytest
 
-from tests.fuzz import command_lines
+from tests.fuzz import command_lines, in_process, values
+from tests.fuzz.__main__ import run
+from tests.fuzz.in_process import Outcome
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
 # Refusals before any solving, and a few commands that work.
 _CHEAP = range(40)
-_MANY = range(2100)
 _PROCESSES = range(5000, 5024)
 
 
 def test_every_option_of_every_command_is_tried():
-    assert len(command_lines.options()) == 15
-    for command, flags in command_lines.options().items():
-        assert flags
-        for flag in set(flags) - command_lines.SWITCHES:
-            assert command_lines.values_of(command, flag).good, (command, flag)
-            assert command_lines.bad_of(command, flag), (command, flag)
+    assert len(values.options()) == 14
+    for command, own in values.options().items():
+        for flag, option in own.items():
+            assert option.values.good, (command, flag)
+            assert values.bad_of(command, flag), (command, flag)
 
 
 def test_a_seed_makes_a_line():
@@ -32,7 +32,7 @@ def test_a_seed_makes_a_line():
     assert 35 < sum(bool(line.spoiled) for line in lines) < 60
 
 
-_BAD = command_lines.Bad("x", ("--seed", "seed"), ("x",))
+_BAD = values.Bad("x", ("--seed", "seed"), ("x",))
 _GOOD = "spiel-cr: error: seed='x' is no number; write one"
 
 
@@ -57,7 +57,7 @@ _GOOD = "spiel-cr: error: seed='x' is no number; write one"
 )
 def test_the_checker_sees(code, out, err, complaint):
     line = command_lines.Line(0, ["solve"], (_BAD,))
-    outcome = command_lines.Outcome(code, out, err, "", 0.0)
+    outcome = Outcome(code, out, err, "", 0.0)
     found = command_lines.complaints(line, outcome)
     assert bool(found) == bool(complaint)
     assert any(text.startswith(complaint) for text in found) or not complaint
@@ -76,12 +76,12 @@ def test_the_checker_sees(code, out, err, complaint):
 def test_the_checker_sees_parameters(said, complaint):
     """Which the quoted string has anyway, and of which a letter is in every message."""
     given = "cfr+(gamma=x)"
-    every = command_lines.bad_of("solve", "--algorithm")
+    every = values.bad_of("solve", "--algorithm")
     bad = next(bad for bad in every if bad.value == given)
     err = f"spiel-cr: error: algorithm={given!r}: {said}"
     found = command_lines.complaints(
         command_lines.Line(0, ["solve"], (bad,)),
-        command_lines.Outcome(2, "", err, "", 0.0),
+        Outcome(2, "", err, "", 0.0),
     )
     assert bool(found) == bool(complaint)
     assert any(text.startswith(complaint) for text in found) or not complaint
@@ -89,22 +89,16 @@ def test_the_checker_sees_parameters(said, complaint):
 
 @pytest.mark.parametrize("seed", _CHEAP)
 def test_lines(seed):
-    row = command_lines.judge(seed, cheap=True)
-    assert not row["complaints"], f"{row['line']}\n{row['complaints']}"
+    assert not command_lines.judge(command_lines.cheap_line(seed))["faults"]
 
 
 @pytest.mark.slow
 def test_many_lines(tmp_path):
-    record = tmp_path / "lines.jsonl"
-    record.touch()
-    rows = command_lines.judge_many(_MANY.start, _MANY.stop, record)
-    wrong = [f"{row['line']}: {row['complaints']}" for row in rows if row["complaints"]]
-    assert not wrong, "\n".join(wrong[:20])
-    assert max(row["seconds"] for row in rows) < command_lines.MAX_SECONDS
-    commands = collections.Counter(
-        command_lines.make_line(seed).words[0] for seed in _MANY
-    )
-    assert min(commands[name] for name in command_lines.options()) > 100
+    rows = run("command_lines", 0, 2100, tmp_path / "lines")
+    assert not [fault for row in rows for fault in row["faults"]]
+    commands = collections.Counter(row["outcome"].split()[0] for row in rows)
+    assert min(commands[name] for name in values.options()) > 30
+    assert sum(row["poker"] for row in rows) > 300
 
 
 @pytest.mark.slow
@@ -120,7 +114,7 @@ def test_processes(tmp_path, seed):
         cwd=tmp_path,
         capture_output=True,
         stdin=subprocess.DEVNULL,
-        timeout=command_lines.MAX_SECONDS,
+        timeout=in_process.MAX_SECONDS,
     )
     out, err = (text.decode("utf-8", "replace") for text in (done.stdout, done.stderr))
     shown = [
@@ -130,5 +124,5 @@ def test_processes(tmp_path, seed):
         for bad in line.spoiled
     ]
     line = line._replace(words=words, spoiled=tuple(shown))
-    outcome = command_lines.Outcome(done.returncode, out, err, "", 0.0)
+    outcome = Outcome(done.returncode, out, err, "", 0.0)
     assert not command_lines.complaints(line, outcome), str(line)

@@ -2,12 +2,14 @@
 
 import collections
 import json
+import shutil
 
 import numpy as np
 import pytest
 
 from spiel_cr.common import json_log
 from tests.fuzz import damaged_lines
+from tests.fuzz.__main__ import run
 
 
 @pytest.fixture(scope="module")
@@ -19,18 +21,25 @@ def finished(tmp_path_factory):
     }
 
 
-def check_all(finished, work, trials):
-    """How often each command met damage in each way."""
-    counts = collections.Counter()
-    for command, run in finished.items():
-        for number in range(trials):
-            counts[damaged_lines.check(run, work / "x", command, number)] += 1
-    return counts
-
-
 def test_a_few(finished, tmp_path):
-    counts = check_all(finished, tmp_path, 8)
+    counts = collections.Counter(
+        damaged_lines.check(done, tmp_path / "x", command, number)
+        for command, done in finished.items()
+        for number in range(8)
+    )
     assert counts["refused"] > 16 and sum(counts.values()) == 32
+
+
+def test_a_folder_with_a_game_that_there_is_not(finished, tmp_path):
+    """Forged settings of a comparison: its other games are none of this run's."""
+    work = tmp_path / "x"
+    shutil.copytree(finished["compare"].folder, work)
+    path = work / json_log.SETTINGS
+    settings = json_log.unsealed(path.read_bytes())
+    settings["games"].append("")
+    path.write_text(json.dumps(json_log.sealed(settings), indent=1))
+    code, _, results = damaged_lines.run("compare", work)
+    assert code == 0 and results["games"][0] == finished["compare"].results["games"][0]
 
 
 def test_the_checker_sees_another_line(finished, tmp_path, monkeypatch):
@@ -52,10 +61,10 @@ def test_the_checker_sees_another_line(finished, tmp_path, monkeypatch):
 
 
 @pytest.mark.slow
-def test_many(finished, tmp_path):
-    counts = check_all(finished, tmp_path, 800)
-    print(counts)
-    assert counts["refused"] > 1600 and sum(counts.values()) == 3200
+def test_many(tmp_path):
+    rows = run("damaged_lines", 0, 3200, tmp_path / "trials")
+    assert not [fault for row in rows for fault in row["faults"]]
+    assert sum("refused" in row["outcome"] for row in rows) > 1600
 
 
 def test_no_line_reads_as_another(finished, tmp_path):

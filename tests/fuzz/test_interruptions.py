@@ -1,40 +1,22 @@
 """Commands that are interrupted lose nothing, and go on to the same results."""
 
 import collections
-import os
-import pathlib
-import re
-import subprocess
-import sys
 
 import pytest
 
+from tests.fuzz.__main__ import run
 from tests.fuzz.interruptions import COMMANDS, KINDS
 
-ROOT = pathlib.Path(__file__).parents[2]
+# Every family of commands that write, in parts that the processes of the suite share.
+PARTS = [list(COMMANDS)[k::4] for k in range(4)]
 
 
-def trials(first, last, *commands, cache):
-    """In a process that has computed nothing yet; the lines that it says."""
-    words = [sys.executable, "-m", "tests.fuzz.interruptions", str(first), str(last)]
-    environment = {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-    }
-    done = subprocess.run(
-        [*words, *commands], cwd=ROOT, env=environment, capture_output=True, text=True
-    )
-    print(done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout.splitlines()
-
-
-def test_a_few(tmp_path):
-    """A kill and a SIGTERM, of commands that write journals, states, and both."""
-    lines = trials(0, 6, "tournament", "solve", "exploit", cache=tmp_path)
-    assert lines[-1] == "6 trials, 0 failures"
+@pytest.mark.parametrize("commands", PARTS)
+def test_each_command_once(tmp_path, commands):
+    """Each is met by another kind of interruption."""
+    rows = run("interruptions", 0, len(commands), tmp_path / "trials", commands)
+    assert not [fault for row in rows for fault in row["faults"]]
+    assert [row["command"] for row in rows] == commands
 
 
 # Of some 50 trials of each kind, how many at least come before the end of the command:
@@ -50,11 +32,11 @@ _LEAST = {
 def test_many(tmp_path):
     """Each kind twice on each command."""
     count = 2 * len(KINDS) * len(COMMANDS)
-    lines = trials(0, count, cache=tmp_path)
-    assert lines[-1] == f"{count} trials, 0 failures"
-    met = collections.Counter()
-    for line in lines:
-        if found := re.fullmatch(r"(\w+): (\d+) ended with (.*)", line):
-            kind, count, codes = found.groups()
-            met[kind] += int(count) * (set(codes.split("+")) != {"0"})
+    rows = run("interruptions", 0, count, tmp_path / "trials")
+    assert not [fault for row in rows for fault in row["faults"]]
+    met = collections.Counter(
+        row["outcome"].split()[0]
+        for row in rows
+        if set(row["outcome"].split()[-1].split("+")) != {"0"}
+    )
     assert all(met[kind] >= least for kind, least in _LEAST.items()), met

@@ -100,6 +100,12 @@ def test_plays_the_same_game(game, seed, rollouts, most):
     vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
 
 
+LONG_POKER = (
+    "universal_poker(numRounds=2,blind=2 1,stack=100 3,numSuits=3,numRanks=4,"
+    "firstPlayer=2 1,numBoardCards=1 1,raiseSize=10 1,betting=limit)"
+)
+
+
 @pytest.mark.parametrize(
     "game",
     [
@@ -117,6 +123,8 @@ def test_plays_the_same_game(game, seed, rollouts, most):
         "universal_poker",
         POKERS[0].replace("=limit", "=nolimit"),
         HOLDEM.replace("3 1 1,", "3 1 2,"),
+        # 255 raises have no place in OpenSpiel's tensor.
+        LONG_POKER,
         HOLDEM.replace("fcpa", "fcpa,potSize=20,boardCards=2c3c4c"),
     ],
 )

@@ -80,17 +80,6 @@ def test_share_is_of_the_gain():
     )
 
 
-def test_on_states_agrees_with_the_tree():
-    target = load_target("uniform", "kuhn_poker")
-    exact = respond(target, 0, ResponseConfig("exact", matches=2))
-    config = ResponseConfig(search=SearchConfig(300), matches=400, seed=1)
-    seat = respond(_unknown(target), 0, config)
-    assert abs(seat.value - exact.value) < 5 * seat.half_width / 1.96
-    assert seat.exact_value is None
-    assert seat.simulations >= 300
-    assert response_seats.summary([seat])["share"] is None
-
-
 def _by_enumeration(game, player, opponent, bot):
     """What a bot is worth, its opponent's and chance's moves all gone through.
 
@@ -390,18 +379,6 @@ def test_both_seats_have_the_same_deals():
     assert 0.2 < np.mean(second[first == 100.0] == 100.0) < 0.8
     apart = math.hypot(*(seat.half_width for seat in seats))
     assert report["half_width"] > 1.1 * apart
-
-
-@pytest.mark.slow
-def test_real_matches_cover_the_truth_on_a_rare_large_pot():
-    """As above, by matches; fewer seeds, as these take their time."""
-    odds, pot, matches, seeds = 0.1, 100.0, 200, 300
-    tree = spiel_cr.compile_game(_rare_pots(odds, pot))
-    truth, hit = odds * pot + 1 - odds, 0
-    for seed in range(seeds):
-        hit += _covers(_rare_pot_matches(tree, seed, matches)[0], truth)
-    # Four standard errors, and 2 % for the rare events.
-    assert hit / seeds > 0.95 - 4 * math.sqrt(0.95 * 0.05 / seeds) - 0.02
 
 
 def test_bad_arguments_are_named():

@@ -60,6 +60,16 @@ def test_what_depends_on_more_is_not_judged():
     assert targets.load_target(policy, SMALL).form is None
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_no_search_finds_more_than_the_judge(seed):
+    """A false alarm: a bound that is too high, and a search that leaves no gap."""
+    policy = Drawn(pyspiel.load_game(SMALL), seed)
+    found = spiel_cr.exploit(SMALL, policy, seconds=5, instruments=["table"], seed=seed)
+    assert not found.is_exact
+    assert found.at_least <= spiel_cr.nash_conv(SMALL, policy)
+
+
 def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
     game = pyspiel.load_game(TINY)
     found = spiel_cr.best_response(TINY, Drawn(game, 5), 1)

@@ -26,6 +26,7 @@ import pytest
 import spiel_cr
 from benchmarks import __main__ as benchmarks
 from spiel_cr.eval.cli import main
+from tests.fuzz import __main__ as fuzz
 from tests.project import pages
 
 
@@ -101,8 +102,8 @@ def test_targets_of_the_makefile_name_programs():
         name, *words = shlex.split(command)
         if name == "benchmarks":
             assert not benchmarks.find(words[0]).parse(words[1:]).no_measuring
-        elif name == "tests.fuzz.moves":
-            assert importlib.import_module(name).parser().parse_args(words)
+        elif name == "tests.fuzz":
+            assert fuzz.parser().parse_args(words)
         else:
             assert name == "pytest", command
     targets = set(re.findall(r"^([\w-]+):", text, re.MULTILINE))

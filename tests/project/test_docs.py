@@ -11,7 +11,7 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from tests.project import pages
-from tests.project.pages import README, ROOT
+from tests.project.pages import README, ROOT, blocks
 
 GAMES = ROOT / "docs" / "games.md"
 each_page = pytest.mark.parametrize("page", pages.PAGES, ids=pages.name_of)
@@ -61,6 +61,22 @@ def test_the_site_has_all_pages():
     assert set(names) - {"index.md"} <= set(first)
 
 
+def test_pages_are_short():
+    """A page is read in minutes, and all of them in an afternoon; measurements not."""
+    words = {p: len(p.read_text("utf-8").split()) for p in [README, *pages.MANUAL]}
+    # What the code is like, for those who change it, may take longer.
+    longer = {"architecture.md": 1800}
+    for page, count in words.items():
+        assert count <= longer.get(page.name, 1200), (page.name, count)
+    assert sum(words.values()) <= 30_000
+
+
+@pytest.mark.parametrize("page", [README, *pages.MANUAL], ids=pages.name_of)
+def test_pages_begin_with_what_works(page):
+    before, fence, _ = page.read_text("utf-8").partition("\n```")
+    assert fence and before.count("\n") < 15
+
+
 @pytest.mark.slow
 def test_the_site_builds(tmp_path):
     """Strictly: a broken link, or a docstring that cannot be read, is an error."""
@@ -68,6 +84,10 @@ def test_the_site_builds(tmp_path):
     subprocess.run(["make", "linked"], cwd=ROOT, check=True)
     build = [sys.executable, "-m", "mkdocs", "build", "--site-dir", str(tmp_path)]
     subprocess.run(build, cwd=ROOT, check=True)
+    for page in tmp_path.rglob("*.html"):
+        assert 'src="http' not in page.read_text("utf-8"), (
+            "nothing comes from elsewhere"
+        )
     page = (tmp_path / "api" / "spiel_cr.html").read_text("utf-8")
     for name in spiel_cr.__all__:
         item = getattr(spiel_cr, name)

@@ -146,6 +146,33 @@ def test_what_comes_after_iterating_is_learned(fake, where):
     assert fake.now - before > 0.08
 
 
+def test_what_other_work_takes_is_kept_free(fake):
+    """Beside it, a solve ends later than it was asked to, whenever that is."""
+    watch = clock.Clock(100.0, None)
+    loss, spent = 0.04, []
+
+    def run_until(deadline, *, most):
+        fake.now = max(fake.now, deadline) + loss
+
+    solver = types.SimpleNamespace(iterations=0, run_until=run_until)
+
+    def moves(count):
+        for _ in range(count):
+            before = fake.now
+            move(watch, fake, solver)
+            spent.append(fake.now - before)
+
+    moves(5)
+    assert spent[0] > 0.1 and max(spent[1:]) <= 0.085 + 1e-9
+    loss = 2.0
+    moves(1)
+    loss = 0.0
+    moves(1)  # it still thinks a while
+    assert 0.03 < spent[-1] < 0.04
+    moves(200)
+    assert 0.08 < spent[-1] <= 0.085 + 1e-9
+
+
 def test_late_moves_are_counted(fake):
     watch = clock.Clock(100.0, None)
     solver, _ = slow_solver(fake, 0.3)

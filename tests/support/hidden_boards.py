@@ -170,6 +170,56 @@ def of_states(game: object) -> Enumerated:
     return Enumerated(ask)
 
 
+Belief = dict[tuple[int, int], float]
+
+
+def response_to_uniform(cells: int, wins: Callable, player: int) -> float:
+    """What a best response to uniform play gets on a classical board without draws.
+
+    It follows the responder's attempts one by one, and believes in pairs of the other
+    player's stones and attempts, as bits, each with its probability.
+    """
+    bits = [1 << cell for cell in range(cells)]
+    won = [[bool(wins(np.array([s]), p)[0]) for s in range(1 << cells)] for p in (0, 1)]
+
+    def turn_of_the_other(own: int, belief: Belief) -> tuple[float, Belief]:
+        """What the responder loses in it, and the belief after it."""
+        lost, after, ahead = 0.0, Belief(), dict(belief)
+        while ahead:
+            (stones, tried), odds = ahead.popitem()
+            left = [bit for bit in bits if not tried & bit]
+            for bit in left:
+                put = stones | (0 if own & bit else bit)
+                into = ahead if own & bit else after
+                if put != stones and won[1 - player][put]:
+                    lost += odds / len(left)
+                else:
+                    key = put, tried | bit
+                    into[key] = into.get(key, 0.0) + odds / len(left)
+        return lost, after
+
+    def best(own: int, tried: int, belief: Belief) -> float:
+        if not belief:
+            return 0.0
+        found = []
+        for bit in bits:
+            if tried & bit:
+                continue
+            fails = {key: odds for key, odds in belief.items() if key[0] & bit}
+            rest = {key: odds for key, odds in belief.items() if not key[0] & bit}
+            value = best(own, tried | bit, fails)
+            if won[player][own | bit]:
+                value += sum(rest.values())
+            elif rest:
+                lost, after = turn_of_the_other(own | bit, rest)
+                value += best(own | bit, tried | bit, after) - lost
+            found.append(value)
+        return max(found)
+
+    first: Belief = {(0, 0): 1.0}
+    return best(0, 0, turn_of_the_other(0, first)[1] if player else first)
+
+
 class Drawn(openspiel_policy.Policy):
     """Random probabilities, by the string; with or without the number of turns."""
 

@@ -47,7 +47,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
     if given["betting"] == "limit" and given["bettingAbstraction"] == "fullgame":
         raise ValueError(
             "bettingAbstraction=fullgame with betting=limit: OpenSpiel offers bets that"
-            " a limit game has not; bettingAbstraction=fcpa is the whole game"
+            " a limit game has not; write bettingAbstraction=fcpa for the whole game"
         )
     deck = Deck(given["numRanks"], given["numSuits"])
     board = tuple(deck.cards(given["boardCards"]))

@@ -52,12 +52,12 @@ def _make(game: str) -> "VectorisedLimitPoker | None":
     board = [int(cards) for cards in given["numBoardCards"].split()]
     public = sum(board[: given["numRounds"]])
     rules = Rules(deck, hole, (), public, True, None)
+    shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
+        return VectorisedLimitPoker(rules, tree, int(np.prod(shape)))
     except ValueError:
         return None
-    shape = loaded.information_state_tensor_shape()
-    return VectorisedLimitPoker(rules, tree, int(np.prod(shape)))
 
 
 def _deal(rules: Rules) -> Deal:
@@ -116,6 +116,9 @@ class VectorisedLimitPoker:
         """bool [P, width], OpenSpiel's two bits for each move: called, raised.
 
         Deals take up places, too, and have neither bit.
+
+        Raises:
+          ValueError: there are more moves than OpenSpiel's tensor has places for.
         """
         bets = np.zeros((len(tree.player), width), bool)
         made = np.zeros(len(tree.player), np.int64)
@@ -123,6 +126,8 @@ class VectorisedLimitPoker:
             above, action = tree.parent[node], tree.action[node]
             made[node] = made[above] + 1
             place = 2 * (self._cards[above] + made[above])
+            if place + 1 >= width:
+                raise ValueError("moves have no place in the tensor")
             bets[node] = bets[above]
             if action in (_CALL, _RAISE):
                 bets[node, place + (action == _RAISE)] = 1

@@ -208,8 +208,9 @@ class _Numbering:
                 raise ImperfectRecallError(
                     f"{self.game}: player {p} has imperfect recall: the information "
                     f"state {self._key(odd, p)!r} is reached after different own "
-                    f"infosets or actions{self._places(first, odd)}; spiel_cr needs "
-                    f"information-state strings that remember them"
+                    f"infosets or actions{self._places(first, odd)}; choose other "
+                    f"parameters of the game, or give it information-state strings "
+                    f"that remember them"
                 )
 
     def _different_actions(self, mine: Infosets, odd: int) -> InvalidGameError:

@@ -22,7 +22,6 @@ more.
 """
 
 import dataclasses
-import functools
 import time
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -34,8 +33,8 @@ from spiel_cr.common import memory
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
-# Bytes of a sequence, of which there are at most so many: its reach and its value.
-_SEQUENCE, _WORKING = 16, 6e8
+# Bytes of a sequence's reach and value; and of all else, fitted to a peak on CPUs.
+_SEQUENCE, _WORKING = 16, 9e8
 
 
 class Attempts(NamedTuple):
@@ -111,6 +110,7 @@ class AbruptGame:
       rules: its rules on arrays.
       cells: C.
       wins: bool [2, 2^C], whether a set of a player's stones wins.
+      free: int8 [2^C, C], the cells that are not in a set come first.
       attempts: the orders of m cells, by m.
     """
 
@@ -118,6 +118,7 @@ class AbruptGame:
     rules: VectorisedGame
     cells: int
     wins: np.ndarray
+    free: np.ndarray
     attempts: tuple[Attempts, ...]
 
     def infosets(self, player: int) -> Iterator[Infosets]:
@@ -158,9 +159,7 @@ class AbruptGame:
         possible &= len(outcomes) + player < self.cells
         return Infosets(outcomes, own, met, possible, spare)
 
-    def histories(
-        self, player: int, infosets: Infosets, rows: np.ndarray
-    ) -> np.ndarray:
+    def histories(self, player: int, some: Infosets, rows: np.ndarray) -> np.ndarray:
         """int16 [r, L], OpenSpiel's actions to some infosets.
 
         The other player puts a stone only where it is met next, or must have one more;
@@ -168,13 +167,13 @@ class AbruptGame:
 
         Args:
           player: whose.
-          infosets: with the same outcomes.
+          some: infosets with the same outcomes.
           rows: int [r], of these.
         """
-        outcomes = infosets.outcomes
+        outcomes = some.outcomes
         tried = self.attempts[len(outcomes)].tried[rows].T
         own = (cells for cells, got in zip(tried, outcomes, strict=True) if got == "S")
-        columns, spare = [], [infosets.spare[rows]] * player
+        columns, spare = [], [some.spare[rows]] * player
         for turn in range(len(outcomes) + 1):
             if outcomes[turn : turn + 1] == "F":
                 columns.append(tried[turn])
@@ -185,12 +184,6 @@ class AbruptGame:
             columns += list(tried[turn : turn + 1])
         return np.array(columns, np.int16).reshape(len(columns), len(rows)).T
 
-    @functools.cached_property
-    def free(self) -> np.ndarray:
-        """int8 [2^C, C], the cells that are not in a set of them come first."""
-        taken = np.arange(1 << self.cells)[:, None] >> np.arange(self.cells) & 1
-        return np.argsort(taken, axis=1, kind="stable").astype(np.int8)
-
 
 class Leaves:
     """Both players' reach and, of what was walked, their leaf values.
@@ -199,6 +192,7 @@ class Leaves:
       game: of which.
       reach: for each player, by outcomes, float64 [N_(m+1)], of its sequences.
       values: the same for what the player gets there, weighed by the other's reach.
+      flat: the same values, one after another.
       iterations: pieces walked so far, of C².
       seconds: spent walking.
     """
@@ -208,10 +202,11 @@ class Leaves:
     ) -> None:
         """Has walked nothing."""
         self.game, self.reach = game, reach
-        self.values = [
-            {outcomes: np.zeros(len(own)) for outcomes, own in both.items()}
-            for both in reach
-        ]
+        self.flat = [np.zeros(sum(map(len, own.values()))) for own in reach]
+        self.values = []
+        for flat, own in zip(self.flat, reach, strict=True):
+            ends = np.cumsum([len(some) for some in own.values()])
+            self.values.append(dict(zip(own, np.split(flat, ends[:-1]), strict=True)))
         self.iterations, self.seconds = 0, 0.0
 
     def run(self, count: int) -> None:
@@ -256,33 +251,27 @@ class Leaves:
         free = game.free[form.stones[0] | form.stones[1], :left]
         if only:
             free = free[free == only[0]].reshape(1, -1)
-        orders = game.attempts[len(own.outcomes)].following[
-            own.orders[:, :, None], free
-        ]
+        following = game.attempts[len(own.outcomes)].following
+        orders = following[own.orders[:, :, None], free]
         reach = self.reach[player][own.outcomes][orders].sum(axis=0)
         stones = form.stones[player][:, None] | 1 << free.astype(np.int64)
         won = game.wins[player][stones]
         if won.any():
             world, place = np.nonzero(won)
-            _add(
-                self.values[player][own.outcomes],
-                *(orders[:, world, place], other.reach[world]),
-            )
+            gains = self.values[player][own.outcomes]
+            _add(gains, orders[:, world, place], other.reach[world])
             if other.outcomes:
                 lost = np.flatnonzero(won.any(axis=1))
-                _add(
-                    self.values[1 - player][other.outcomes[:-1]],
-                    *(other.orders[:, lost], -(reach * won).sum(axis=1)[lost]),
-                )
+                losses = self.values[1 - player][other.outcomes[:-1]]
+                _add(losses, other.orders[:, lost], -(reach * won).sum(axis=1)[lost])
         world, place = np.nonzero(~won)
         if left == 1 or not len(world):
             return
         after = form.stones[:, world].copy()
         after[player] = stones[world, place]
         cells = np.concatenate([form.cells[:, world], free[world, place][None]])
-        got = Known(
-            own.outcomes + "S", own.met, orders[:, world, place], reach[world, place]
-        )
+        orders, reach = orders[:, world, place], reach[world, place]
+        got = Known(own.outcomes + "S", own.met, orders, reach)
         same = other._replace(orders=other.orders[:, world], reach=other.reach[world])
         known = _pair(player, got, same)
         self._attempt(Form(after, (*form.owners, player), cells, known), only[1:])
@@ -339,6 +328,8 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
     memory.check_need(what, need, limit, "choose ismcts, lbr or learned")
     sets = np.arange(1 << cells)
     table = np.stack([wins(sets, player) for player in range(2)])
+    cells_of = sets[:, None] >> np.arange(cells) & 1
+    outside = np.argsort(cells_of, axis=1, kind="stable").astype(np.int8)
     tried, attempts = np.zeros((1, 0), np.int8), []
     for m in range(cells):
         taken = np.zeros((len(tried), cells), bool)
@@ -348,4 +339,4 @@ def abrupt_game(opened: Opened, limit: memory.Limit = None) -> AbruptGame | None
         free = np.nonzero(~taken)[1].reshape(len(tried), -1).astype(np.int8)
         attempts.append(Attempts(tried, free, following))
         tried = np.column_stack([np.repeat(tried, cells - m, axis=0), free.ravel()])
-    return AbruptGame(opened.game, rules, cells, table, tuple(attempts))
+    return AbruptGame(opened.game, rules, cells, table, outside, tuple(attempts))

@@ -9,7 +9,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.draws import BELOW_ONE, choose
-from spiel_cr.games.stepping.simulator import Positions
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision
 from spiel_cr.players.opponents import restart_at
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
@@ -38,23 +39,17 @@ class TablePlayer:
     def __init__(self, strategy: TableStrategy) -> None:
         """Takes a strategy whose keys are made as those of the source."""
         self._strategy = strategy
-        count = strategy.count.astype(np.int64)
-        self._first = np.cumsum(count) - count
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
     ) -> np.ndarray:
         """See `FixedPlayer`."""
-        key, num_actions = positions.key[places], positions.num_actions[places]
-        row = self._strategy.find(key)
-        actions = np.arange(num_actions.max())
-        legal = actions < num_actions[:, None]
-        odds = legal / num_actions[:, None]
-        met = np.flatnonzero(row >= 0)
-        place = self._first[row[met]][:, None] + actions
-        shares = self._strategy.probability.take(place, mode="clip")
-        odds[met] = np.where(legal[met], shares, 0)
-        return choose(odds, random.random(len(key)))
+        num_actions = positions.num_actions[places][:, None]
+        row = self._strategy.find(positions.key[places])
+        legal = np.arange(num_actions.max()) < num_actions
+        shares = self._strategy.spread(row, legal)
+        odds = np.where(row[:, None] >= 0, shares, legal / num_actions)
+        return choose(odds, random.random(len(row)))
 
 
 class SeenPlayer:
@@ -136,19 +131,22 @@ class LegalPlayer:
 
 
 class StatePlayer:
-    """Draws by an OpenSpiel policy, on a `StateSource`.
+    """Draws by an OpenSpiel policy, asked once for each key.
 
-    The policy is asked once for each key, and for each list of legal actions where it
-    depends on that alone.
+    On a `StateSource`; on a `RulesSource` a table by information-state strings, where
+    its rules make these.
     """
 
-    def __init__(self, policy: openspiel_policy.Policy) -> None:
+    def __init__(self, policy: openspiel_policy.Policy, source: Simulator) -> None:
         """Asks nothing yet.
 
         Args:
           policy: must depend on the information state of who acts only.
+          source: of the positions.
         """
         self._answers = [Answers(policy, player) for player in range(2)]
+        self._table = policy if isinstance(source, RulesSource) else None
+        self._source = source
         self._known: dict[bytes, tuple[int, list[float]]] = {}
 
     def draw(
@@ -166,13 +164,21 @@ class StatePlayer:
             if answer is None:
                 if len(self._known) >= REMEMBERED:
                     self._known.clear()
-                answer = self._known[key] = self._ask(positions.states[place])
+                answer = self._known[key] = self._ask(positions, place)
             row[: answer[0]] = answer[1]
         return choose(odds, random.random(len(places)))
 
-    def _ask(self, decision: Decision) -> tuple[int, list[float]]:
+    def _ask(self, positions: Positions, place: int) -> tuple[int, list[float]]:
         """How many legal actions there are, and their probabilities, ascending."""
-        state, legal = decision
+        if isinstance(self._table, openspiel_policy.TabularPolicy):
+            assert isinstance(self._source, RulesSource)
+            one = positions.states[np.array([place])]
+            player = int(positions.player[place])
+            (text,) = self._source.strings(one.rows, player)
+            legal = np.flatnonzero(one.legal[0]).tolist()
+            shares = self._table.policy_for_key(text)[legal].tolist()
+            return len(legal), normalised(shares, f"opponent: at {text!r}", legal)
+        state, legal = positions.states[place]
         by_action = self._answers[state.current_player()](state).by_action
         return len(legal), [by_action.get(action, 0.0) for action in legal]
 

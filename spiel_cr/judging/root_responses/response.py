@@ -136,10 +136,9 @@ class Response:
             if responds.any():
                 there, games = live[responds], match[responds]
                 row = self._index.find(positions.key[there])
-                met = row >= 0
-                arrive(games, np.where(met, self.worth[row], np.nan))
-                expected[games] = np.where(met, self.expected[row], np.nan)
-                chosen = np.where(met, self.action[row], -1)
+                arrive(games, _looked_up(self.worth, row, np.nan))
+                expected[games] = _looked_up(self.expected, row, np.nan)
+                chosen = _looked_up(self.action, row, -1)
                 habit = habit_of(decided[games], positions.num_actions[there])
                 usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
                 chosen = np.where(chosen < 0, usual, chosen)
@@ -177,3 +176,11 @@ class Response:
         )
         beyond = Habits(self.player, self.habits, own)
         return TablePolicy(game, source, strategy, beyond)
+
+
+def _looked_up(values: np.ndarray, row: np.ndarray, otherwise: float) -> np.ndarray:
+    """[n], the values of some rows; where the row is -1, the other one."""
+    found = np.full(len(row), otherwise, values.dtype)
+    met = np.flatnonzero(row >= 0)
+    found[met] = values[row[met]]
+    return found

@@ -77,8 +77,9 @@ def on_states(
 ) -> Setting:
     """A game that is not compiled, by its rules on arrays if the policy plays on them.
 
-    That do uniform policies and chumps, tables, and networks. Any other policy is asked
-    on OpenSpiel's states, once for each information state.
+    That do uniform policies and chumps, tables (those by strings where the rules make
+    strings), and networks. Any other policy is asked on OpenSpiel's states, once for
+    each information state.
 
     Args:
       game: a sequential game.
@@ -106,8 +107,9 @@ def _on_states(
         if average.rule == SOFTMAX and average.features == _TENSORS:
             found = stepped(opened, _TENSORS, use_rules=use_rules)
             return found.source, _networks(policy, found.knowledge)
-    if rules is None:
-        return source, StatePlayer(policy)
+    tabular = isinstance(policy, openspiel_policy.TabularPolicy)
+    if rules is None or tabular and hasattr(rules, "information_state_strings"):
+        return source, StatePlayer(policy, source)
     if by_legal_actions(policy):
         return source, LegalPlayer(game, policy)
     return _on_states(game, policy, False)

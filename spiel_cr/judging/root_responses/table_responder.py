@@ -29,6 +29,8 @@ _TRUSTED = 10
 _HABITUAL = 50
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
+# Of means and visits: games with thousands of actions have fewer rows.
+_MOST_BYTES = 1 << 32
 # What is kept of a table, besides its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
 _HABITS = ("usual", "times")
@@ -79,13 +81,14 @@ class TableResponder:
         Args:
           setting: of the game and the opponent.
           player: the responder, 0 or 1.
-          most_rows: of the table.
+          most_rows: of the table, where its bytes allow so many.
           seed: of the matches that teach it.
         """
         self.player, self.setting = player, setting
         self._source, self._fixed = setting.source, setting.opponent
         self._seed, self._batches, self.units = [seed, player], 0, 0
         width = self._source.max_actions
+        most_rows = min(most_rows, _MOST_BYTES // (8 * width))
         self._key = np.zeros((most_rows, 2), np.uint64)
         self._index = Index(self._key)
         self._count = np.zeros(most_rows, np.int32)

@@ -16,8 +16,8 @@ them, by `kind`:
              1951), on compiled games. Each is the best answer to the mean of how i has
              played so far, and i then answers the mean of all these: so they come from
              where i would go if o had only the ones before.
-  biased     the blueprint with the probability of the first, second, ... action at each
-             infoset multiplied, as Brown et al. do for fold, call and raise. Games that
+  biased     the blueprint with the first, second, ... action at each infoset preferred,
+             as Brown et al. do for fold, call and raise. Games that
              are not compiled have these alone, see `rollout_values.Rollouts`.
 
 Both are deterministic and fixed before anything is solved. They depend neither on the
@@ -194,16 +194,9 @@ def biased(
     """
     if number == 0:
         return behaviour
-    action, factor = bias_of(number, most)
+    action, bias = bias_of(number, most)
     owner = decisions.owner[1:]
     place = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
-    return _multiplied(decisions, behaviour, np.where(place == action, factor, 1.0))
-
-
-def _multiplied(
-    decisions: Decisions, behaviour: np.ndarray, factors: np.ndarray
-) -> np.ndarray:
-    """float64 [S], probabilities times factors, float64 [S - 1], summing to 1."""
-    weights, owner = behaviour[1:] * factors, decisions.owner[1:]
+    weights = behaviour[1:] + np.where(place == action, bias, 0.0)
     total = np.bincount(owner, weights, minlength=len(decisions))
     return np.append(1.0, weights / total[owner])

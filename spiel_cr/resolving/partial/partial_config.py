@@ -22,7 +22,7 @@ class PartialConfig:
         of the time before the first match.
       k: continuations of the blueprint among which the opponent chooses where a tree
         ends; None: the blueprint, and one for each action, at most 16 of them.
-      rollouts: of each of them, from each history there.
+      rollouts: of each of them, from each history; None: 100, or 10 under a clock.
       warmup_matches: matches played at construction, to learn what shapes subgames have
         and how much time they take.
     """
@@ -31,14 +31,15 @@ class PartialConfig:
     blueprint: str | Policy | None = None
     blueprint_iterations: int = 500
     k: int | None = None
-    rollouts: int = 100
+    rollouts: int | None = None
     warmup_matches: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("max_histories", "blueprint_iterations", "rollouts"):
+        for name in ("max_histories", "blueprint_iterations"):
             check_iterations(getattr(self, name), name=name)
-        if self.k is not None:
-            check_iterations(self.k, name="k")
+        for name in ("k", "rollouts"):
+            if getattr(self, name) is not None:
+                check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
         if isinstance(self.blueprint, str):
             check_blueprint_file(self.blueprint)

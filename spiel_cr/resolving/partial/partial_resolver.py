@@ -36,6 +36,8 @@ from spiel_cr.solvers.cfr import cfr
 _BLUEPRINT_SHARE = 0.5
 # Continuations at the ends of trees, besides the blueprint itself.
 _MOST_BIASED = 16
+# Rollouts without a clock, and under one.
+_ROLLOUTS = 100, 10
 # Histories in all solutions that are kept from match to match (6 kB each).
 _MOST_KEPT = 1 << 17
 
@@ -127,7 +129,8 @@ class PartialResolver:
             *(game, settings.blueprint, settings.blueprint_iterations, seconds, seed)
         )
         k = settings.k or 1 + min(_MOST_BIASED, game.num_distinct_actions())
-        self._leaf = Rollouts(policy, k, settings.rollouts, seed)
+        rollouts = settings.rollouts or _ROLLOUTS[config.move_ms is not None]
+        self._leaf = Rollouts(policy, k, rollouts, seed)
         tree = PartialTree.start(game, most, leaf=self._leaf, player=player)
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)

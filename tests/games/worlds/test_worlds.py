@@ -1,5 +1,8 @@
 """The form of worlds is the game: sizes, payoffs, iterates and NashConv."""
 
+import functools
+import itertools
+
 import numpy as np
 import pyspiel
 import pytest
@@ -7,6 +10,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.worlds import world_game
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.games.worlds.hidden import walk_worlds
@@ -17,17 +21,19 @@ from spiel_cr.solvers.cfr import cfr
 from tests.support import hidden_boards
 
 HEX = "dark_hex(num_rows={},num_cols={})"
-# Worlds, ends, infosets, pairs and terminal histories.
+# Worlds, ends, infosets, sequences, pairs and terminal histories.
 SIZES = {
     "phantom_ttt": (
-        *(549_946, 255_168, (3_683_314, 2_307_355)),
+        *(549_946, 255_168, (3_683_314, 2_307_355), (6_384_801, 5_772_465)),
         *((38_520_864, 55_300_608), 9_829_101_024),
     ),
     "dark_hex(board_size=3)": (
-        *(548_650, 257_760, (3_720_850, 2_352_067)),
+        *(548_650, 257_760, (3_720_850, 2_352_067), (0, 0)),
         *((37_020_960, 56_979_360), 9_469_697_760),
     ),
 }
+# All boards of which every history is visited.
+SMALL = [HEX.format(2, 2), HEX.format(2, 3), HEX.format(3, 2), *range(10)]
 
 
 def of_board(seed: int) -> WorldGame:
@@ -37,6 +43,7 @@ def of_board(seed: int) -> WorldGame:
     return WorldGame(board, board, worlds, sides)
 
 
+@functools.cache
 def pair(name: str | int) -> tuple[WorldGame, hidden_boards.Enumerated]:
     if isinstance(name, int):
         board = hidden_boards.RandomBoard(name)
@@ -55,7 +62,7 @@ def places(worlds: WorldGame, plain: hidden_boards.Enumerated, player: int):
     return infosets, np.append(0, np.repeat(first, counts) + steps)
 
 
-@pytest.mark.parametrize("name", [HEX.format(2, 2), HEX.format(2, 3), *range(10)])
+@pytest.mark.parametrize("name", SMALL)
 def test_it_is_the_enumerated_game(name):
     worlds, plain = pair(name)
     assert worlds.num_terminals == plain.terminals
@@ -79,7 +86,12 @@ def _entries(rows, columns, values) -> dict:
 
 @pytest.mark.parametrize(
     ("name", "algorithm"),
-    [(HEX.format(2, 2), "pcfr+"), (HEX.format(3, 2), "cfr+"), (3, "dcfr"), (7, "cfr")],
+    [
+        pytest.param(name, algorithm, marks=[pytest.mark.slow] if number > 4 else [])
+        for number, (name, algorithm) in enumerate(
+            zip(SMALL, itertools.cycle(["pcfr+", "cfr+", "dcfr", "cfr"]), strict=False)
+        )
+    ],
 )
 def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm):
     worlds, plain = pair(name)
@@ -108,6 +120,21 @@ def test_uniform_play_is_worth_what_openspiel_says():
         for player in range(2)
     ]
     assert found == pytest.approx([1.0, 0.25], abs=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", [(2, 4), (4, 2)])
+def test_responses_to_uniform_play_are_those_of_beliefs(shape):
+    """A hundred million histories; beliefs about the other player need none of them."""
+    name = HEX.format(*shape)
+    wins = open_game(name).rules._wins
+    wanted = [hidden_boards.response_to_uniform(8, wins, p) for p in range(2)]
+    form = world_game(name).form
+    behaviour = tuple(map(conversions.uniform_behaviour, form.decisions))
+    reach = best_responses.reach_of(form, behaviour)
+    for player in range(2):
+        found = best_responses.best_response_value(form, player, reach[1 - player])
+        assert found == pytest.approx(wanted[player], abs=1e-9)
 
 
 def test_each_history_leads_to_its_infoset():
@@ -163,12 +190,13 @@ def test_memory_is_refused_on_the_way():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_large_boards(name):
-    worlds, ends, infosets, pairs, terminals = SIZES[name]
+    worlds, ends, infosets, sequences, pairs, terminals = SIZES[name]
     game = world_game(name, memory_limit="none")
     assert (game.worlds.player == TERMINAL).sum() == ends
     assert len(game.worlds) == worlds and game.num_terminals == terminals
     assert tuple(len(side.decisions) for side in game.sides) == infosets
-    assert game.pairs == pairs
+    found = tuple(side.decisions.num_sequences for side in game.sides)
+    assert game.pairs == pairs and found == sequences
     if name != "phantom_ttt":
         found = spiel_cr.nash_conv(name, "uniform", memory_limit="none")
         assert found == pytest.approx(1.832804233, abs=1e-9)

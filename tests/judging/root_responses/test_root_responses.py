@@ -61,6 +61,8 @@ def test_tables_learn_nearly_best_responses():
     gaps = []
     for player in range(2):
         responder = TableResponder(setting, player, seed=1)
+        # What has learned nothing plays, too.
+        assert len(responder.response().play(setting, 9, np.random.default_rng(0))) == 9
         responder.learn(1000)
         response = responder.response()
         mean = response.play(setting, 20_000, np.random.default_rng(0)).mean()
@@ -148,6 +150,12 @@ def test_settings_take_rules_where_the_policy_plays_on_them():
     fast = settings.on_states(game, uniform)
     assert isinstance(fast.source, RulesSource)
     assert isinstance(fast.opponent, UniformPlayer)
+    small = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
+    table = settings.on_states(small, openspiel_policy.TabularPolicy(small))
+    assert isinstance(table.source, RulesSource)
+    start = table.source.start(300, np.random.default_rng(0))
+    drawn = table.opponent.draw(start, np.arange(300), np.random.default_rng(0))
+    assert set(drawn.tolist()) == {0, 1, 2}
     slow = settings.on_states(game, openspiel_policy.FirstActionPolicy(game))
     assert isinstance(slow.source, StateSource)
     random = np.random.default_rng(0)

@@ -106,13 +106,11 @@ def test_biased_continuations_prefer_one_action_everywhere():
     tree = games.compiled("kuhn")
     decisions, plain = tree.infosets[1].decisions, blueprint("kuhn")[1]
     found = Continuations(blueprint("kuhn"), 5, kind="biased").strategies(tree, 1)
-    for j, (action, factor) in enumerate(
+    for j, (action, bias) in enumerate(
         [(0, BIAS), (1, BIAS), (0, BIAS**2), (1, BIAS**2)], 1
     ):
         for first in decisions.first_sequence:
-            here = plain[first : first + 2] * np.where(
-                np.arange(2) == action, factor, 1
-            )
+            here = plain[first : first + 2] + bias * (np.arange(2) == action)
             np.testing.assert_allclose(
                 found[j][first : first + 2], here / here.sum(), rtol=TOLERANCE
             )

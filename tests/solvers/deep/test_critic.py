@@ -8,8 +8,9 @@ from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.approximators import Table
 from spiel_cr.solvers.deep.critic import Critic
+from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
-from spiel_cr.solvers.deep.traversal import Sampling, Task, traverse
+from spiel_cr.solvers.deep.traversal import Task, traverse
 from tests.support.made_games import MadeGame, twice_in_a_row
 
 
@@ -26,7 +27,7 @@ def test_a_table_learns_the_exact_values():
     uniform = [legal / legal.sum(axis=1)[:, None] for legal in knowledge.legal]
     task = Task(
         *(TreeSource(tree), knowledge, lambda p, seen: uniform[p][seen.rows]),
-        *(Sampling(False, 1.0), 0, critic),
+        *(DeepConfig("", sampling="outcome", epsilon=1.0), 0, critic),
     )
     found = traverse(task, 400, random)
     critic.replay.add(found.moves)

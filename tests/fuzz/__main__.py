@@ -1,0 +1,158 @@
+"""Campaigns of the fuzzers: many trials, counted, kept, and gone on with.
+
+    python -m tests.fuzz NAME FIRST LAST [--record FILE] [--only NAME ...]
+
+does the trials FIRST .. LAST - 1 of a fuzzer in a process of its own: one that crashes
+or hangs is a fault of its trial, and the next trial follows. What a trial does depends
+on its number alone (and on how quick the machine is, for clocks and interruptions).
+A fuzzer is a module with `trials(only)`, a context in which trials can be done: a
+function of the number that returns what is counted, and raises AssertionError where
+something was wrong.
+"""
+
+import argparse
+import collections
+import contextlib
+import faulthandler
+import importlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+# A trial gives its outcome and numbers; "faults", where not one thing was wrong.
+Row = dict[str, Any]
+Trial = Callable[[int], Row]
+
+ROOT = pathlib.Path(__file__).parents[2]
+NAMES = (
+    *("command_lines", "damaged_files", "damaged_lines", "interruptions"),
+    *("moves", "moves_by_clock"),
+)
+# A trial that takes longer is ended with its process.
+_STUCK = 400
+
+
+def run(
+    name: str,
+    first: int,
+    last: int,
+    record: pathlib.Path,
+    only: Sequence[str] = (),
+    *,
+    progress: bool = False,
+) -> list[Row]:
+    """Does a campaign.
+
+    Args:
+      name: of the fuzzer.
+      first, last: trials, `last` not included.
+      record: a file of JSON lines, a line for each trial; those there are kept.
+      only: what the fuzzer shall keep to, in its own words; nothing: no limits.
+      progress: print faults when they are found.
+
+    Returns:
+      The lines.
+    """
+    record.touch()
+    shown = 0
+    # Compiled programs are kept beside it: each trial may be a new process.
+    environment = os.environ | {
+        "JAX_COMPILATION_CACHE_DIR": str(record.with_suffix(".programs")),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+    }
+    while True:
+        rows = [json.loads(line) for line in record.read_text().splitlines()]
+        for row in rows[shown:] if progress else ():
+            for fault in row["faults"]:
+                print(f"FAULT {name} {row['trial']}: {fault}", flush=True)
+        shown = len(rows)
+        if len(rows) >= last - first:
+            return rows
+        begin = first + len(rows)
+        words = [name, str(begin), str(last), "--record", str(record)]
+        words += ["--child", "--only", *only]
+        words = [sys.executable, "-m", "tests.fuzz", *words]
+        done = subprocess.run(words, cwd=ROOT, env=environment, capture_output=True)
+        if done.returncode:
+            crashed = first + len(record.read_text().splitlines())
+            what = f"the process ended with {done.returncode}: {done.stderr[-600:]!r}"
+            _add(record, {"trial": crashed, "outcome": "crash", "faults": [what]})
+
+
+def _add(record: pathlib.Path, row: Row) -> None:
+    with record.open("a") as file:
+        file.write(json.dumps(row) + "\n")
+
+
+def _do(
+    name: str, first: int, last: int, record: pathlib.Path, only: Sequence[str]
+) -> None:
+    """The part of a campaign that one process does."""
+    # Signals wait for loops in C++ to end; this does not. Trials have other streams.
+    last_words = open(os.dup(2), "w")
+    module = importlib.import_module(f"tests.fuzz.{name}")
+    with module.trials(only) as trial:
+        for number in range(first, last):
+            faulthandler.dump_traceback_later(_STUCK, exit=True, file=last_words)
+            began = time.monotonic()
+            row: Row = {"trial": number, "faults": []}
+            try:
+                row |= trial(number)
+            except AssertionError as error:
+                row |= {"outcome": "fault", "faults": [str(error)]}
+            _add(record, row | {"seconds": round(time.monotonic() - began, 2)})
+
+
+def report(rows: Sequence[Row]) -> str:
+    """How many trials ended in which way, and the sums of what they counted."""
+    outcomes = collections.Counter(row["outcome"] for row in rows)
+    sums: collections.Counter[str] = collections.Counter()
+    for row in rows:
+        sums.update({k: v for k, v in row.items() if isinstance(v, int | float)})
+    del sums["trial"]
+    lines = [f"{count:7d}  {outcome}" for outcome, count in sorted(outcomes.items())]
+    lines += [f"{value:12,.1f}  {key}" for key, value in sums.items()]
+    slowest = max((row.get("seconds", 0) for row in rows), default=0)
+    faults = sum(len(row["faults"]) for row in rows)
+    return "\n".join(
+        [*lines, f"{len(rows)} trials, {faults} faults, the longest {slowest:.1f} s"]
+    )
+
+
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("name", choices=NAMES)
+    parser.add_argument("first", type=int)
+    parser.add_argument("last", type=int)
+    parser.add_argument("--record", type=pathlib.Path)
+    parser.add_argument("--only", nargs="*", default=())
+    parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> int:
+    """The command; 1 where there was a fault."""
+    given = parser().parse_args()
+    if given.child:
+        _do(given.name, given.first, given.last, given.record, given.only)
+        return 0
+    with contextlib.ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory())
+        record = given.record or pathlib.Path(folder) / "trials.jsonl"
+        rows = run(
+            *(given.name, given.first, given.last, record, given.only), progress=True
+        )
+        print(report(rows))
+    return int(any(row["faults"] for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

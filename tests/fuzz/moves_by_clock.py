@@ -1,0 +1,8 @@
+"""All bots of the project by the clock, see `moves`."""
+
+import functools
+
+from tests.fuzz import moves
+from tests.fuzz.bots_and_games import BY_CLOCK
+
+trials = functools.partial(moves.trials, plan=BY_CLOCK)

@@ -1,0 +1,537 @@
+"""What options are tried with: values that make sense, and values that do not.
+
+Numbers, sizes, paths and choices are taken from the parsers; `_VALUES` has what is
+written in words, and numbers of other ranges than 1, 2, 3, ...
+"""
+
+import argparse
+import functools
+import random
+import re
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from spiel_cr.abstraction.methods import Method
+from spiel_cr.common.parameters import table_of
+from spiel_cr.eval.cli import command as cli
+from spiel_cr.eval.cli import main
+from spiel_cr.players.bot_strings import BOTS
+from spiel_cr.solvers.cfr.cfr_config import PRESETS, SAMPLED_PRESETS
+
+
+class Bad(NamedTuple):
+    """A value that must be refused.
+
+    Attributes:
+      value: what is written.
+      names: what a message may call the argument; none: the option's own name.
+      shown: what of the value a message must show; none: all of it.
+      inside: a string that messages quote; names and values must be shown besides.
+      sure: false: it may make sense, and if not, it must be refused.
+    """
+
+    value: str
+    names: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    inside: str = ""
+    sure: bool = True
+
+
+class Values(NamedTuple):
+    """Values of an option: those that make sense, and those that do not."""
+
+    good: Sequence[str]
+    bad: Sequence[str | Bad] | Callable[[], Sequence[str | Bad]]
+
+
+def _lines(text: str) -> list[str]:
+    """Values, a line each, or several with two spaces between them."""
+    return [word for word in re.split(r"\n|  +", text) if word]
+
+
+_BYTES = "caf\udce9"  # Latin-1 for a word with an accent: no UTF-8
+_NOT_TEXT = [_BYTES, "nul\0nul"]
+# Where anything but some words and numbers is refused.
+_NO_WORD = ["two\nlines", *_NOT_TEXT]
+_NOTHING = ["", " ", *_NO_WORD]
+_NOT_WHOLE = [
+    *_lines("nan  inf  -inf  1.5  1e3  many  0x10  5 apples  1;2"),
+    *("\uff15", "9" * 20, "-" + "9" * 20, "9" * 5000, *_NOTHING),
+]
+_NOT_NUMBER = [*_lines("nan  x  1,5  5 apples  1e  1_0"), "\uff11", *_NOTHING]
+_NOT_SIZE = [
+    *_lines("3 apples  -1GB  nan  inf  1..5GB  GB  1e-3  3GB and more"),
+    *("\uff13GB", *_NOTHING),
+]
+_NOT_PATH = ["", " ", "fifo", "socket", *_NOT_TEXT]
+_NOT_FILE = [
+    *("folder", "file/x.npz", "/proc/none/x.npz", "n" * 300 + ".npz", *_NOT_PATH)
+]
+_NOT_FOLDER = ["file", "file/x", "/proc/none/x", "n" * 300, *_NOT_PATH]
+_NOT_POLICY = [
+    *_lines("missing.npz  folder  folder.npz  text.npz  empty.npz  fifo.npz"),
+    *_lines("other.npz  arrays.npz  pickled.npz  truncated.npz"),
+    *("", *_NO_WORD),
+]
+_POLICY_FILES = [path for path in _NOT_POLICY if path.endswith(".npz")]
+
+_POKER = {
+    **{"betting": "limit", "numPlayers": "2", "numRounds": "1", "blind": "1 1"},
+    **{"firstPlayer": "1 1", "numSuits": "1", "numRanks": "3", "numHoleCards": "1"},
+    **{"numBoardCards": "0 0", "raiseSize": "1 1", "maxRaises": "1 1"},
+}
+
+
+def _poker(**given: str) -> str:
+    pairs = (f"{key}={value}" for key, value in {**_POKER, **given}.items())
+    return f"universal_poker({','.join(pairs)})"
+
+
+_TWO_ROUNDS = _poker(numRounds="2", numSuits="2", numBoardCards="0 1")
+POKER_GAMES = (
+    *(_poker(), _poker(numRanks="4"), _poker(numSuits="2", numRanks="2")),
+    *(_poker(betting="nolimit", stack="3 3"), _poker(maxRaises="0 0"), _TWO_ROUNDS),
+)
+_NOT_POKER = {
+    **{"numRanks": "14  1  0  -1  2.5", "numSuits": "0  5  -1  x", "speed": "1"},
+    **{"numHoleCards": "0  4  9  -1", "numRounds": "0  5  -1  x", "potSize": "5  -2"},
+    **{"blind": "a b  1  -1 1  0 0  1.5 2", "stack": "1 1  x y  9", "betting": "pot"},
+    **{"firstPlayer": "0  3 3  x  -1", "numBoardCards": "9 9  x  -1  2 2"},
+    **{"raiseSize": "0 0  x  -1  1.5", "maxRaises": "256 1  x  -1"},
+    **{"boardCards": "2C  2c  Ax  9", "handReaches": "1 2  x"},
+}
+POKER_MISTAKES = [
+    Bad(_poker(**{"betting": "nolimit", key: value}), (key,), (value,))
+    if key == "stack"
+    else Bad(_poker(**{key: value}), (key,), (value,))
+    for key, values in _NOT_POKER.items()
+    for value in _lines(values)
+]
+
+
+def any_poker(draw: random.Random) -> Bad:
+    """Parameters of `universal_poker`: a game, an immense one, or none."""
+    rounds = draw.randrange(1, 5)
+    given = {
+        "numRounds": str(rounds),
+        "betting": draw.choice(["limit", "nolimit"]),
+        "blind": draw.choice(["1 1", "1 2", "5 10", "2 1", "0 3"]),
+        "stack": draw.choice(["3 3", "2 5", "20 20", "1200 1200", "100 3"]),
+        "numSuits": draw.choice("1234"),
+        "numRanks": draw.choice(["2", "3", "4", "6", "13"]),
+        "numHoleCards": draw.choice("1112"),
+        "bettingAbstraction": draw.choice(["fcpa", "fc", "fullgame", "fchpa", "none"]),
+    }
+    for key, numbers in (
+        *(("firstPlayer", "1 2"), ("numBoardCards", "0 0 1 1 3")),
+        *(("raiseSize", "1 2 10"), ("maxRaises", "0 1 1 2 4")),
+    ):
+        given[key] = " ".join(draw.choice(numbers.split()) for _ in range(rounds))
+    for key in draw.sample(sorted(given), draw.randrange(4)):
+        del given[key]
+    if draw.random() < 0.3:
+        given[draw.choice(sorted(given))] = draw.choice(
+            ["", "0", "9", "x", "1 1 1 1 1"]
+        )
+    text = f"universal_poker({','.join(f'{key}={v}' for key, v in given.items())})"
+    return Bad(text, ("game", "universal_poker"), ("universal_poker",), sure=False)
+
+
+_GAMES = [
+    *_lines("kuhn_poker  kuhn_poker()  kuhn_poker(players=2)  python_kuhn_poker"),
+    *("python_rock_paper_scissors", "matrix_rps", "liars_dice(numdice=1,dice_sides=2)"),
+    "python_ii_goofspiel(num_cards=3)",
+    "turn_based_simultaneous_game(game=matrix_rps())",
+]
+_NOT_GAME = [
+    *("()", "\u043auhn_poker", "g" * 5000, "nfg_game(filename=two\nlines)", *_NOTHING),
+    *_lines("""
+kuhn_pocker  KUHN_POKER  kuhn poker  kuhn_poker)  2048  kuhn_poker(players=2
+kuhn_poker(players=2))  kuhn_poker(players=2)x  kuhn_poker()()  kuhn_poker((players=2))
+kuhn_poker(players=2,players=2)  kuhn_poker(players)  kuhn_poker(=2)
+kuhn_poker(players=)  kuhn_poker(flavour=1)  python_leduc_poker(flavour=1)
+kuhn_poker(players=3)  kuhn_poker(players=0)  kuhn_poker(players=-1)
+kuhn_poker(players=11)  kuhn_poker(players=two)  kuhn_poker(players=2.5)
+kuhn_poker(players=true)  kuhn_poker(players=99999999999999999999)
+matrix_pd  bargaining  blackjack  oh_hell  tarok  hearts  catch  pathfinding
+mfg_crowd_modelling  python_mfg_predator_prey  coop_box_pushing  efg_game
+efg_game(filename=folder)  efg_game(filename=missing.efg)  efg_game(filename=file)
+nfg_game(filename=folder)  nfg_game(filename=file)  universal_poker(numPlayers=2)x
+universal_poker(betting=limit,numPlayers=7)  liars_dice(numdice=0)
+liars_dice(dice_sides=-1)  liars_dice(numdice=x)  python_leduc_poker(num_ranks=0)
+python_leduc_poker(num_ranks=x)  python_leduc_poker(num_ranks=99999999999999999999)
+python_ii_goofspiel(num_cards=0)  python_ii_goofspiel(points_order=up)
+python_scotland_yard(map=moon)  python_scotland_yard(rounds=-1)  hex(board_size=0)
+python_princess_and_monster(horizon=0)  python_princess_and_monster(rows=0)
+repeated_game(stage_game=matrix_rps(),num_repetitions=1)  go(board_size=99)
+repeated_game(stage_game=nothing(),num_repetitions=1)
+turn_based_simultaneous_game(game=kuhn_poker())
+"""),
+]
+_ALGORITHMS = [
+    *_lines("cfr  cfr+  cfr()  dcfr(alpha=1.5,beta=0,gamma=2)  pcfr+  pdcfr+"),
+    *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
+]
+_FIRST_ORDER = ("egt", "pdhg")
+SAMPLED = ("os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)")
+_BOTS = [
+    *_lines("uniform  uniform()  resolving(iterations=2)  solved(iterations=2)"),
+    *("policy(path=kuhn.npz)", "resolving(iterations=2,gadget=maxmargin)"),
+    "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=2))",
+]
+_LEAVES = [
+    *("uniform", "exact", "exact(iterations=2)"),
+    *("exact(iterations=1,algorithm=cfr)", "continuations(path=kuhn.npz,k=1)"),
+]
+
+
+def _broken(*texts: str) -> list[Bad]:
+    """Strings with parameters, and what makes any of it wrong."""
+    broken = []
+    for text in texts:
+        name, _, rest = text.partition("(")
+        inside = rest.removesuffix(")")
+        ends = [f"({inside}", f"({inside}))", f"({inside})x", f"({inside})()", "=1"]
+        ends.append(f"(({inside}))x")
+        if inside:
+            ends += [f"({inside},{inside})", f"({inside},x)", f"({inside},,=)"]
+            ends += [f"({inside},x=)", f"[{inside}]"]
+        broken += [f"({text})", *(name + end for end in ends)]
+    return [Bad(text) for text in broken]
+
+
+_BAD_OF_TYPE = {
+    int: ["", "x", "1.5", "nan", "-1", "1_0", "99999999999999999999", "a\nb"],
+    float: ["", "x", "nan", "1,5", "\uff11", "a\nb"],
+    bool: ["", "2", "perhaps", "a\nb"],
+    str: ["", "nonsense", "(", "cfr+)", "a\nb"],
+}
+
+
+def _type_of(hint: object) -> type:
+    for kind in (bool, int, float):
+        if hint is kind or kind in getattr(hint, "__args__", ()):
+            return kind
+    return str
+
+
+def _bad_parameters(
+    name: str, base: dict[str, str], table: dict[str, object]
+) -> list[Bad]:
+    """A thing with one parameter that is wrong, by the table of its parameters."""
+    found = []
+    for key, hint in {**table, "speed": None}.items():
+        for value in ["1"] if hint is None else _BAD_OF_TYPE[_type_of(hint)]:
+            given = ",".join(f"{k}={v}" for k, v in {**base, key: value}.items())
+            text = f"{name}({given})"
+            if re.search("[(),]", value):
+                # It breaks the string, of which no part can be named with certainty.
+                found.append(Bad(text, (key, value), (value,)))
+                continue
+            shown = (f"{key}={value}", f"{key}={value!r}", repr(value))
+            if not value:
+                shown = (repr(f"{key}="),)
+            if hint is None:
+                shown = (key,)
+            found.append(Bad(text, (key,), shown, inside=text))
+    return found
+
+
+@functools.cache
+def _not_leaves() -> list[Bad]:
+    return [
+        *map(Bad, ("Exact", "best", "policy", *_NOTHING)),
+        *_broken(*_LEAVES[3:5]),
+        Bad("continuations(path=missing.npz)", ("path",), ("missing.npz",)),
+        Bad("continuations(path=text.npz)", ("path",), ("text.npz",)),
+        Bad("exact(iterations=0)", ("iterations",), ("0",)),
+        *_bad_parameters("exact", {}, {"iterations": int}),
+    ]
+
+
+@functools.cache
+def _not_algorithms() -> list[Bad]:
+    bad = [*map(Bad, ("CFR", "sarsa", "cfr;cfr+", *_NOTHING))]
+    bad += _broken(*_ALGORITHMS[2:6])
+    for name in ("cfr+", "dcfr"):
+        bad += _bad_parameters(name, {}, table_of(type(PRESETS[name])))
+    return bad
+
+
+@functools.cache
+def _not_solved_by() -> list[Bad]:
+    """Algorithms of `solve`."""
+    table = table_of(type(SAMPLED_PRESETS["os-mccfr"]))
+    sampled = (_bad_parameters(name, {}, table) for name in ("os-mccfr", "evr-mccfr"))
+    return sum(sampled, _not_algorithms())
+
+
+@functools.cache
+def not_bots() -> list[Bad]:
+    """Bots that are none."""
+    bad = [*map(Bad, ("nobody", "Uniform", "resolving iterations=2", *_NOTHING))]
+    bad += _broken(*_BOTS[2:4])
+    for name, kind in BOTS.items():
+        base = {"iterations": "2"}
+        if name in ("policy", "deep"):
+            base = {"path": "kuhn.npz"}
+        if name in ("uniform", "honest"):
+            base = {}
+        bad += _bad_parameters(name, base, kind.parameters)
+    paths = [path for path in _NOT_POLICY if path and path not in _NO_WORD]
+    return bad + [Bad(f"policy(path={p})", ("path", p), (p,)) for p in paths]
+
+
+def _not_pairs() -> list[Bad]:
+    return [
+        *map(Bad, ("", ";", "uniform", "uniform;")),
+        *(
+            bad._replace(value=f"uniform;{bad.value}", shown=bad.shown or (bad.value,))
+            for bad in not_bots()
+            if bad.value.strip()
+        ),
+    ]
+
+
+@functools.cache
+def _not_opponents() -> list[Bad]:
+    bad = [*not_bots(), *map(Bad, ("cfr+", "cfr+(gamma=2)", "lp(x=1)", *_POLICY_FILES))]
+    return bad + _broken("cfr+(iterations=2)")
+
+
+@functools.cache
+def _not_contestants() -> list[Bad]:
+    bad = [*map(Bad, (";", "cfr;;lp", "cfr++", "nobody", *_NOTHING))]
+    bad += _broken(*_ALGORITHMS[2:6])
+    bad += map(Bad, ("lp(x=1)", "resolve(speed=1)", "openspiel-cfr(x=1)"))
+    return bad + _not_algorithms()[-20:]
+
+
+@functools.cache
+def _not_methods() -> list[Bad]:
+    """Of merging signals."""
+    table = table_of(Method, leave_out=("name", "histograms"))
+    return [
+        *map(Bad, ("guess", "potential", *_NOTHING)),
+        Bad("win-probability(bins=3)", ("bins",), ("bins",)),
+        *_bad_parameters("potential-aware", {}, table),
+    ]
+
+
+def _words(good: str, bad: str, *more: str | Bad) -> Values:
+    """Values in words."""
+    return Values(_lines(good), [*_lines(bad), *more, "", *_NO_WORD])
+
+
+def _whole(good: str, bad: str) -> Values:
+    """Whole numbers within a range."""
+    return Values(good.split(), [*bad.split(), *_NOT_WHOLE])
+
+
+def _number(good: str, bad: str) -> Values:
+    return Values(good.split(), [*bad.split(), "-1", "inf", *_NOT_NUMBER])
+
+
+# By the parser's type of value.
+_BY_TYPE = {
+    cli.whole_value: _whole("1 2 3", "0 -1"),
+    cli.number_value: _number("0.01", "0 1e999"),
+    cli.size_value: Values(("1GB", "2 GiB", "900000000", "1.5gb"), _NOT_SIZE),
+}
+_LIMITS = Values(
+    ("1GB", "2GiB"),
+    [
+        *(*_NOT_SIZE, Bad("0", shown=("0 bytes", "='0'"))),
+        Bad("0.1GB", shown=("100000000",)),
+    ],
+)
+_ANY = ""  # in the place of a command
+_VALUES: dict[tuple[str, str], Values] = {
+    (_ANY, "--game"): Values(_GAMES, [*_NOT_GAME, *POKER_MISTAKES]),
+    (_ANY, "--algorithm"): Values(_ALGORITHMS, _not_algorithms),
+    (_ANY, "--cache"): Values(("cache", "folder"), _NOT_FOLDER),
+    (_ANY, "--save"): Values(("policy.npz", "new/policy.npz"), _NOT_FILE),
+    (_ANY, "--import"): Values(
+        ("json", "game_defs"), ["", *_lines("no_such_module  missing.py  text.npz")]
+    ),
+    (_ANY, "--seed"): _whole("0 7 4294967295", "-1 4294967296"),
+    (_ANY, "--minutes"): _number("1e-9", "0 1e999"),
+    (_ANY, "--noise"): _number("0 0.5", ""),
+    (_ANY, "--plot"): Values(
+        ("x.png", "x.svg"), ["x.txt", "x", "missing/x.png", "folder.png", *_NOT_FILE]
+    ),
+    (_ANY, "--checkpoint"): Values(
+        ("state.npz",), ["text.npz", "pickled.npz", *_NOT_FILE]
+    ),
+    (_ANY, "--bot"): Values(_BOTS, not_bots),
+    (_ANY, "--bots"): Values(
+        ("uniform;uniform", "uniform; resolving(iterations=2)"), _not_pairs
+    ),
+    (_ANY, "--matches"): _whole("2 4", "0 -1"),
+    (_ANY, "--out"): Values(("out", "new/out", "folder"), _NOT_FOLDER),
+    (_ANY, "--actions"): _words(
+        "0,1,0,1  Deal:0,Deal:1,Pass,Bet",
+        ",  0  0,1  0,1,0  0,9  0,1,0,1,0  Deal:0,Fold  0;1;0;1  -1  "
+        "99999999999999999999  0,1,0,1.5  nan  0,,1",
+    ),
+    (_ANY, "--policy"): Values(
+        (
+            *_lines("uniform  always_fold  cfr+(iterations=2)  lp  kuhn.npz"),
+            *_BOTS[2:4],
+        ),
+        _not_opponents,
+    ),
+    (_ANY, "--instruments"): _words(
+        "table  exact;search  exact; table", ";  guess  exact;"
+    ),
+    # Of choices, those that are quick.
+    (_ANY, "--form"): _words("auto  compiled", "tree"),
+    (_ANY, "--method"): _words("exact  ismcts  lbr", "guess"),
+    (_ANY, "--leaf"): _words("call  uniform", "fold"),
+    (_ANY, "--simulations"): _whole("1 16", "0 -1"),
+    (_ANY, "--learn"): _whole("0 2", "-1"),
+    (_ANY, "--luck-rollouts"): _whole("0 2", "-1"),
+    (_ANY, "--max-histories"): _whole("20 1000", "0 -1"),
+    (_ANY, "--particles"): _whole("2 20", "0 -1"),
+    (_ANY, "--algorithms"): Values(
+        _lines("uniform;cfr+;lp  uniform  cfr+  lp  openspiel-cfr  dcfr(alpha=1)"),
+        _not_contestants,
+    ),
+    (_ANY, "--workers"): _whole("1", "0 -1 1025"),
+    # Of public nodes, which the policies here have not.
+    (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
+    (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
+    ("show", "--plot"): Values(("x.png",), ["x.png", "y.svg"]),
+    (_ANY, "--patience"): _number("600", "0"),
+    (_ANY, "--find"): Values(("0", "", "\u00e4"), _NOT_TEXT),
+    (_ANY, "--html"): Values(("page.html", "new/page.html"), _NOT_FILE),
+    (_ANY, "name"): _words("kuhn", "poker"),
+    (_ANY, "--session"): _words(
+        "stack=3,rounds=2",
+        "stack=3  3,2  stack=3,rounds=x  stack=3,rounds=2,x=1  stack=3,rounds=2)",
+        Bad("stack=0,rounds=2", ("stack",), ("stack=0",)),
+    ),
+    (_ANY, "--port"): _whole("8765", "0 -1 80 65536"),
+    (_ANY, "--budget"): _words(
+        "2-4", "2  2-4-8  0-4  4-2  -2-4  2-  2-4x  2,4  1.5-4", "\uff12-4"
+    ),
+    (_ANY, "--size"): _number("0.001", "0 1001"),
+    ("solve", "--algorithm"): Values(
+        (*_ALGORITHMS, *SAMPLED, *_FIRST_ORDER, "lp"), _not_solved_by
+    ),
+    ("compare", "--workers"): _whole("0 1", "-1"),
+    **{(name, "--memory-limit"): _LIMITS for name in ("info", "solve", "resolve")},
+    ("abstract", "--game"): Values(
+        ("python_leduc_poker", _TWO_ROUNDS), [*_NOT_GAME, *POKER_MISTAKES]
+    ),
+    ("abstract", "--method"): Values(
+        _lines("win-probability  win-probability(restarts=1)  ")
+        + ["potential-aware(distance=earth-movers,bins=3)"],
+        _not_methods,
+    ),
+    ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
+    ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
+    ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
+    ("jam-fold", "--stacks"): _words(
+        "900/900  600/1200",
+        "/  900/  9x/9  -1/2  1.5/2  1e3/2",
+        *(Bad("900", shown=("[900]",)), Bad("0/900", shown=("stacks=0",))),
+        Bad("1/2/3/4", shown=("[1, 2, 3, 4]",)),
+    ),
+    ("jam-fold", "--prizes"): _words(
+        "2/1  1  50.5/0",
+        "/  2/  2;1  x  -1/2  nan  inf",
+        *(Bad("1/2", shown=("[1.0, 2.0]",)), Bad("0", shown=("[0.0]",))),
+        Bad("3/2/1", shown=("[3.0, 2.0, 1.0]",)),
+    ),
+    ("jam-fold", "--blinds"): _words(
+        "300/600  300/300",
+        "/  300/  x/y  1.5/3  -3/6",
+        *(Bad("300", shown=("[300]",)), Bad("0/300", shown=("blinds=0",))),
+        Bad("600/300", shown=("[600, 300]",)),
+    ),
+    ("jam-fold", "--boards"): _whole("1", "0 -1 100000001"),
+    ("jam-fold", "--algorithm"): _words("pi-fp  vi-fp", "fp  cfr"),
+}
+
+
+class Option(NamedTuple):
+    """An option of a command, as its parser has it."""
+
+    values: Values
+    required: bool
+
+
+@functools.cache
+def options() -> dict[str, dict[str, Option]]:
+    """Every command's options with values."""
+    return {
+        command: {
+            name: Option(_values_of(command, name, action), action.required)
+            for action in parser._actions
+            if action.nargs != 0
+            for name in action.option_strings or [action.dest]
+        }
+        for command, parser in _parsers().items()
+    }
+
+
+@functools.cache
+def switches() -> dict[str, list[str]]:
+    """Every command's options without values."""
+    return {
+        command: [
+            name
+            for action in parser._actions
+            if action.nargs == 0
+            for name in action.option_strings
+            if name not in ("-h", "--help")
+        ]
+        for command, parser in _parsers().items()
+    }
+
+
+def _parsers() -> dict:
+    (commands,) = (a for a in main.make_parser()._actions if a.choices)
+    assert isinstance(commands.choices, dict)
+    return commands.choices
+
+
+def _values_of(command: str, name: str, action: argparse.Action) -> Values:
+    """From the tables, or by what the parser says."""
+    known = _VALUES.get((command, name)) or _VALUES.get((_ANY, name))
+    if known:
+        return known
+    if action.choices:
+        good = [str(choice) for choice in action.choices]
+        return Values(good, ["nonsense", good[0] + "s", "-1", "", *_NO_WORD])
+    return _BY_TYPE[action.type]  # type: ignore[index]
+
+
+# What --help calls the value.
+_ALIASES = {
+    "--bots": ("bot",),
+    "--policy": ("opponent", "bot", "path"),
+    "--algorithms": ("algorithm",),
+}
+
+
+@functools.cache
+def bad_of(command: str, flag: str) -> list[Bad]:
+    """What must be refused, with the option's names."""
+    values = options()[command][flag].values.bad
+    plain = flag.lstrip("-")
+    own = (plain, plain.replace("-", "_"), *_ALIASES.get(flag, ()))
+    found = []
+    for value in values() if callable(values) else values:
+        bad = Bad(value) if isinstance(value, str) else value
+        names, shown = bad.names or own, bad.shown or (bad.value,)
+        name, bracket, rest = bad.value.partition("(")
+        # A game may speak for itself: name: parameter=value must be ...
+        if flag == "--game" and bracket and not bad.names:
+            names = (*names, *([name] if name.isidentifier() else ()))
+            given = [p.strip("() ").partition("=") for p in rest.split(",") if "=" in p]
+            shown += tuple(f"{key}={text}" for key, _, text in given)
+            shown += tuple(f"{key}={text!r}" for key, _, text in given)
+        found.append(bad._replace(names=names, shown=shown))
+    return found
