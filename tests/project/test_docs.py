@@ -28,7 +28,7 @@ def anchor(heading):
 
 
 def test_python_of_the_readme_runs(capsys):
-    (block,) = pages.blocks(README, "python")
+    (block,) = blocks(README, "python")
     exec(compile(block.text, "README.md", "exec"), {"__name__": "readme"})
     solved, resolved, exact = map(float, capsys.readouterr().out.split())
     assert 0 < solved < 0.01
