@@ -18,7 +18,7 @@ _ABRUPT = {
 # NashConv of uniform play, published in single precision.
 _UNIFORM = {"dark_hex": 1.832806}
 _ITERATIONS = 60
-_BY = "a benchmark of policy gradients, 2025"
+_BY = "Rudolph et al. 2025"
 
 
 def _run(share: float) -> Iterator[Line]:
@@ -56,7 +56,7 @@ def _infosets(name: str, millions: float, infosets: int) -> Line:
 STUDY = Study(
     "hidden-boards",
     "phantom tic-tac-toe and dark hex, whole: sizes, values, uniform play",
-    "a benchmark of policy gradients in imperfect-information games, 2025, whose judge "
-    "computes them exactly",
+    "Rudolph et al. 2025, 'Reevaluating policy gradient methods for "
+    "imperfect-information games', and the judge that they published, exp-a-spiel",
     _run,
 )

@@ -100,7 +100,13 @@ class RootSearch:
         return done
 
     def share(self) -> float:
-        """About how much of the tree is expanded: of all ways down, by their odds."""
+        """About how much of the tree is expanded: of all ways down, by their odds.
+
+        Nothing where histories were drawn, or strings forget: there is no end then.
+        """
+        drawn = not all(branch.whole for branch in self._search.root.branches)
+        if drawn or self._search.forgetful:
+            return 0.0
         shares: dict[int, float] = {}
         # Whoever joined later lies below.
         for node in reversed((self._search.root, *self._search.nodes.values())):
