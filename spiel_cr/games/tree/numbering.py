@@ -7,7 +7,6 @@ final numbers, and all that follows from the tree alone is filled in.
 """
 
 import dataclasses
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -36,12 +35,7 @@ class Numbered(NamedTuple):
     labels: tuple[np.ndarray, np.ndarray]
 
 
-def number(
-    walked: Histories,
-    game: pyspiel.Game,
-    *,
-    key_at: Callable[[int, int], str] | None = None,
-) -> Numbered:
+def number(walked: Histories, game: pyspiel.Game) -> Numbered:
     """Numbers infosets and sequences; checks that the game has perfect recall.
 
     Infosets are sorted by the number of own decisions before them, then by the first of
@@ -53,14 +47,12 @@ def number(
         same information; `observations` has the same for the player who does not act.
         `sequence` is not read, and `action` is of any integer type.
       game: for messages.
-      key_at: also for messages, the information-state string at a history of a
-        player; None: by replaying the history.
 
     Raises:
       ImperfectRecallError: a player forgets something.
       InvalidGameError: the histories of an infoset have different legal actions.
     """
-    return _Numbering(walked, game, key_at).run()
+    return _Numbering(walked, game).run()
 
 
 @dataclasses.dataclass
@@ -75,7 +67,6 @@ class _Numbering:
 
     walked: Histories
     game: pyspiel.Game
-    key_at: Callable[[int, int], str] | None
 
     def __post_init__(self) -> None:
         walked = self.walked
@@ -228,9 +219,7 @@ class _Numbering:
         )
 
     def _places(self, one: int, other: int) -> str:
-        """Two histories in words, for errors, if they can be played again."""
-        if self.key_at is not None:
-            return ""
+        """Two histories in words, for errors."""
         places = (
             describe_history(self.game, self.walked.actions_to(history))
             for history in (one, other)
@@ -239,8 +228,6 @@ class _Numbering:
 
     def _key(self, history: int, player: int) -> str:
         """A player's information-state string."""
-        if self.key_at is not None:
-            return self.key_at(history, player)
         return string_at(self.game, self.walked.actions_to(history), player)
 
 

@@ -78,9 +78,6 @@ class CompiledGame:
       frontier: bool [N], the histories at which a partial tree ends although the game
         goes on: TERMINAL in these arrays, with a leaf value as utility (see
         `resolving.partial.partial_tree`); None: the whole game is there.
-      rooted: the partial tree begins with a chance move that the game does not have
-        (see `partial_tree.PartialTree.rooted_at`), so its paths are not paths of the
-        game; `frontier` is not None then.
     """
 
     __repr__ = short_repr
@@ -90,7 +87,6 @@ class CompiledGame:
     infosets: tuple[Infosets, Infosets]
     form: layout.SequenceForm
     frontier: np.ndarray | None = None
-    rooted: bool = False
 
     @property
     def num_terminals(self) -> int:
@@ -102,7 +98,7 @@ class CompiledGame:
         return len(self.histories.level_start) - 2
 
     def state_at(self, history: int) -> pyspiel.State:
-        """A new state of the game at a history; not of a `rooted` partial tree."""
+        """A new state of the game at a history."""
         state = self.game.new_initial_state()
         for action in self.histories.actions_to(int(history)):
             state.apply_action(action)

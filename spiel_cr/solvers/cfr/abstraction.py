@@ -133,11 +133,6 @@ def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
         return np.zeros(0, np.int32)
-    if tree.rooted:
-        raise ValueError(
-            f"{game}: this tree begins with a move that is not the game's own, so the "
-            f"game cannot say what its players forget; give buckets instead"
-        )
     paths = tree.histories.paths_to(infosets.history)
     rules = vectorised.of_game(game)
     key = getattr(rules, "bucket_key", None)

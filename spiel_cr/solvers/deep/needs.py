@@ -111,7 +111,7 @@ def check(
     most = max(Need._fields, key=lambda name: float(getattr(need, name)))
     part = float(getattr(need, most))
     room = memory.parse_limit(limit) - (total - part)
-    share = max(0.0, room / part) if part else 0.0
+    share = min(1.0, max(0.0, room / part)) if part else 0.0
     memory.check_need(
         f"{config.name!r} on {game}, with rows of {knowledge.row_bytes} bytes,",
         total,

@@ -71,6 +71,7 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     head = text.partition("(")[0]
     smaller = f"{head}({','.join([*settings, f'{remedy}{less}'])})"
     needs.check(find(smaller).config, *arguments, limit)
+    needs.check(find(text).config, *arguments, "none")
 
 
 def test_memories_that_a_run_does_not_fill_count_as_they_are():
