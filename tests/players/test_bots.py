@@ -341,7 +341,7 @@ def test_an_aimed_solve_improves_with_time():
     """Kuhn poker at one infoset: the whole average nears an equilibrium, and there.
 
     After bet, pass with the king, calling is dominant: probability 1 in all equilibria.
-    Ends by five seeds were 0.003 to 0.02; the uniform strategy's NashConv is 0.917.
+    Ends by eight seeds were 0.015 to 0.037, beginnings 0.075 to 0.15; the uniform strategy's NashConv is 0.917.
     """
     compiled = games.compiled("kuhn")
     bot = bots.OOSBot(compiled, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)
@@ -353,13 +353,13 @@ def test_an_aimed_solve_improves_with_time():
     state = state_at(compiled, king_after_bet)
     first = dict(bot.get_policy(state))[1]
     early = whole_nash_conv(bot)
-    for _ in range(30):
+    for _ in range(90):
         policy = dict(bot.get_policy(state))
     late = whole_nash_conv(bot)
     assert late < early / 2 and late < 0.1
     assert policy[1] > max(first - 1e-9, 0.99)
-    assert bot.statistics.moves == bot.statistics.solves == 31
-    assert bot.statistics.iterations == 31 * 50
+    assert bot.statistics.moves == bot.statistics.solves == 91
+    assert bot.statistics.iterations == 91 * 50
     assert bot.statistics.programs_compiled == 0
 
 
