@@ -27,7 +27,7 @@ IMPORTED_BYTES = 250_000_000
 BASE_BYTES = 400_000_000
 # What compiling takes for each history at its peak, of which 40 to 65 bytes stay:
 # vectorised 75 to 85, by a walk over states 110, more where nearly every history has an
-# infoset of its own (strings are not counted here, but `games.tree.watch` sees them).
+# infoset of its own (strings are not counted here, but `estimate.Watch` sees them).
 BYTES_PER_HISTORY = 120
 # What share of the machine's memory is the default limit, and what it never falls
 # under in a fresh process: small games run on small machines.

@@ -341,7 +341,8 @@ def test_an_aimed_solve_improves_with_time():
     """Kuhn poker at one infoset: the whole average nears an equilibrium, and there.
 
     After bet, pass with the king, calling is dominant: probability 1 in all equilibria.
-    Ends by eight seeds were 0.015 to 0.037, beginnings 0.075 to 0.15; the uniform strategy's NashConv is 0.917.
+    Ends by eight seeds were 0.015 to 0.037, beginnings 0.075 to 0.15; the
+    uniform strategy's NashConv is 0.917.
     """
     compiled = games.compiled("kuhn")
     bot = bots.OOSBot(compiled, 1, bots.OOSConfig(SMALL_BATCH, 50, None), seed=3)

@@ -303,7 +303,7 @@ def _couple(
     """Puts one player's arrays together.
 
     Args:
-      levels: from `_lay_out`.
+      levels: from `place`.
       layout: likewise.
       own: int32 [nnz], positions of the player's sequences in the coupling.
       other: int32 [nnz], positions of the opponent's.

@@ -3,7 +3,7 @@
 `ParticleFilter.enumerate` follows all histories where they are few. A particle is a
 history that gives the player the view of the match. Sequential importance resampling
 (Gordon, Salmond and Smith 1993) follows weighted histories from one decision of the
-player to its next one; `redraws` moves them, so that they stay different.
+player to its next one.
 """
 
 from collections.abc import Iterator, Sequence

@@ -186,7 +186,7 @@ def biased(
     Args:
       decisions: the player's.
       behaviour: float64 [S], action probabilities.
-      number: 0: as it is; j: by what `rollouts.bias_of` says.
+      number: 0: as it is; j: by what `rollout_values.bias_of` says.
       most: the most actions that the game has.
 
     Returns:

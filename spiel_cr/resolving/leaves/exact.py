@@ -86,7 +86,7 @@ class ExactValues(ValueFunction):
             count = len(states.infosets[player])
             infosets = np.zeros(size, np.int32)
             infosets[:count] = form.layouts[player].infosets[:count]
-            of_position = _points_of(form, player, count, size)
+            of_position = _points_of(form, player, size)
             state = np.full(size, max(sizes) - 1, np.int32)
             state[:count] = states.state[player]
             points.append(_Points(typed(of_position), typed(infosets), typed(state)))
@@ -257,13 +257,12 @@ def _below(
     return (sides[0], sides[1]), sum_payoffs(sequences[0], sequences[1], worth)
 
 
-def _points_of(form: SequenceForm, player: int, count: int, none: int) -> np.ndarray:
+def _points_of(form: SequenceForm, player: int, none: int) -> np.ndarray:
     """int32 [S], the point above each position of a player.
 
     Args:
       form: the game below.
       player: 0 or 1.
-      count: its points, its first infosets.
       none: what there is where there is none.
     """
     decisions = form.decisions[player]

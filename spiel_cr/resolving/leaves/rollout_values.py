@@ -143,13 +143,16 @@ class Rollouts(HistoryValues):
         """How likely actions are where o plays one of its continuations."""
         if state.is_chance_node():
             return dict(game_checks.chance_outcomes(state))
-        odds: Mapping[int, float] = self._policy.action_probabilities(state)
+        listed = self._policy.action_probabilities(state)
+        odds = {move: listed.get(move, 0.0) for move in state.legal_actions()}
+        if not any(odds.values()):
+            odds = dict.fromkeys(odds, 1.0)
         if state.current_player() == player or not number:
             return odds
         action, bias = bias_of(number, self._most)
         return {
             move: p + (bias if place == action else 0.0)
-            for place, (move, p) in enumerate(sorted(odds.items()))
+            for place, (move, p) in enumerate(odds.items())
         }
 
 

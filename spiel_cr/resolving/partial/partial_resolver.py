@@ -159,7 +159,7 @@ class PartialResolver:
 
     def restart(self) -> None:
         """A new match."""
-        if not self._kept:
+        if not self._kept or self._kept_histories > _MOST_KEPT:
             self._forget_all()
         self.solved, self._place = self._start, self._root
         # What was seen and done at decisions that were solved.
@@ -240,9 +240,6 @@ class PartialResolver:
             if deadline is not None:
                 self.solved = solved or self.solved
                 return
-            if self._kept_histories > _MOST_KEPT:
-                self._kept.clear()
-                self._kept_histories = 0
             self._kept[number] = solved
             self._kept_histories += 0 if solved is None else len(solved.partial)
         self.solved = self._kept[number] or self.solved

@@ -1,7 +1,7 @@
 """What an average strategy consists of: a network, a bank of iterates, or its reach.
 
-These are plain arrays, for files and for whoever plays them. `solver.DeepSolver` makes
-them.
+These are plain arrays, for files and for whoever plays them. `deep_solver.DeepSolver`
+makes them.
 """
 
 import dataclasses

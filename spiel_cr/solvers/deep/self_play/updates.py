@@ -186,7 +186,7 @@ class SelfPlay(Training):
         )
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
-        """Asks a player's network; see `rollouts.Actor`."""
+        """Asks a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
         return Answer(self._places(seen), seen.legal, *self.ask(seen, player))
 

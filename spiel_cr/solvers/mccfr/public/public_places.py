@@ -349,7 +349,7 @@ def most_visits(places: Places, player: int, follow: str) -> int:
     Args:
       places: the game, numpy arrays or a device's.
       player: whose values are estimated.
-      follow: see `walk.Rates`.
+      follow: see `public_walk.Rates`.
     """
     kind, count = np.asarray(places.kind), np.asarray(places.children)
     above = np.full(len(kind), -1)
