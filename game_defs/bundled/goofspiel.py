@@ -191,7 +191,7 @@ class VectorisedGoofspiel:
             states[:, _POINTS : _POINTS + 2],
         )
         rows = zip(*[column.tolist() for column in columns], strict=True)
-        return [self._text(player, *row) for row in rows]
+        return [self._text(player, row) for row in rows]
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns OpenSpiel's, bool [n, F], of the turn-based game.
@@ -220,17 +220,9 @@ class VectorisedGoofspiel:
         )
         return np.concatenate([piece.reshape(count, -1) for piece in pieces], axis=1)
 
-    def _text(
-        self,
-        player: int,
-        acts: int,
-        bid: int,
-        hand: int,
-        bids: list[int],
-        cards: list[int],
-        winners: list[int],
-        points: list[int],
-    ) -> str:
+    def _text(self, player: int, row: Sequence[Any]) -> str:
+        """A string from what a row of `information_state_string` holds."""
+        acts, bid, hand, bids, cards, winners, points = row
         lines = [f"Current player: {acts}"]
         if bid:
             lines.append(f"Observer's action this turn: {bid - 1}")
