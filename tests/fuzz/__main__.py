@@ -22,12 +22,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 # A trial gives its outcome and numbers; "faults", where not one thing was wrong.
 Row = dict[str, Any]
-Trial = Callable[[int], Row]
 
 ROOT = pathlib.Path(__file__).parents[2]
 NAMES = (

@@ -1,6 +1,5 @@
 """Forests of gadget games under given strategies, and values where they are cut."""
 
-import jax
 import numpy as np
 
 from spiel_cr.policies.conversions import reach_from_behaviour
@@ -30,15 +29,3 @@ def forest_reach(forest, d, behaviours, follow):
 def forest_value(forest, reach):
     rows, columns, values = forest.form.payoffs
     return float(np.sum(values * reach[0][rows] * reach[1][columns]))
-
-
-def values_of(below, ranges):
-    """Both players' counterfactual values, float64 [J0] and [J1].
-
-    Args:
-      below: a RangeValues of numpy arrays.
-      ranges: float [J0] and [J1].
-    """
-    with jax.enable_x64(True):
-        run = jax.jit(lambda own, r: (own.values(0, r), own.values(1, r)))
-        return tuple(map(np.asarray, run(jax.device_put(below), ranges)))

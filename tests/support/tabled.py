@@ -8,7 +8,6 @@ import numpy as np
 import pyspiel
 
 from tests.support import reference
-from tests.support.made_games import MadeGame
 from tests.support.reference import CHANCE
 
 
@@ -59,10 +58,3 @@ class Tabled:
         if None in observed:
             raise pyspiel.SpielError("only the player who acts")
         return np.array([self.number[text] for text in observed if text is not None])
-
-
-class TabledGame(MadeGame):
-    """A made game that is vectorised, too."""
-
-    def vectorised(self) -> Tabled:
-        return Tabled(reference.Tree(self))
