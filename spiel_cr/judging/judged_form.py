@@ -18,7 +18,7 @@ from spiel_cr.solvers.laying_out import WORLDS, prefer
 _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 
 
-def laid_out(
+def lay_out_to_judge(
     opened: Opened,
     memory_limit: Limit = None,
     *,
@@ -41,11 +41,11 @@ def laid_out(
     board = hidden_board(opened.rules) if worlds else None
     by_worlds = board is not None and prefer(opened, memory_limit).form == WORLDS
     if seconds < math.inf:
-        if board is not None and by_worlds:
-            need = estimate_worlds(opened.game, board) / _WORLDS_A_SECOND
-        else:
+        if board is None or not by_worlds:
             speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
             need = estimate_histories(opened.game, room=speed * seconds) / speed
+        else:
+            need = estimate_worlds(opened.game, board) / _WORLDS_A_SECOND
         if need > seconds:
             raise GameTooLargeError(
                 f"laying {opened.game} out would take about {need:.2g} s, and there "

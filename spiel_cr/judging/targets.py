@@ -25,7 +25,7 @@ from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.abrupt import abrupt_game
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.judging.judged_form import laid_out
+from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.judging.streamed import Streamed
 from spiel_cr.players import opponent_strings
@@ -150,7 +150,7 @@ def load_target(
             memory.parse_limit(memory_limit)
             laid = game
         elif not (signals and of_signals):
-            laid = laid_out(
+            laid = lay_out_to_judge(
                 opened,
                 memory_limit,
                 worlds=signals and not whole,
@@ -178,8 +178,8 @@ def load_target(
         if laid is not None:
             behaviour = _behaviours(laid, policy, until, progress)
             if isinstance(laid, WorldGame):
-                policy = WorldPolicy(laid, behaviour)
-            return target._replace(policy=policy, form=laid.form, behaviour=behaviour)
+                target = target._replace(policy=WorldPolicy(laid, behaviour))
+            return target._replace(form=laid.form, behaviour=behaviour)
         if signals and isinstance(policy, SignalPolicy):
             return _on_signals(target, policy, memory_limit)
         if signals and seconds == math.inf:
@@ -223,18 +223,17 @@ def _behaviours(
     progress: bool,
 ) -> Behaviours:
     """A policy that is asked at all infosets; see `_InTime`."""
-    if isinstance(laid, WorldGame):
-        if not hasattr(policy, "array_probabilities"):
-            policy = _InTime(policy, until)
-        return behaviour_from_policy(laid, policy, progress=progress)
-    if type(policy) is openspiel_policy.UniformRandomPolicy:
+    if isinstance(laid, CompiledGame):
+        if type(policy) is not openspiel_policy.UniformRandomPolicy:
+            return conversions.behaviour_from_policy(laid, _InTime(policy, until))
         # Need not be asked.
-        first, second = laid.infosets
-        return (
-            conversions.uniform_behaviour(first.decisions),
-            conversions.uniform_behaviour(second.decisions),
+        first, second = (
+            conversions.uniform_behaviour(own.decisions) for own in laid.infosets
         )
-    return conversions.behaviour_from_policy(laid, _InTime(policy, until))
+        return first, second
+    if not hasattr(policy, "array_probabilities"):
+        policy = _InTime(policy, until)
+    return behaviour_from_policy(laid, policy, progress=progress)
 
 
 def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Target:

@@ -17,7 +17,7 @@ from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
-from spiel_cr.judging.judged_form import laid_out
+from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import seated
@@ -192,7 +192,7 @@ def evaluate(
     if isinstance(game, CompiledGame):
         tree: CompiledGame | WorldGame = game
     else:
-        tree = laid_out(open_game(game), memory_limit)
+        tree = lay_out_to_judge(open_game(game), memory_limit)
     if isinstance(tree, WorldGame):
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
     first, second = (

@@ -40,6 +40,11 @@ def seat_bot(
         return bot_strings.load_bot(given, game, seat, seed=seed)
     if isinstance(given, Result):
         given = given.average_policy()
+    return _seated(given, seat, seed, name)
+
+
+def _seated(given: object, seat: int, seed: int, name: str) -> pyspiel.Bot:
+    """See `seat_bot`; of anything but strings and results."""
     if isinstance(given, openspiel_policy.Policy):
         return PolicyBot(seat, given, seed=seed)
     bot = given
@@ -81,7 +86,7 @@ def asked_player(
     def make(player: int, seed: int) -> pyspiel.Bot:
         absent = isinstance(given, pyspiel.Bot) and player != seat
         who = openspiel_policy.UniformRandomPolicy(game) if absent else given
-        return seat_bot(who, game, player, seed=seed, name="policy_or_bot")
+        return _seated(who, player, seed, "policy_or_bot")
 
     first, second = (make(player, seed + 1 + player) for player in (0, 1))
     tells = first.provides_policy() and second.provides_policy()
