@@ -20,7 +20,6 @@ from spiel_cr.judging import traversing
 from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.targets import load_target
 from spiel_cr.players.bot_strings import is_bot, read_bot
@@ -129,8 +128,7 @@ def best_response(
     seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:
-        other = target.behaviour[1 - player]
-        policy = target.as_policy(seated(player, seat.behaviour, other))
+        policy = target.answered(player, seat.behaviour)
     return BestResponse(
         player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
