@@ -44,7 +44,7 @@ def compiled(name):
 
 
 def bot_for(name, seat, text, seed=0):
-    return spiel_cr.load_bot(text, compiled(name), seat, seed=seed)
+    return spiel_cr.load_bot(compiled(name), text, seat, seed=seed)
 
 
 @functools.cache

@@ -122,7 +122,7 @@ def test_equal_seeds_answer_alike_and_others_do_not():
 def test_python_games_and_bots():
     game = "python_leduc_poker"
     bots = [
-        spiel_cr.load_bot(f"honest(rollouts={n})", game, p) for p, n in ((0, 5), (1, 7))
+        spiel_cr.load_bot(game, f"honest(rollouts={n})", p) for p, n in ((0, 5), (1, 7))
     ]
     state = pyspiel.load_game(game).new_initial_state()
     asked = 0
@@ -149,7 +149,7 @@ def test_python_games_and_bots():
 )
 def test_refusals(text, game, words):
     with pytest.raises(ValueError, match=words):
-        spiel_cr.load_bot(text, game, 0)
+        spiel_cr.load_bot(game, text, 0)
 
 
 def test_not_poker_has_its_own_error():

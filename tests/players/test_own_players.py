@@ -115,14 +115,14 @@ def first_answer(bot, game="kuhn_poker"):
 
 @pytest.mark.usefixtures("imported")
 def test_bots_and_policies_of_a_file():
-    assert first_answer(spiel_cr.load_bot("my_bots:First", "kuhn_poker", 0)) == {
+    assert first_answer(spiel_cr.load_bot("kuhn_poker", "my_bots:First", 0)) == {
         0: 1,
         1: 0,
     }
-    last = spiel_cr.load_bot("my_bots:Last", "kuhn_poker", 0)
+    last = spiel_cr.load_bot("kuhn_poker", "my_bots:Last", 0)
     assert first_answer(last) == {0: 0, 1: 1}
     # Parameters are numbers where they look like that.
-    wish = spiel_cr.load_bot("my_bots:Last(wish=0)", "kuhn_poker", 0)
+    wish = spiel_cr.load_bot("kuhn_poker", "my_bots:Last(wish=0)", 0)
     assert first_answer(wish) == {0: 1, 1: 0}
 
 
@@ -169,7 +169,7 @@ def test_opponents_of_a_file():
 )
 def test_refusals_say_what_to_write(text, message):
     with pytest.raises(ValueError, match=message):
-        spiel_cr.load_bot(text, "kuhn_poker", 1)
+        spiel_cr.load_bot("kuhn_poker", text, 1)
     assert not os.path.exists("made")
 
 
@@ -177,7 +177,7 @@ def test_refusals_say_what_to_write(text, message):
 def test_a_policy_itself():
     table = UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
     sys.modules["my_bots"].plain = table
-    bot = spiel_cr.load_bot("my_bots:plain", "kuhn_poker", 0)
+    bot = spiel_cr.load_bot("kuhn_poker", "my_bots:plain", 0)
     assert first_answer(bot) == {0: 0.5, 1: 0.5}
 
 

@@ -256,7 +256,7 @@ def test_how_answers_are_counted(monkeypatch):
 def test_bots_from_strings():
     partial = "max_histories=58,warmup_matches=0,blueprint_iterations=2"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
-    bot = bot_strings.load_bot(text, "kuhn_poker", 0)
+    bot = bot_strings.load_bot("kuhn_poker", text, 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
     assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
@@ -280,7 +280,7 @@ def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
     spiel_cr.solve("kuhn_poker", goal=1).save(path)
     partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
-        bot_strings.load_bot(text.format(path=path), partial, 0)
+        bot_strings.load_bot(partial, text.format(path=path), 0)
 
 
 @pytest.mark.slow
