@@ -71,7 +71,7 @@ def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
             solved.save(f"{folder}/blueprint.npz")
             bot = f"{bot[:-1]},blueprint={folder}/blueprint.npz)"
         first, second = (
-            traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seed))
+            traversing.traverse(tree, spiel_cr.load_bot(tree, bot, seat, seed=seed))
             for seat in range(2)
         )
     evaluation = traversing.evaluate(tree, (first, second))
@@ -171,7 +171,7 @@ def measure_matches(
     """
     loaded = game_of(game)
     begun = time.perf_counter()
-    ours = [spiel_cr.load_bot(bot, loaded, seat, seed=seat) for seat in range(2)]
+    ours = [spiel_cr.load_bot(loaded, bot, seat, seed=seat) for seat in range(2)]
     made, simulations = time.perf_counter() - begun, None
     if opponent == "ismcts":
         simulations = simulations_of(loaded, move_ms)
@@ -180,7 +180,7 @@ def measure_matches(
     for number in range((matches + 1) // 2):
         returns.append([])
         for seat in range(2):
-            other = spiel_cr.load_bot("uniform", loaded, 1 - seat, seed=number)
+            other = spiel_cr.load_bot(loaded, "uniform", 1 - seat, seed=number)
             if simulations is not None:
                 other = search(loaded, simulations, number)
             pair = [ours[0], other] if seat == 0 else [other, ours[1]]

@@ -143,7 +143,7 @@ def _evaluated(
     for seat in range(2):
         key, made_with = (repeat, seat), _mix(seed, seat)
         make = functools.partial(
-            bot_strings.load_bot, bot, compiled, seat, seed=made_with
+            bot_strings.load_bot, compiled, bot, seat, seed=made_with
         )
         if config.plays:
             matches = config.matches_of(seat)

@@ -95,7 +95,7 @@ def _loaded(text: str, moves: int, seconds: float = 20.0, **more: bool) -> Kind:
     def make(table: Table, seat: int, seed: int) -> pyspiel.Bot:
         whole = "max_histories" not in text and text != "uniform"
         filled = text.format(policy=table.policy) if "{policy}" in text else text
-        return load_bot(filled, table.tree if whole else table.game, seat, seed=seed)
+        return load_bot(table.tree if whole else table.game, filled, seat, seed=seed)
 
     clock = MOVE_MS if "move_ms" in text else None
     return Kind(text, make, moves, seconds, move_ms=clock, **more)
