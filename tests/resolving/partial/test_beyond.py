@@ -1,4 +1,4 @@
-"""What the opponent gets beyond a partial tree, against the best responses of the game."""
+"""What the opponent gets beyond a partial tree: best responses of the whole game."""
 
 import dataclasses
 
