@@ -10,7 +10,7 @@ import time
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import play_responses, seat_of
@@ -94,7 +94,7 @@ def _strategy(
     if config.method == "lbr":
         return lbr(tree, player, other, leaf=config.leaf_for(tree.game)), 0
     response = ismcts_br.search_response(
-        tree, player, other, config.search, seed=config.seed, progress=True
+        tree, player, other, config.search, seed=config.seed, progress=is_wanted()
     )
     return response.behaviour, response.simulations
 
@@ -161,7 +161,7 @@ def state_responder(
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
         learned = learn_response(
-            game, player, opponent, settings, seed=seed, progress=True
+            game, player, opponent, settings, seed=seed, progress=is_wanted()
         )
         predictor = predictor._replace(prior_and_value=learned.prior_and_value)
         simulations = learned.simulations

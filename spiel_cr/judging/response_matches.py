@@ -8,6 +8,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
+from spiel_cr.common.announcing import is_wanted
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.judging.control_variates import Luck, without_luck
@@ -110,7 +111,10 @@ def play_responses(
         answers = {seat: Answers(policy, seat) for seat, policy in policies}
     returns, lucks = [], []
     for number in tqdm(
-        range(config.matches), desc=f"matches, player {player}", unit="match"
+        range(config.matches),
+        desc=f"matches, player {player}",
+        unit="match",
+        disable=not is_wanted(),
     ):
         random = np.random.default_rng([seed, player, number])
         if isinstance(rival, Learns):
