@@ -198,15 +198,8 @@ def load_target(
                 streamed = Streamed(abrupt, policy, progress=progress)
                 return target._replace(streamed=streamed)
     except (GameTooLargeError, MoreKnowledgeError) as error:
-        return target._replace(too_large=error)
-    except _TimeError as error:
-        too_large = GameTooLargeError(str(error))
-        return target._replace(tree=None, form=None, too_large=too_large)
+        return target._replace(tree=None, form=None, too_large=error)
     return target
-
-
-class _TimeError(Exception):
-    """A policy is not asked further."""
 
 
 class _InTime(openspiel_policy.Policy):
@@ -219,9 +212,9 @@ class _InTime(openspiel_policy.Policy):
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
-        """As the policy; raises `_TimeError` when the time is over."""
+        """As the policy; raises GameTooLargeError when the time is over."""
         if time.perf_counter() > self._until:
-            raise _TimeError("there was no time to ask the policy everywhere")
+            raise GameTooLargeError("there was no time to ask the policy everywhere")
         odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
         return odds
 

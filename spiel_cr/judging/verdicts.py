@@ -225,9 +225,6 @@ def _evaluated_in_worlds(
         infosets=infosets,
         infosets_defined=infosets,
         moves=infosets,
-        late_moves=0,
-        max_ms=0.0,
-        programs_compiled=0,
         seconds=seconds,
         judge="spiel_cr",
     )
