@@ -58,7 +58,7 @@ def test_what_is_too_much_to_walk_ends_with_the_tree():
     assert not solved.exact
     labels = solved.partial.simulator.acting_labels
     known = [len(own) for own in labels]
-    again = SolvedTree.of(solved.partial, 0, solved.partial.blueprint, walk=10)
+    again = SolvedTree.of(solved.partial, 0, solved.partial.blueprint, walk=2000)
     # One rollout each: the opponent chooses what looks best, and is wrong.
     assert again.exact and abs(again.promised[-1] - solved.promised[-1]) > 0.01
     assert [len(own) for own in labels] == known
