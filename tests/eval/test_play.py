@@ -10,29 +10,11 @@ import spiel_cr
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.judging import one_match as matches
 from tests.support.commands import report, told
+from tests.support.scripted import Scripted
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
-
-
-class Scripted(pyspiel.Bot):
-    """Chooses by a function of the state, and writes down what it is told."""
-
-    def __init__(self, choose):
-        pyspiel.Bot.__init__(self)
-        self.choose = choose
-        self.restarts = 0
-        self.heard = []
-
-    def restart(self):
-        self.restarts += 1
-
-    def inform_action(self, state, player, action):
-        self.heard.append((player, action))
-
-    def step(self, state):
-        return self.choose(state)
 
 
 class Opinionated(Scripted):
@@ -284,21 +266,11 @@ def test_two_bots_are_shown_move_by_move():
 
 
 @pytest.mark.parametrize("bots", (["uniform", "uniform"], ["human", "uniform"]))
-def test_players_that_need_no_tree_get_none(monkeypatch, bots):
-    def refuse(*arguments, **options):
-        pytest.fail("the game was compiled")
-
-    monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
+def test_players_that_need_no_tree_get_none(nothing_is_compiled, bots):
     match, text = at_terminal(
         bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
     )
     assert match is not None and text.startswith("phantom_ttt(), seed 0")
-
-
-def test_a_game_too_large_for_a_bot_is_refused_at_once():
-    message = r"bot='resolving' needs the whole game.*resolving\(max_histories=N"
-    with pytest.raises(ValueError, match=message):
-        at_terminal(["human", "resolving"], "", game="phantom_ttt")
 
 
 def test_command_for_bots(capsys):

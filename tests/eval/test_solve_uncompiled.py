@@ -7,7 +7,6 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.games.tree import compiler
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import nash_conv, reach_of
@@ -35,14 +34,6 @@ def saved(tmp_path_factory):
     )
     result.save(path)
     return path
-
-
-@pytest.fixture
-def nothing_is_compiled(monkeypatch):
-    def compile_game(*_, **__):
-        raise AssertionError("compiled")
-
-    monkeypatch.setattr(compiler, "compile_game", compile_game)
 
 
 def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):

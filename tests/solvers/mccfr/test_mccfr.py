@@ -14,7 +14,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import branching_walk, mccfr, visited
 from tests.support import games
-from tests.support.solving import solve_with
+from tests.support.solving import assert_same, solve_with
 
 PLAYERS = (0, 1)
 # Iterations of small batches: what is tested here is not speed.
@@ -54,13 +54,6 @@ slow = pytest.mark.slow
 @functools.cache
 def solved(name: str, variant: str, seed: int = 0, iterations: int = 60):
     return spiel_cr.solve(games.compiled(name), variant, iterations, seed=seed)
-
-
-def assert_same(result, expected):
-    assert result.iterations == expected.iterations
-    for p in PLAYERS:
-        np.testing.assert_array_equal(result.average[p], expected.average[p])
-        np.testing.assert_array_equal(result.current[p], expected.current[p])
 
 
 def differ(result, other) -> bool:

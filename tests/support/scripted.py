@@ -1,0 +1,34 @@
+"""Bots that play by a function, and write down what they are told."""
+
+import numpy as np
+import pyspiel
+
+
+class Scripted(pyspiel.Bot):
+    """Chooses by a function of the state; gives no probabilities."""
+
+    def __init__(self, choose):
+        pyspiel.Bot.__init__(self)
+        self.choose = choose
+        self.restarts = 0
+        self.heard = []
+
+    def restart(self):
+        self.restarts += 1
+
+    def inform_action(self, state, player, action):
+        self.heard.append((player, action))
+
+    def step(self, state):
+        return self.choose(state)
+
+
+def drawing(policy, seed):
+    """Draws from a policy, for `Scripted`."""
+    random = np.random.default_rng(seed)
+
+    def choose(state):
+        odds = policy.action_probabilities(state)
+        return int(random.choice(list(odds), p=list(odds.values())))
+
+    return choose
