@@ -10,6 +10,7 @@ from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bots import PolicyBot
 from tests.support import games
 from tests.support.scripted import Scripted
+from tests.support.states import after
 
 KUHN = "kuhn_poker"
 
@@ -132,6 +133,6 @@ def test_a_story_names_everybody():
     tree = games.compiled("kuhn")
     bots = [Scripted(lambda state, a=action: a) for action in (1, 0)]
     match = play_match(tree, bots, np.random.default_rng(0))
-    told = review.story(match, tree.game, ("you", "bot"))
+    told = review.story(after(tree.game, *match.actions), ("you", "bot"))
     assert [who for who, _ in told] == ["chance", "chance", "you", "bot"]
     assert [what for _, what in told[2:]] == ["Bet", "Fold"]
