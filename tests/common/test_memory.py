@@ -21,6 +21,7 @@ from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.support import games
 from tests.support.made_games import MadeGame, Node
+from tests.support.solving import solve_with
 
 
 @pytest.mark.parametrize(
@@ -85,12 +86,7 @@ def test_estimate_is_unbiased(name):
 @pytest.mark.parametrize("text", ["none", " None ", math.inf])
 def test_no_limit(text):
     assert memory.parse_size(text) == math.inf
-    assert (
-        spiel_cr.solve(
-            "kuhn_poker", "cfr+", 1, layout=spiel_cr.Layout(memory_limit=text)
-        ).iterations
-        == 1
-    )
+    assert solve_with("kuhn_poker", "cfr+", 1, memory_limit=text).iterations == 1
 
 
 def test_names_of_options_in_messages():
@@ -340,9 +336,7 @@ def test_solve_refuses(string, limit, algorithm):
 def test_solve_within_the_limit(monkeypatch):
     monkeypatch.setattr(memory, "held_bytes", lambda: memory.IMPORTED_BYTES)
     limit = memory.BASE_BYTES + 58 * memory.BYTES_PER_HISTORY
-    result = spiel_cr.solve(
-        "kuhn_poker", "cfr+", 1, layout=spiel_cr.Layout(memory_limit=limit)
-    )
+    result = solve_with("kuhn_poker", "cfr+", 1, memory_limit=limit)
     assert result.iterations == 1
 
 

@@ -14,6 +14,7 @@ from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
 from tests.support.commands import refused, report, run, told
+from tests.support.solving import solve_with
 
 SAMPLE = (
     *("--algorithm", "os-mccfr(batch=64,incremental=false)"),
@@ -26,11 +27,8 @@ LIMIT = ("--memory-limit", "3GB")
 def saved(tmp_path_factory):
     """A policy of Kuhn poker that was sampled without compiling."""
     path = tmp_path_factory.mktemp("policy") / "kuhn.npz"
-    result = spiel_cr.solve(
-        "kuhn_poker",
-        "os-mccfr(batch=64)",
-        3,
-        layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    result = solve_with(
+        "kuhn_poker", "os-mccfr(batch=64)", 3, form="stepped", memory_limit="3GB"
     )
     result.save(path)
     return path

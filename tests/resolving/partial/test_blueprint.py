@@ -15,6 +15,7 @@ from spiel_cr.resolving.partial.blueprint import (
 )
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
+from tests.support.solving import solve_with
 
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
 
@@ -22,9 +23,7 @@ GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
 @functools.cache
 def sampled(game):
     algorithm = "os-mccfr(batch=64)"
-    return spiel_cr.solve(
-        game, algorithm, 20, layout=spiel_cr.Layout("stepped"), seed=1
-    )
+    return solve_with(game, algorithm, 20, form="stepped", seed=1)
 
 
 @functools.cache
