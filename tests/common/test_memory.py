@@ -46,21 +46,8 @@ def test_sizes(text, size):
 @pytest.mark.parametrize(
     "text",
     [
-        "",
-        "GB",
-        "3XB",
-        "3 4GB",
-        "1.2.3GB",
-        "-1GB",
-        "inf",
-        "3GBs",
-        "0GB",
-        -5,
-        math.nan,
-        True,
-        None,
-        "٣GB",
-        f"{9**400}GB",
+        *("", "3 4GB", *"GB 3XB 1.2.3GB -1GB inf 3GBs 0GB ٣GB".split()),
+        *(-5, math.nan, True, None, f"{9**400}GB"),
     ],
 )
 def test_bad_sizes_refused(text):

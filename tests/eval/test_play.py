@@ -10,25 +10,11 @@ import spiel_cr
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.judging import one_match as matches
 from tests.support.commands import report, told
-from tests.support.scripted import Scripted
+from tests.support.scripted import Opinionated, Scripted
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
-
-
-class Opinionated(Scripted):
-    """Gives a fixed policy, right or wrong, and never steps."""
-
-    def __init__(self, policy):
-        Scripted.__init__(self, lambda state: pytest.fail("was asked to step"))
-        self.policy = policy
-
-    def provides_policy(self):
-        return True
-
-    def get_policy(self, state):
-        return self.policy
 
 
 def first(state):
@@ -109,7 +95,7 @@ def test_actions_are_drawn_as_often_as_the_policy_says():
 
 
 def test_what_has_no_probability_is_not_drawn():
-    bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)])]
+    bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)], 1)]
     for seed in range(20):
         assert play(KUHN, bots, seed).actions[2:] == (1, 0)
 

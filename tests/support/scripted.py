@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyspiel
+import pytest
 
 
 class Scripted(pyspiel.Bot):
@@ -21,6 +22,23 @@ class Scripted(pyspiel.Bot):
 
     def step(self, state):
         return self.choose(state)
+
+
+class Opinionated(Scripted):
+    """Gives a fixed policy, right or wrong, or none, and never steps."""
+
+    def __init__(self, policy, player=0):
+        Scripted.__init__(self, lambda state: pytest.fail("was asked to step"))
+        self.policy, self.player = policy, player
+
+    def player_id(self):
+        return self.player
+
+    def provides_policy(self):
+        return self.policy is not None
+
+    def get_policy(self, state):
+        return self.policy
 
 
 def drawing(policy, seed):

@@ -385,8 +385,7 @@ def test_suits_on_turns(board):
 
 @slow
 @pytest.mark.parametrize(
-    ("deals", "board", "size"),
-    [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)],
+    ("deals", "board", "size"), [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)]
 )
 def test_suits_of_other_deals(deals, board, size):
     parameters = small(suits=4, ranks=3, deals=deals, board=board, pot=4, more=FEW_BETS)

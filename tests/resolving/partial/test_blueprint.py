@@ -8,11 +8,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.resolving.partial.blueprint import (
-    Blueprint,
-    blueprint_of,
-    load_blueprint,
-)
+from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of, load_blueprint
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from tests.support.solving import solve_with

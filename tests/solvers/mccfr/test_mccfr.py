@@ -32,10 +32,7 @@ ROWS = [("kuhn", variant) for variant in VARIANTS]
 # Presets that the variants above are not made of; the others are among the slow rows.
 ROWS += [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS if name not in VARIED]
 # Other shapes: one level, no chance and perfect information, chance in the middle.
-ROWS += [
-    ("matrix_rps", "evr-mccfr(batch=32)"),
-    ("hex", "os-mccfr(batch=32)"),
-]
+ROWS += [("matrix_rps", "evr-mccfr(batch=32)"), ("hex", "os-mccfr(batch=32)")]
 # These compile for long.
 SLOW_ROWS = [
     ("kuhn", "os-mccfr(batch=32,explore=balanced)"),
