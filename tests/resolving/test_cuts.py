@@ -17,10 +17,8 @@ from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import cfr
 from tests.support import games
-from tests.support.strategies import everywhere
+from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)
 SOLVER, ITERATIONS = "cfr+", 12
@@ -136,18 +134,7 @@ def resolver_of(name, player, leaf, **settings):
 def forests(name, player, leaf, depth=1, unit="moves"):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = cut(name, player)
-
-    def solve(d, forest):
-        solver = cfr.make_solver(
-            forest.form,
-            config=find(SOLVER).config,
-            values=True,
-            first=player,
-            compile="fast",
-        )
-        solver.run(ITERATIONS)
-        return solver
-
+    solve = forest_solver(SOLVER, ITERATIONS)
     state = continual.initial_state(d)
     limit = continual.DepthLimit(depth, unit, leaf)
     for number in range(1, d.num_layers + 1):
