@@ -7,7 +7,6 @@ import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.judging import traversing
-from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
@@ -17,6 +16,7 @@ from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.first_order import solvers as first_order
 from spiel_cr.solvers.mccfr import mccfr
 
+from ..common.exact_judge import Strategy
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from . import protocol

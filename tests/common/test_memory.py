@@ -10,10 +10,11 @@ import pytest
 import spiel_cr
 from spiel_cr.common import announcing, memory
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.eval.common import exact_judge
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
-from spiel_cr.judging import cpp_judge, python_judge
+from spiel_cr.judging import python_judge
 from spiel_cr.players.bots import OOSBot
 from spiel_cr.resolving import continual
 from spiel_cr.solvers import lp
@@ -243,9 +244,9 @@ def test_judge_fits_into_the_limit():
         python_judge.check_memory(result.tree, "250MB")
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)
-    assert cpp_judge.ExactJudge(instance).curve_by == "OpenSpiel"
+    assert exact_judge.ExactJudge(instance).curve_by == "OpenSpiel"
     instance.memory_limit = 250_050_000
-    assert cpp_judge.ExactJudge(instance).curve_by == "spiel_cr"
+    assert exact_judge.ExactJudge(instance).curve_by == "spiel_cr"
 
 
 def test_what_the_process_held_before_does_not_count(monkeypatch):

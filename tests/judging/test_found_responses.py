@@ -13,9 +13,10 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.eval.common import exact_judge
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging import cpp_judge, python_judge, response_seats
+from spiel_cr.judging import python_judge, response_seats
 from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import Seat
@@ -276,9 +277,9 @@ def test_moves_of_chance_without_probability(without, nearly):
     table = policy.tabular_policy(tree, behaviour)
     judged = python_judge.judge(tree.game, table)
     assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    cpp = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
+    cpp = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
     assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    assert cpp.by == cpp_judge.OPENSPIEL
+    assert cpp.by == exact_judge.OPENSPIEL
 
 
 def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
@@ -294,8 +295,8 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     refused = "more than 2 histories lie below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == cpp_judge.OURS
+    judge = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
+    assert judge.curve_by == exact_judge.OURS
     assert refused in judge.final(result.average).reason
 
 
@@ -490,8 +491,8 @@ def test_who_is_judged_as_a_rival():
         ("resolving(iterations=2)", True),
         (oos, False),
     ):
-        named = opponent_strings.read_opponent(text, tree)
-        assert (opponent_strings.rival_of(named, tree, 0) is None) == exact
+        named = opponent_strings.read_opponent(text, tree.game)
+        assert (opponent_strings.rivals_of(named, tree, 0) is None) == exact
 
 
 def test_opponents_respect_the_memory_limit():
