@@ -17,6 +17,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
+from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
@@ -226,7 +227,7 @@ def _check_seconds(opened: Opened, seconds: float) -> None:
         need = estimate_worlds(opened.game, board) / _WORLDS_A_SECOND
     else:
         speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
-        need = opened.estimate(speed * seconds) / speed
+        need = estimate_histories(opened.game, room=speed * seconds) / speed
     if need > seconds:
         raise GameTooLargeError(
             f"laying {opened.game} out would take about {need:.2g} s, and there are "

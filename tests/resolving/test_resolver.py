@@ -14,7 +14,8 @@ import pytest
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
-from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving import decomposition
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
@@ -84,9 +85,9 @@ def forests(name, player, solver, iterations):
         made.run(iterations)
         return made
 
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     for number in range(1, d.num_layers + 1):
-        state = continual.resolve_layer(d, number, state, solve)
+        state = CompiledRole(d).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -7,7 +7,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.responses.local_best_response import LEAVES, LBRBot, lbr
 from spiel_cr.players import opponent_strings, opponents
@@ -242,7 +242,7 @@ def test_bad_arguments():
 
 def test_states_of_the_unconverted_game_are_refused():
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
-    game = loading.load_game(string)
+    game = load_game(string)
     uniform = policy_lib.UniformRandomPolicy(game)
     bot = LBRBot(game, 0, uniform, leaf="uniform", rollouts=2)
     state = pyspiel.load_game(string).new_initial_state()
