@@ -7,7 +7,7 @@ from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import compile_game, solve
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.solvers.algorithms import find

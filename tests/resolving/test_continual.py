@@ -12,6 +12,7 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -101,10 +102,10 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     tree, behaviours = games.compiled(name), []
     for player in PLAYERS:
         d = decomposition.decompose(tree, player)
-        state = continual.initial_state(d)
+        state = CompiledRole(d).start()
         for layer in range(1, d.num_layers + 1):
-            state = continual.resolve_layer(
-                d, layer, state, lambda d, f: AverageValues(variant, 500, d, f)
+            state = CompiledRole(d).resolve(
+                layer, state, lambda d, f: AverageValues(variant, 500, d, f)
             )
         behaviours.append(state.behaviour)
     table = conversions.tabular_policy(tree, behaviours)
@@ -115,14 +116,14 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
 def test_infosets_that_are_never_reached_have_a_strategy():
     """Reach of player 0 set to zero above its second layer: still all distributions."""
     d = decomposition.decompose(games.compiled("goofspiel4"), 0)
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     decisions = d.tree.infosets[0].decisions
     behaviour = state.behaviour.copy()
     first = decisions.first_sequence[0]
     behaviour[first : first + 4] = [1, 0, 0, 0]
     state = state._replace(behaviour=behaviour)
     for layer in (2, 3):
-        state = continual.resolve_layer(d, layer, state, forest_solver("cfr+", 30))
+        state = CompiledRole(d).resolve(layer, state, forest_solver("cfr+", 30))
         assert np.isfinite(state.opponent_values).all()
     sums = np.bincount(decisions.owner[1:], state.behaviour[1:])
     np.testing.assert_allclose(sums, 1, atol=1e-12)
@@ -152,8 +153,8 @@ def test_the_first_layer_is_the_whole_game():
     compiled = games.compiled("goofspiel4")
     for p in PLAYERS:
         d = decomposition.decompose(compiled, p)
-        start = continual.initial_state(d)
-        state = continual.resolve_layer(d, 1, start, forest_solver("cfr+", 40))
+        start = CompiledRole(d).start()
+        state = CompiledRole(d).resolve(1, start, forest_solver("cfr+", 40))
         whole = cfr.make_solver(
             compiled.form,
             config=find("cfr+").config,
@@ -223,11 +224,11 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
     gamma = find(variant).config.gamma
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     for layer in range(1, d.num_layers):
         above = state
         recorder = Recorder(variant, 4)
-        state = continual.resolve_layer(d, layer, state, recorder)
+        state = CompiledRole(d).resolve(layer, state, recorder)
         totals: dict[int, float] = {}
         roots = [r for r in brute.roots if brute.layer[r] == layer + 1]
         for t, iterate in enumerate(recorder.iterates, start=1):
@@ -257,13 +258,12 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
 def test_the_gadget_is_used():
     """Other opponent values give another strategy."""
     d = decomposition.decompose(games.compiled("kuhn"), 0)
-    first = continual.resolve_layer(
-        d, 1, continual.initial_state(d), forest_solver("cfr+", 500)
-    )
+    role, solve = CompiledRole(d), forest_solver("cfr+", 500)
+    first = role.resolve(1, role.start(), solve)
     strategies = []
     for shift in (0.0, 0.3, -0.3):
         state = first._replace(opponent_values=first.opponent_values + shift)
-        last = continual.resolve_layer(d, 2, state, forest_solver("cfr+", 500))
+        last = role.resolve(2, state, solve)
         strategies.append(last.behaviour)
     at = d.own_layer[d.tree.infosets[0].decisions.owner] == 2
     at[0] = False

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.resolving import continual
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.layers import DepthLimit
 from spiel_cr.resolving.leaves.alike import lay_out_alike
 from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.values import ValueFunction
@@ -135,10 +136,10 @@ def forests(name, player, leaf, depth=1, unit="moves"):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = cut(name, player)
     solve = forest_solver(SOLVER, ITERATIONS)
-    state = continual.initial_state(d)
-    limit = continual.DepthLimit(depth, unit, leaf)
+    state = CompiledRole(d).start()
+    limit = DepthLimit(depth, unit, leaf)
     for number in range(1, d.num_layers + 1):
-        state = continual.resolve_layer(d, number, state, solve, limit)
+        state = CompiledRole(d, limit).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -14,7 +14,8 @@ import pytest
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
-from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving import decomposition
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
@@ -75,9 +76,9 @@ def forests(name, player, solver, iterations):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = decomposition.decompose(compiled(name), player)
     solve = forest_solver(solver, iterations)
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     for number in range(1, d.num_layers + 1):
-        state = continual.resolve_layer(d, number, state, solve)
+        state = CompiledRole(d).resolve(number, state, solve)
     return state.behaviour
 
 

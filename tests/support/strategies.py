@@ -28,7 +28,7 @@ def solver_of(form, name, **options):
 
 
 def forest_solver(name, iterations):
-    """Solves forests as `resolve` does, for `continual.resolve_layer`."""
+    """Solves forests as `resolve` does, for the roles of `continual`."""
 
     def solve(d, forest):
         solver = solver_of(forest.form, name, values=True, first=d.player)

@@ -10,7 +10,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import summary
@@ -344,7 +344,7 @@ def test_bad_arguments(settings):
 )
 def test_states_of_the_unconverted_game_are_refused(kind, how):
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
-    game = loading.load_game(string)
+    game = load_game(string)
     bot = kind(game, 0, policy_lib.UniformRandomPolicy(game), **how)
     state = pyspiel.load_game(string).new_initial_state()
     look = bot.search if kind is ISMCTSBRBot else bot.action_values
@@ -355,7 +355,7 @@ def test_states_of_the_unconverted_game_are_refused(kind, how):
 
 
 def _opponent_of_liars_dice():
-    game = loading.load_game("liars_dice(numdice=1,dice_sides=2)")
+    game = load_game("liars_dice(numdice=1,dice_sides=2)")
     return game, fixed(game, 3)
 
 
@@ -376,7 +376,7 @@ def test_whole_beliefs_are_solved_exactly(player):
 
 def test_more_is_found_from_whole_beliefs_with_equal_simulations():
     """Where the whole tree is far too large for the simulations."""
-    game = loading.load_game("liars_dice(numdice=1,dice_sides=3)")
+    game = load_game("liars_dice(numdice=1,dice_sides=3)")
     opponent, tree = fixed(game, 3), reference.Tree(game)
     values = {}
     for histories in HISTORIES:

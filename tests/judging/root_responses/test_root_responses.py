@@ -7,8 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from benchmarks.games import HOLDEM
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses import setting as settings

@@ -12,7 +12,7 @@ from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree import compiler, replay
+from spiel_cr.games.tree import compiler, infostate_strings
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import abstraction, cfr
@@ -355,7 +355,7 @@ def test_keys_of_states_and_of_arrays(string):
                 player = state.current_player()
                 keys.append((player, state.bucket_key(player)))
                 paths = np.array([[*path, -1]])
-                (states,) = replay.vectorised_states_along(rules, paths)
+                (states,) = infostate_strings.vectorised_states_along(rules, paths)
                 row = np.atleast_1d(rules.bucket_key(states, player)[0])
                 rows.append((player, *row.tolist()))
             path.append(int(random.choice(state.legal_actions())))

@@ -11,8 +11,7 @@ import pytest
 
 from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses

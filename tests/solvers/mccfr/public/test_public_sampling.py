@@ -9,6 +9,7 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
@@ -220,7 +221,9 @@ def iterates(made, count):
 def test_averages_are_of_all_iterates():
     """Player 0's average takes its strategy before each update in, with weight t."""
     game = detected("leduc7").game
-    made = solver.make_solver(game, "public-vr+", dtype=np.float64, seed=3)
+    made = solver.make_solver(
+        game, form_of(game), "public-vr+", dtype=np.float64, seed=3
+    )
     before = iterates(made, 40)
     for player in PLAYERS:
         decisions = made.form.decisions[player]
@@ -256,7 +259,8 @@ def test_nash_conv(name, algorithm, iterations, bound):
     """Seeded, so the same every time on one machine."""
     runs = []
     for _ in range(2):
-        made = solver.make_solver(detected(name).game, algorithm, seed=1)
+        game = detected(name).game
+        made = solver.make_solver(game, form_of(game), algorithm, seed=1)
         made.run(iterations)
         runs.append(made.average(0))
     assert nash_conv(name, made) < bound < games.BY_NAME[name].uniform / 10
@@ -266,7 +270,8 @@ def test_nash_conv(name, algorithm, iterations, bound):
 @pytest.mark.slow
 def test_baselines_lower_the_variance():
     """Over all trajectories, by enumeration."""
-    made = solver.make_solver(detected("kuhn").game, "public-vr", seed=2)
+    game = detected("kuhn").game
+    made = solver.make_solver(game, form_of(game), "public-vr", seed=2)
     made.run(3000)
     # Payoffs are scaled there, and so are baselines.
     given = made.problem
