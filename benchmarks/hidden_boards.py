@@ -1,7 +1,8 @@
-"""Every kind of solver on hidden boards, judged exactly on the way.
+"""Every kind of solver on hidden boards, judged exactly; one of them beside plain C.
 
 Each run is a process of its own. Its seconds are those of the processor, so that other
-work on the machine does not count; building the game and judging do not, either. Nodes
+work on the machine does not count; building the game and judging do not, either. Beside
+C, which has one thread, seconds are those of the clock too, taken in turns. Nodes
 are decisions and ends that trajectories visit. See docs/measurements/hidden_boards.md.
 """
 
@@ -11,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 import spiel_cr
+from benchmarks.c_reference import compiler
 from benchmarks.document import Column, Panels, over_seeds
 from benchmarks.frame import (
     Benchmark,
@@ -20,14 +22,19 @@ from benchmarks.frame import (
     Row,
     Table,
     one_thread,
+    plan,
     product,
     say,
 )
 from benchmarks.games import string_of
+from benchmarks.plain_worlds import PlainWorlds
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.worlds import world_game
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import DEEP, MCCFR, SELF_PLAY, Task, find
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.network_run import make_networks
 from spiel_cr.solvers.run import Run
@@ -47,6 +54,7 @@ OPTIONS = {
     "nodes": Option(1e6, "of solvers that train networks"),
     "points": Option(1, "of a run's curve, the last one the budget"),
     "growth": Option(4.0, "from one point's budget to the next one's"),
+    "rounds": Option(15, "of two iterations each, in turns with C"),
 }
 
 
@@ -108,6 +116,41 @@ def _run(laid: Laid, task: Task) -> Run:
     return make_tabular(laid, task)
 
 
+def measure_beside_c(game: str, threads: str, rounds: int) -> Row:
+    """An iteration of PCFR+, both players, in float32: ours and in plain C.
+
+    Args:
+      game: OpenSpiel string or short name.
+      threads: ours has: "one" or "all"; C has one.
+      rounds: of two iterations each, in turns; medians count.
+
+    Raises:
+      RuntimeError: there is no C compiler; told before the game is laid out.
+    """
+    if compiler() is None:
+        raise RuntimeError("no C compiler (cc) on the path; give --parts solve")
+    if threads == "one":
+        one_thread()
+    laid = world_game(string_of(game), memory_limit=_LIMIT)
+    plain = PlainWorlds(laid, _DTYPE)
+    ours = cfr.make_solver(laid.form, config=PRESETS["pcfr+"], dtype=_DTYPE)
+    spent: dict[str, list[float]] = {}
+    for _ in range(rounds + 1):
+        for who, runner in (("ours", ours), ("c", plain)):
+            clock, processor = time.perf_counter(), time.process_time()
+            runner.run(2)
+            for what, since in (
+                ("clock", time.perf_counter() - clock),
+                ("processor", time.process_time() - processor),
+            ):
+                spent.setdefault(f"{who}_{what}", []).append(since / 2)
+    # The first round meets cold caches.
+    found = {what: median(seconds[1:]) for what, seconds in spent.items()}
+    kinds = ("clock", "processor")
+    ratios = {f"{k}_ratio": found[f"c_{k}"] / found[f"ours_{k}"] for k in kinds}
+    return {**found, **ratios, "all_seconds": spent}
+
+
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     shared = {"points": options.points, "growth": options.growth}
     for row in product(
@@ -147,6 +190,16 @@ _COLUMNS: dict[str, Column] = {
     "s": "{seconds:.0f}",
     "NashConv": "{nash_conv:.4f}",
 }
+_BESIDE_C: dict[str, Column] = {
+    "game": "{game}",
+    "our threads": "{threads}",
+    "ours, s": "{ours_clock:.3f}",
+    "C, s": "{c_clock:.3f}",
+    "times C's speed": "{clock_ratio:.2f}",
+    "ours, processor s": "{ours_processor:.3f}",
+    "C, processor s": "{c_processor:.3f}",
+    "times C's speed by processor": "{processor_ratio:.2f}",
+}
 BENCHMARK = Benchmark(
     "hidden_boards",
     "Measure exact NashConv of every kind of solver on hidden boards.",
@@ -158,6 +211,12 @@ BENCHMARK = Benchmark(
             (Table("Exact NashConv.", _COLUMNS, 3),),
             (Picture("hidden-boards.png", "processor seconds", _curves),),
             budget=("points", "growth"),
-        )
+        ),
+        "plain-c": Part(
+            measure_beside_c,
+            plan(game="games", threads=("one", "all"), rounds="rounds"),
+            (Table("An iteration of PCFR+ beside one thread of C.", _BESIDE_C, 2),),
+            budget=("rounds",),
+        ),
     },
 )

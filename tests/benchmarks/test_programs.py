@@ -7,15 +7,22 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, large, partial
+from benchmarks import deep, hidden_boards, large, partial
+from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
+from benchmarks.plain_worlds import PlainWorlds
+from spiel_cr.games.worlds import world_game
+from spiel_cr.policies import best_responses
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
 # Small enough for seconds: every part of every benchmark that has no test of its own.
 SMALL = {
     "resolving": "--games kuhn --iterations 20 10",
-    "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64 --until 0.1 "
-    "--boards dark_hex(num_rows=2,num_cols=3)",
+    "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64",
+    "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 --rounds 1 "
+    "--algorithms pcfr+ os-mccfr(batch=64)",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
     "signals": "--parts size --decks 2x2",
     "abstraction": "--games python_leduc_poker(num_ranks=3) --budgets 2-4 --until 0.2 "
@@ -51,6 +58,26 @@ def test_nash_conv_is_that_of_the_budget():
     row = large.measure_solve("kuhn", "cfr+", "float64", 0.05)
     again = spiel_cr.solve("kuhn_poker", "cfr+", row["iterations"])
     assert row["nash_conv"] == pytest.approx(again.nash_conv(), abs=1e-12)
+
+
+@pytest.mark.skipif(compiler() is None, reason="no C compiler (cc) on the path")
+def test_plain_c_on_hidden_boards_is_pcfr_plus():
+    """Ties are broken by rounding, so strategies differ, but not what they lose."""
+    game = world_game("dark_hex(num_rows=2,num_cols=3)")
+    plain = PlainWorlds(game, "float64")
+    ours = cfr.make_solver(game.form, config=PRESETS["pcfr+"], compile="once")
+    for iterations in (1, 4, 15):
+        plain.run(iterations)
+        ours.run(iterations)
+        reach = plain.average(0), plain.average(1)
+        found = best_responses.nash_conv(game.form, reach)
+        assert found == pytest.approx(ours.nash_conv(), abs=1e-10) and found > 1e-5
+
+
+def test_without_a_compiler_no_game_is_laid_out(monkeypatch):
+    monkeypatch.setattr(hidden_boards, "compiler", lambda: None)
+    with pytest.raises(RuntimeError, match="no C compiler"):
+        hidden_boards.measure_beside_c("phantom_ttt", "all", 1)
 
 
 @pytest.mark.parametrize(("what", "most"), [("nodes", 4000), ("episodes", 1000)])
