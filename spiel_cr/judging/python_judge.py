@@ -10,11 +10,11 @@ from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.game_checks import impossible_outcomes
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import footprint
-from spiel_cr.solvers.laying_out import impossible_outcomes
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 

@@ -30,6 +30,7 @@ from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import games
 from tests.support.commands import report, told
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.scripted import Scripted, drawing
 
 
 def _both(target, config):
@@ -437,25 +438,6 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
     assert found["exact_value"] is None and found["share"] is None
 
 
-class _Silent(pyspiel.Bot):
-    """Draws from a policy and does not tell which; knows no `restart_at`."""
-
-    def __init__(self, policy, player, seed):
-        pyspiel.Bot.__init__(self)
-        self._policy, self._player = policy, player
-        self._random = np.random.default_rng(seed)
-
-    def restart(self):
-        pass
-
-    def inform_action(self, state, player, action):
-        pass
-
-    def step(self, state):
-        odds = self._policy.action_probabilities(state, self._player)
-        return int(self._random.choice(list(odds), p=list(odds.values())))
-
-
 def test_never_above_the_exact_value_by_more_than_the_interval():
     """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
     600, were the search to find the best response always."""
@@ -480,7 +462,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     for seed in range(20):
         estimate = opponents.BotPolicy(
             tree.game,
-            lambda player, own: _Silent(equilibrium, player, own),
+            lambda player, own: Scripted(drawing(equilibrium, own)),
             queries=20,
             seed=seed,
         )
@@ -490,7 +472,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
         expected.append(sum(best))
         target = Target(
             *("silent", tree.game, estimate, tree, tree.form),
-            rivals=tuple(_Silent(equilibrium, p, 1000 + seed) for p in (0, 1)),
+            rivals=tuple(Scripted(drawing(equilibrium, 1000 + seed)) for _ in (0, 1)),
         )
         _, report = _both(target, ResponseConfig("exact", matches=150, seed=seed))
         assert report["exact_value"] is None
