@@ -10,10 +10,9 @@ import pytest
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.resolving.compiled_roles import CompiledRole
+from spiel_cr.resolving.cuts import lay_out_alike
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.layers import DepthLimit
-from spiel_cr.resolving.leaves.alike import lay_out_alike
-from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
@@ -21,6 +20,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support import games
+from tests.support.exact_values import ExactValues
 from tests.support.strategies import everywhere
 
 PLAYERS = (0, 1)
