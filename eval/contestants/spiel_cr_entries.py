@@ -7,7 +7,6 @@ import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.judging import traversing
-from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
@@ -16,6 +15,7 @@ from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.laying_out import COMPILED, Laid
 from spiel_cr.solvers.task import Algorithm, Task
 
+from ..common.exact_judge import Strategy
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from . import protocol
@@ -241,7 +241,7 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         bots = [
-            spiel_cr.load_bot(text, instance.tree, seat, seed=(2 * seed + seat) % 2**32)
+            spiel_cr.load_bot(instance.tree, text, seat, seed=(2 * seed + seat) % 2**32)
             for seat in range(2)
         ]
 

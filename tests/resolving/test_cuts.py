@@ -17,11 +17,9 @@ from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import cfr
 from tests.support import games
 from tests.support.exact_values import ExactValues
-from tests.support.strategies import everywhere
+from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)
 SOLVER, ITERATIONS = "cfr+", 12
@@ -137,18 +135,7 @@ def resolver_of(name, player, leaf, **settings):
 def forests(name, player, leaf, depth=1, unit="moves"):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = cut(name, player)
-
-    def solve(d, forest):
-        solver = cfr.make_solver(
-            forest.form,
-            config=find(SOLVER).config,
-            values=True,
-            first=player,
-            compile="fast",
-        )
-        solver.run(ITERATIONS)
-        return solver
-
+    solve = forest_solver(SOLVER, ITERATIONS)
     state = CompiledRole(d).start()
     limit = DepthLimit(depth, unit, leaf)
     for number in range(1, d.num_layers + 1):

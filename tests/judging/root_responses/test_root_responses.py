@@ -24,6 +24,7 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.solvers.deep.tensors import stepped
 from tests.support import games
+from tests.support.solving import solve_with
 
 
 class FoldsBot(pyspiel.Bot):
@@ -46,11 +47,8 @@ class FoldsBot(pyspiel.Bot):
 
 def test_tables_learn_nearly_best_responses():
     """Against a policy of Kuhn poker that is far from an equilibrium."""
-    result = spiel_cr.solve(
-        "kuhn_poker",
-        "os-mccfr(batch=64)",
-        1,
-        layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    result = solve_with(
+        "kuhn_poker", "os-mccfr(batch=64)", 1, form="stepped", memory_limit="3GB"
     )
     policy = result.average_policy()
     tree = games.compiled("kuhn")

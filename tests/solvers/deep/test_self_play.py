@@ -447,21 +447,6 @@ def test_rates_fall_to_nothing():
     assert [config.rate_after(done) for done in (0, 5, 10, 20)] == [2, 1, 0, 0]
 
 
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("ddpg", "ddpg"),
-        ("ppo(size=3)", "size"),
-        ("ppo(clip=0)", "clip"),
-        ("mmd(temperature=-1)", "temperature"),
-        ("mmd(trace=2)", "trace"),
-    ],
-)
-def test_bad_settings_are_named(text, names):
-    with pytest.raises(ValueError, match=names):
-        find(text)
-
-
 def test_presets_are_read():
     assert set(SELF_PLAY_PRESETS) == {"mmd", "ppo"}
     config = find("ppo(clip=inf,hidden=7)").config

@@ -13,7 +13,6 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
-from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.public import (
     boards,
 )
@@ -306,21 +305,3 @@ def squared_errors(given, table, exact, player, baseline):
     off = np.square(off).sum(axis=(2, 3)) / np.square(visits.product)
     roots = visits.value[:, 0].sum(axis=1)
     return odds @ (acts * off).sum(axis=1), odds @ np.square(roots - odds @ roots)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "reason"),
-    [
-        ("public-xs", "no algorithm 'public-xs'; choose one of .*public-es"),
-        ("public-vr(batch=3)", "unknown parameter 'batch'"),
-        ("public-vr(alpha=1.5)", "alpha=1.5: public sampling updates visited infosets"),
-        ("public-vr(beta=0)", "beta=0.0: public sampling updates visited infosets"),
-        ("public-vr(predictive=true)", "predictive=true: public sampling updates"),
-        ("public-vr(epsilon=0)", "epsilon"),
-        ("public-vr(baseline=oracle)", "baseline"),
-        ("public-vr(gamma=9)", "gamma"),
-    ],
-)
-def test_settings_that_there_are_not(algorithm, reason):
-    with pytest.raises(ValueError, match=reason):
-        find(algorithm)
