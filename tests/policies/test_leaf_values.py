@@ -215,7 +215,7 @@ def test_leaf_values_from_strings():
 
 
 def test_compiled_games_have_no_rollouts():
-    with pytest.raises(ValueError, match="must be one of exact.*uniform, or a LeafV"):
+    with pytest.raises(ValueError, match="must be one of cont.*uniform, or a LeafV"):
         parse_leaf("rollouts(n=3)")
     with pytest.raises(ValueError, match="leaf=uniform, which is exact"):
         RolloutValue(3)(games.compiled("kuhn"), np.arange(1))

@@ -3,7 +3,8 @@
 import pytest
 
 from spiel_cr.eval.common.game_instance import GameInstance, MissingError
-from spiel_cr.eval.contestants import registry, spiel_cr_entries
+from spiel_cr.eval.contestants import registry
+from spiel_cr.solvers import network_run
 from tests.support.commands import told
 
 SMALL = "sd-cfr(traversals=16,steps=4,batch=64,hidden=8,layers=1)"
@@ -58,6 +59,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(spiel_cr_entries.network_run, "networks", refuse)
+    monkeypatch.setattr(network_run, "networks", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)

@@ -5,7 +5,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.contestants import registry
-from spiel_cr.policies.leaf_values import RolloutValue, UniformValue
+from spiel_cr.policies.leaf_values import UniformValue
 from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
@@ -20,11 +20,6 @@ def test_what_a_string_makes(name):
     assert isinstance(parse_leaf(name), kind)
     assert is_fixed(name) == is_fixed(parse_leaf(name)) == fixed
     assert any(text.partition("(")[0] == name for text in LEAVES)
-
-
-def test_parameters_arrive():
-    made = parse_leaf("rollouts(n=7)", compiled=False)
-    assert isinstance(made, RolloutValue) and made.n == 7
 
 
 def test_all_that_is_listed_is_read():
