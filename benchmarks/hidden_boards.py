@@ -32,7 +32,7 @@ from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.games.opening.opened import Opened, open_game
+from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.worlds import world_game
 from spiel_cr.games.worlds.game import WorldGame, shared_worlds
 from spiel_cr.judging.responding import respond
@@ -48,14 +48,9 @@ from spiel_cr.policies.world_policy import (
     normalised,
 )
 from spiel_cr.solvers import solve
-from spiel_cr.solvers.algorithms import DEEP, MCCFR, SELF_PLAY, Task, find
+from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
-from spiel_cr.solvers.laying_out import Laid
-from spiel_cr.solvers.network_run import make_networks
-from spiel_cr.solvers.run import Run
-from spiel_cr.solvers.table_run import make_table
-from spiel_cr.solvers.tabular_run import make_tabular
 
 # Of each process; and the arithmetic of full-width solvers.
 _LIMIT, _DTYPE = "12GB", "float32"
@@ -104,7 +99,7 @@ def measure(
     layout = spiel_cr.Layout("worlds" if dtype else "stepped", memory_limit=_LIMIT)
     goal = spiel_cr.Goal(seconds=1e9)
     task = solve.task_of(algorithm, goal, layout=layout, dtype=dtype, seed=seed)
-    run = _run(solve.lay_out(name, task), task)
+    run = task.run_of(solve.lay_out(name, task))
     spent = 0.0
     curve: list[Row] = []
     while len(curve) < points:
@@ -124,15 +119,6 @@ def measure(
         curve.append({**point, "nash_conv": nash_conv})
         say(f"{curve[-1]}")
     return {**curve[-1], "curve": curve, "peak_bytes": peak_bytes()}
-
-
-def _run(laid: Laid, task: Task) -> Run:
-    """The solver on its way, in its form."""
-    if task.algorithm.family in (DEEP, SELF_PLAY):
-        return make_networks(laid, task)
-    if isinstance(laid.game, Opened):
-        return make_table(laid.game, task)
-    return make_tabular(laid, task)
 
 
 def measure_beside_c(game: str, rounds: int) -> Row:
@@ -270,7 +256,7 @@ def _plan(options: argparse.Namespace) -> Iterator[Row]:
         game=options.games, algorithm=options.algorithms, seed=options.seeds
     ):
         family = find(row["algorithm"].partition("(")[0]).family
-        networks = family in (DEEP, SELF_PLAY)
+        networks = family.networks
         name = row["algorithm"].replace("budget", f"{options.nodes:.0f}")
         yield {
             **row,

@@ -6,8 +6,7 @@ of JSON.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +14,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
@@ -135,21 +134,27 @@ def evaluate_repeatedly(
 
 
 def _evaluated(
-    compiled: CompiledGame, bot: str, config: EvaluatorConfig, log: JsonLog, repeat: int
+    compiled: CompiledGame,
+    name: str,
+    config: EvaluatorConfig,
+    log: JsonLog,
+    repeat: int,
 ) -> traversing.Evaluation:
-    """One bot in both seats."""
+    """One bot in both seats; it is made where the log has not everything."""
     seed = _mix(config.seed, repeat)
     seats = []
     for seat in range(2):
-        key, made_with = (repeat, seat), _mix(seed, seat)
-        make = functools.partial(
-            bot_strings.load_bot, bot, compiled, seat, seed=made_with
-        )
+        key, matches = (repeat, seat), config.matches_of(seat)
+        keys = [(*key, match) for match in matches] if config.plays else [key]
+        bot = None
+        if not log.records.keys() >= set(keys):
+            again = f", repeat {repeat + 1}" if repeat else ""
+            announce(f"making the bot of seat {seat}{again}")
+            bot = bot_strings.load_bot(compiled, name, seat, seed=_mix(seed, seat))
         if config.plays:
-            matches = config.matches_of(seat)
-            seats.append(_play(compiled, make, log, key, matches, seed))
+            seats.append(_play(compiled, bot, log, key, matches, seed))
         else:
-            seats.append(_traverse(compiled, make, log, key))
+            seats.append(_traverse(compiled, bot, log, key))
     announce("judging")
     return traversing.evaluate(compiled, (seats[0], seats[1]))
 
@@ -157,7 +162,9 @@ def _evaluated(
 def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> CompiledGame:
     """The compiled game; where it is too large, what judges a policy of signals."""
     try:
-        return as_compiled(game, observations=True, memory_limit=limit, progress=True)
+        return as_compiled(
+            game, observations=True, memory_limit=limit, progress=is_wanted()
+        )
     except GameTooLargeError as error:
         path = signal_file(bot)
         if path is None:
@@ -180,23 +187,12 @@ def _mix(seed: int, number: int) -> int:
     return int(mixed) >> 1
 
 
-def _making(key: tuple[int, int]) -> str:
-    repeat, seat = key
-    again = f", repeat {repeat + 1}" if repeat else ""
-    return f"making the bot of seat {seat}{again}"
-
-
 def _traverse(
-    compiled: CompiledGame,
-    make: Callable[[], pyspiel.Bot],
-    log: JsonLog,
-    key: tuple[int, int],
+    compiled: CompiledGame, bot: pyspiel.Bot | None, log: JsonLog, key: tuple[int, int]
 ) -> traversing.SeatStrategy:
-    """A (repeat, seat), from the log if it is there."""
-    if key not in log.records:
-        announce(_making(key))
-        bot = make()
-        found = traversing.traverse(compiled, bot, progress=True)
+    """A (repeat, seat); from the log where there is no bot."""
+    if bot is not None:
+        found = traversing.traverse(compiled, bot, progress=is_wanted())
         row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
         log.add({"repeat": key[0], "seat": key[1], **row})
     row = log.records[key]
@@ -207,18 +203,15 @@ def _traverse(
 
 def _play(
     compiled: CompiledGame,
-    make: Callable[[], pyspiel.Bot],
+    bot: pyspiel.Bot | None,
     log: JsonLog,
     key: tuple[int, int],
     matches: Sequence[int],
     seed: int,
 ) -> traversing.SeatStrategy:
     """The matches of a (repeat, seat); those in the log are not played."""
-    shown, bot = [], None
-    if any((*key, match) not in log.records for match in matches):
-        announce(_making(key))
-        bot = make()
-    for match in tqdm(matches, desc=f"seat {key[1]}"):
+    shown = []
+    for match in tqdm(matches, desc=f"seat {key[1]}", disable=not is_wanted()):
         if (*key, match) not in log.records:
             assert bot is not None
             met = playing.play(compiled, bot, match, seed=seed)

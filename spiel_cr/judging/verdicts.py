@@ -9,18 +9,20 @@ import time
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.announcing import listening
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.targets import load_target, worlds_of
-from spiel_cr.players.bot_strings import prepare
+from spiel_cr.judging.targets import lay_out_to_judge, load_target
+from spiel_cr.players.bot_strings import is_bot, read_bot
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
@@ -91,6 +93,7 @@ def best_response(
     *,
     seed: int = 0,
     memory_limit: Limit = None,
+    progress: bool = False,
 ) -> BestResponse:
     """What can be won against a player.
 
@@ -106,6 +109,7 @@ def best_response(
         where that does not fit.
       seed: of what bots draw.
       memory_limit: compile the game if it needs no more, as in `solve`.
+      progress: show progress bars on stderr.
 
     Raises:
       ValueError: a bad argument, or a bot of the responder's own seat.
@@ -113,21 +117,22 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    target = load_target(
-        policy_or_bot,
-        game,
-        seat=1 - player,
-        seed=seed,
-        signals=config is None or config.method == "exact",
-        memory_limit=memory_limit,
-    )
-    if config is None and (target.form or target.streamed):
-        config = ResponseConfig("exact")
-    seat = respond(target, player, config or ResponseConfig())
+    with listening(progress):
+        target = load_target(
+            policy_or_bot,
+            game,
+            seat=1 - player,
+            seed=seed,
+            signals=config is None or config.method == "exact",
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        if config is None and (target.form or target.streamed):
+            config = ResponseConfig("exact")
+        seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:
-        other = target.behaviour[1 - player]
-        policy = target.as_policy(seated(player, seat.behaviour, other))
+        policy = target.answered(player, seat.behaviour)
     return BestResponse(
         player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
@@ -184,10 +189,14 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    if worlds_of(game, memory_limit) is not None:
+    if isinstance(bot, str) and is_bot(bot):
+        read_bot(bot)
+    if isinstance(game, CompiledGame):
+        tree: CompiledGame | WorldGame = game
+    else:
+        tree = lay_out_to_judge(open_game(game), memory_limit)
+    if isinstance(tree, WorldGame):
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
-    known = prepare(game, [bot], memory_limit=memory_limit)
-    tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
         traversing.traverse(
             tree,
@@ -215,9 +224,6 @@ def _evaluated_in_worlds(
         infosets=infosets,
         infosets_defined=infosets,
         moves=infosets,
-        late_moves=0,
-        max_ms=0.0,
-        programs_compiled=0,
         seconds=seconds,
         judge="spiel_cr",
     )

@@ -8,13 +8,14 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.games.worlds import world_game
-from spiel_cr.judging import targets, verdicts
+from spiel_cr.judging import targets
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
     ask,
     behaviour_from_policy,
 )
+from spiel_cr.solvers.laying_out import Choice
 from tests.support.hidden_boards import Drawn
 
 TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
@@ -29,8 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    for module in (targets, verdicts):
-        monkeypatch.setattr(module, "worlds_of", lambda game, *_: world_game(game))
+    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("worlds"))
 
 
 def test_openspiel_judges_it_alike(solved):
@@ -102,7 +102,7 @@ def test_a_file_gives_the_policy_back(solved, tmp_path):
     assert spiel_cr.nash_conv(TINY, policy) == solved.nash_conv()
     with pytest.raises(ValueError, match="not for dark_hex"):
         spiel_cr.load_policy(tmp_path / "policy.npz", SMALL)
-    bot = spiel_cr.load_bot(f"policy(path={tmp_path / 'policy.npz'})", TINY, 0)
+    bot = spiel_cr.load_bot(TINY, f"policy(path={tmp_path / 'policy.npz'})", 0)
     state = pyspiel.load_game(TINY).new_initial_state()
     assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
 

@@ -17,7 +17,7 @@ from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.opponent_strings import (
     load_opponent,
     read_opponent,
-    rival_of,
+    rivals_of,
 )
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.deep.averages import Networks
@@ -132,12 +132,9 @@ def test_files(tmp_path, make):
             np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
         load_deep_policy(path, "leduc_poker")
-    assert (
-        rival_of(
-            read_opponent(f"deep(path={path},draw=true)", "kuhn_poker"), "kuhn_poker", 0
-        )
-        is None
-    )
+    kuhn = games.compiled("kuhn").game
+    named = read_opponent(f"deep(path={path},draw=true)", kuhn)
+    assert rivals_of(named, kuhn, 0) is None
 
 
 def test_other_files_are_refused(tmp_path):
@@ -190,7 +187,7 @@ def test_a_bot_draws_an_iterate_per_match(tmp_path):
     """
     path = tmp_path / "deep.npz"
     save_deep_policy(path, game(), bank(), {})
-    bot = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    bot = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
     assert isinstance(bot, IterateBot)
     state = game().new_initial_state()
     for card in (1, 2):
@@ -208,12 +205,12 @@ def test_a_bot_draws_an_iterate_per_match(tmp_path):
     each = [policy.probabilities_of(state, t)[0] for t in range(ITERATES)]
     mean = np.dot(WEIGHTS, each) / WEIGHTS.sum()
     assert policy.action_probabilities(state)[0] == pytest.approx(mean)
-    again = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    again = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
     for expected in drawn[:5]:
         again.restart()
         assert again.iterate == expected
     with pytest.raises(ValueError, match="bot='deep' needs a file"):
-        load_bot("deep", "kuhn_poker", 0)
+        load_bot("kuhn_poker", "deep", 0)
 
 
 def test_networks_are_asked_for_arrays_of_states():

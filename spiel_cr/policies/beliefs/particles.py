@@ -1,12 +1,13 @@
 """What a player believes, on OpenSpiel's states: all histories, or particles of them.
 
-`ParticleFilter.enumerate` follows all histories where they are few. A particle is a
+`ParticleFilter.step` follows all histories where they are few. A particle is a
 history that gives the player the view of the match. Sequential importance resampling
 (Gordon, Salmond and Smith 1993) follows weighted histories from one decision of the
 player to its next one.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +59,7 @@ def effective_size(weights: np.ndarray) -> float:
 # A history, its weight, and its place in the view.
 _Placed = tuple[pyspiel.State, float, int]
 # A place among histories, what chance or the opponent does there, and its weight.
-_Edge = tuple[int, int, float]
+_Continuation = tuple[int, int, float]
 
 
 class ParticleFilter:
@@ -115,14 +116,14 @@ class ParticleFilter:
           fits, which does not mean that there is none.
         """
         action = stages[-2].action if stages[1:] else None
-        new = self._step(belief, action, stages[-1].seen, random)
+        new = self.step(belief, action, stages[-1].seen, random=random)
         enough = _FEW * self._particles
         for retry in range(_MOST_RETRIES):
             if new.complete or len(new.states) >= enough:
                 break
             if new.states and retry >= _RETRIES:
                 break
-            again = self._step(belief, action, stages[-1].seen, random)
+            again = self.step(belief, action, stages[-1].seen, random=random)
             new = _merged([new, again])
         if not new.states:
             return new
@@ -134,64 +135,70 @@ class ParticleFilter:
         """The root of the game."""
         return Particles([self._game.new_initial_state()], np.ones(1), True)
 
-    def enumerate(
+    def step(
         self,
         belief: Particles,
         action: int | None,
         seen: tuple[str, ...],
         *,
-        limit: int,
-        counts_all: bool,
+        random: np.random.Generator | None = None,
+        limit: float = math.inf,
+        counts_all: bool = False,
     ) -> Particles:
-        """All histories at the next decision that give the player a view.
+        """Histories at the next decision that give the player a view.
 
         Args:
           belief: at the decision before, or the start; its histories stay as they are.
           action: what the player did there; None at the start.
           seen: the strings from there on.
-          limit: of histories that are followed side by side.
+          random: draws where they are too many, see above; None: all are followed.
+          limit: of histories that are followed side by side, where nothing is drawn.
           counts_all: of all histories that are looked at instead.
 
         Returns:
-          Histories with weights that sum to the probability of what was seen.
+          Histories with weights that sum to the probability of what was seen; where
+          they were drawn, to an estimate of it.
 
         Raises:
           TooManyStatesError: there are more than `limit`.
         """
-        front = self._front(belief, action, seen)
+        most, complete, looked = self._particles, belief.complete, 0
+        front: list[_Placed] = []
+        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
+            child = state.clone() if action is None else state.child(action)
+            front += self._fitting(child, weight, seen, -1)
         at_decision: list[_Placed] = []
-        looked = 0
         while front:
             looked += len(front)
             moved = self._split(front, at_decision, seen)
+            continuations: Iterable[_Continuation] = self._continuations(moved)
+            if random is not None:
+                continuations = list(continuations)
+                if len(continuations) > _TRIED * most:
+                    complete = False
+                    continuations = self._tried(moved, continuations, seen, random)
             front = []
-            for place, move, weight in self._edges(moved):
+            for place, move, weight in continuations:
                 state, _, above = moved[place]
                 front += self._fitting(state.child(move), weight, seen, above)
-                aside = looked if counts_all else len(at_decision)
-                if aside + len(front) > limit:
+                if len(front) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
                         f"player {self._player} of {self._game} cannot tell apart more "
                         f"than max_histories={limit} histories; raise max_histories, "
                         f"or give particles"
                     )
-        return self._as_particles(at_decision, belief.complete)
+            if random is not None:
+                complete = complete and max(len(front), len(at_decision)) <= most
+                front = _kept(front, most, random)
+                at_decision = _kept(at_decision, most, random)
+        weights = np.array([weight for _, weight, _ in at_decision])
+        return Particles([state for state, *_ in at_decision], weights, complete)
 
-    def _edges(self, moved: Sequence[_Placed]) -> Iterator[_Edge]:
+    def _continuations(self, moved: Sequence[_Placed]) -> Iterator[_Continuation]:
         """All that chance and the opponent may do next."""
         for place, (state, weight, _) in enumerate(moved):
             for move, odds in moves(state, self._answers).items():
                 yield place, move, weight * odds
-
-    def _front(
-        self, belief: Particles, action: int | None, seen: tuple[str, ...]
-    ) -> list[_Placed]:
-        """The histories of a belief after an action, those that fit the view."""
-        front: list[_Placed] = []
-        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
-            child = state.clone() if action is None else state.child(action)
-            front += self._fitting(child, weight, seen, -1)
-        return front
 
     def _split(
         self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
@@ -207,59 +214,27 @@ class ParticleFilter:
                 moved.append(entry)
         return moved
 
-    @staticmethod
-    def _as_particles(entries: list[_Placed], complete: bool) -> Particles:
-        weights = np.array([weight for _, weight, _ in entries])
-        return Particles([state for state, *_ in entries], weights, complete)
-
-    def _step(
-        self,
-        belief: Particles,
-        action: int | None,
-        seen: tuple[str, ...],
-        random: np.random.Generator,
-    ) -> Particles:
-        """Histories at the next decision; their weights sum to the probability of what
-        was seen, estimated."""
-        most, complete = self._particles, belief.complete
-        front = self._front(belief, action, seen)
-        at_decision: list[_Placed] = []
-        while front:
-            moved = self._split(front, at_decision, seen)
-            edges = list(self._edges(moved))
-            if len(edges) > _TRIED * most:
-                complete = False
-                edges = self._tried(moved, edges, seen, random)
-            front = []
-            for place, move, weight in edges:
-                state, _, above = moved[place]
-                front += self._fitting(state.child(move), weight, seen, above)
-            complete = complete and max(len(front), len(at_decision)) <= most
-            front = _kept(front, most, random)
-            at_decision = _kept(at_decision, most, random)
-        return self._as_particles(at_decision, complete)
-
     def _tried(
         self,
         moved: Sequence[_Placed],
-        edges: Sequence[_Edge],
+        continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
         random: np.random.Generator,
-    ) -> list[_Edge]:
-        """As many edges as are tried, drawn by weight and by what is likely to fit."""
-        share = self._shares(moved, edges, seen)
-        weights = np.array([weight for *_, weight in edges])
+    ) -> list[_Continuation]:
+        """As many as are tried, drawn by weight and by what is likely to fit."""
+        share = self._shares(moved, continuations, seen)
+        weights = np.array([weight for *_, weight in continuations])
         chosen, drawn = draws.thin(weights * share, _TRIED * self._particles, random)
         weighed = zip(chosen.tolist(), (drawn / share[chosen]).tolist(), strict=True)
-        return [(*edges[old][:2], weight) for old, weight in weighed]
+        return [(*continuations[old][:2], weight) for old, weight in weighed]
 
     def _shares(
         self,
         moved: Sequence[_Placed],
-        edges: Sequence[_Edge],
+        continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
     ) -> np.ndarray:
-        """float64 [edges], by how much each is drawn more or less than by weight.
+        """float64, by how much each is drawn more or less than by weight.
 
         All moves of a few histories are looked at. A move that fits the view after none
         of them, for the same mover, is unlikely to fit elsewhere.
@@ -268,15 +243,17 @@ class ParticleFilter:
         looked = set(spread.astype(int).tolist())
         movers = [entry[0].current_player() for entry in moved]
         fits: dict[tuple[int, int], bool] = {}
-        for place, move, _ in edges:
+        for place, move, _ in continuations:
             if place in looked:
                 key = movers[place], move
                 fits[key] = fits.get(key, False) or self._fits(moved[place], move, seen)
-        likely = np.array([fits.get((movers[place], m), True) for place, m, _ in edges])
-        weights = np.array([weight for *_, weight in edges])
+        likely = np.array(
+            [fits.get((movers[place], m), True) for place, m, _ in continuations]
+        )
+        weights = np.array([weight for *_, weight in continuations])
         rest, most = weights[~likely].sum(), weights[likely].sum()
         if not rest or not most:
-            return np.ones(len(edges))
+            return np.ones(len(continuations))
         return np.where(likely, 1.0, min(1.0, _DOUBTED * most / rest))
 
     def _fits(self, entry: _Placed, move: int, seen: tuple[str, ...]) -> bool:

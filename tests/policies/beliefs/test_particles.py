@@ -9,15 +9,15 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.stepping.observations import observations
-from spiel_cr.judging.responses import particles as particles_lib
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
-from spiel_cr.judging.responses.particles import (
+from spiel_cr.policies.beliefs import particles as particles_lib
+from spiel_cr.policies.beliefs.particles import (
     ParticleFilter,
     Particles,
 )
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers
 from tests.support import games
 from tests.support.states import after
@@ -91,7 +91,7 @@ def test_weights_are_unbiased():
     whole = every.start()
     for number, stage in enumerate(stages):
         action = stages[number - 1].action if number else None
-        whole = every._step(whole, action, stage.seen, np.random.default_rng(0))
+        whole = every.step(whole, action, stage.seen, random=np.random.default_rng(0))
     assert whole.complete
     expected = by_history(whole.states, whole.weights)
     total, squares, dropped = collections.Counter(), collections.Counter(), 0
@@ -100,7 +100,7 @@ def test_weights_are_unbiased():
         belief = source.start()
         for number, stage in enumerate(stages):
             action = stages[number - 1].action if number else None
-            belief = source._step(belief, action, stage.seen, random)
+            belief = source.step(belief, action, stage.seen, random=random)
         dropped += not belief.complete
         for key, weight in by_history(belief.states, belief.weights).items():
             total[key] += weight
