@@ -55,7 +55,7 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS
 # Of each process; and the arithmetic of full-width solvers.
 _LIMIT, _DTYPE = "12GB", "float32"
 # Of searches in matches.
-_ISMCTS = ResponseConfig("ismcts", SearchConfig(simulations=20), matches=8)
+_ISMCTS = ResponseConfig("ismcts", SearchConfig(simulations=50), matches=40)
 OPTIONS = {
     "games": Option(("phantom_ttt",), "short names, or OpenSpiel strings"),
     "algorithms": Option(
