@@ -26,8 +26,10 @@ from spiel_cr.games.worlds.sides import Incidence, Side, by_world
 
 # What one more group of rows costs, in entries that are summed in the same time.
 _GROUP_OVERHEAD = 2000
-# Rows of indices that one step of a loop takes.
-_ROWS = 8
+# Rows of indices that one step of a loop takes, measured.
+_ROWS = 16
+# Gathers of single entries.
+_ENTRIES = lax.GatherDimensionNumbers((), (0,), (0,))
 # So many pairs of sequences are listed at most.
 _MOST_LISTED = 20_000_000
 # Sequences whose sums are made at once.
@@ -85,7 +87,11 @@ def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
 
     def add(total: jax.Array, rows: jax.Array) -> jax.Array:
         for row in rows:
-            total = total + vector.at[row].get(mode="promise_in_bounds")
+            # Indexing would look for negative ones, which took a fifth of the time.
+            total = total + lax.gather(
+                *(vector, row[:, None], _ENTRIES, (1,)),
+                mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+            )
         return total
 
     def step(i: jax.Array, total: jax.Array) -> jax.Array:
