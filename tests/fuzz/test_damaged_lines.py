@@ -30,6 +30,13 @@ def test_a_few(finished, tmp_path):
     assert counts["refused"] > 16 and sum(counts.values()) == 32
 
 
+@pytest.mark.parametrize("command", damaged_lines.COMMANDS)
+def test_forgeries(finished, tmp_path, command):
+    """Values exchanged under right checksums, which nobody but a forger makes."""
+    for number in range(3, 160, 4):
+        damaged_lines.check(finished[command], tmp_path / "x", command, number)
+
+
 def test_a_folder_with_a_game_that_there_is_not(finished, tmp_path):
     """Forged settings of a comparison: its other games are none of this run's."""
     work = tmp_path / "x"
