@@ -227,10 +227,12 @@ def _shown(
 
 def _ordered(log: JsonLog) -> list[Record]:
     settings = log.settings
+    # A folder may name more seeds than it has, or than anybody could count.
+    known = max((record["seed"] for record in log.records.values()), default=-1)
     runs = plan(
         settings["games"],
         settings["algorithms"],
         Budget(**settings["budget"]),
-        settings["seeds"],
+        min(settings["seeds"], known + 1),
     )
     return [log.records[run.key] for run in runs if run.key in log.records]

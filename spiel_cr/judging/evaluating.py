@@ -6,7 +6,7 @@ of JSON.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,6 +19,16 @@ from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.record_checks import (
+    Test,
+    check_fields,
+    is_duration,
+    is_list,
+    is_number,
+    is_table,
+    is_text,
+    is_whole,
+)
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
@@ -30,6 +40,21 @@ from spiel_cr.players.opponent_strings import signal_file
 EVALUATORS = ("traversing", "playing")
 # Of an evaluation that plays, where no number is given.
 MATCHES = 1000
+# What lines hold of all players, of those that are asked, and of those that play.
+_LINE: dict[str, Test] = {
+    "repeat": is_whole,
+    "seat": lambda value: is_whole(value) and value < 2,
+    "work": is_table(is_duration),
+}
+_ASKED: dict[str, Test] = {"behaviour": is_list(is_duration)}
+_PLAYED: dict[str, Test] = {
+    "match": is_whole,
+    "keys": is_list(is_text),
+    "policies": is_list(is_list(is_duration)),
+    "utility": is_number,
+}
+# Of the probabilities of an answer, which were divided by their sum.
+_SUM_TOLERANCE = 1e-9
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,6 +149,7 @@ def evaluate_repeatedly(
         config.evaluator,
         settings,
         key=("repeat", "seat", "match") if config.plays else ("repeat", "seat"),
+        check=_line_check(compiled, config.plays),
     ) as log:
         found = [
             _evaluated(compiled, bot, config, log, repeat)
@@ -174,6 +200,39 @@ def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> CompiledGame
             f"this policy exact NashConv needs no compiled game: spiel-cr "
             f"best-response --game '{game}' --policy {path} --method exact"
         ) from error
+
+
+def _line_check(compiled: CompiledGame, plays: bool) -> Callable[[Record], None]:
+    """What raises ValueError where a line is no result of this game."""
+    decisions = [infosets.decisions for infosets in compiled.infosets]
+    actions = [
+        dict(zip(infosets.keys, own.num_actions.tolist(), strict=True)) if plays else {}
+        for infosets, own in zip(compiled.infosets, decisions, strict=True)
+    ]
+
+    def check(record: Record) -> None:
+        check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
+        if set(record["work"]) != set(traversing.Work._fields):
+            raise ValueError(f"has work other than {traversing.Work._fields}")
+        seat = record["seat"]
+        sums = []
+        if plays:
+            policies = record["policies"]
+            sizes = [actions[seat].get(key) for key in record["keys"]]
+            fits = sizes == [len(policy) for policy in policies]
+            fits = fits and playing.seat_of(record["match"]) == seat
+            sums = [sum(policy) for policy in policies]
+        else:
+            behaviour, own = record["behaviour"], decisions[seat]
+            fits = len(behaviour) == own.num_sequences
+            if fits:
+                sums = [behaviour[0], *np.bincount(own.owner[1:], behaviour[1:])]
+        if not fits or any(abs(total - 1) > _SUM_TOLERANCE for total in sums):
+            raise ValueError(
+                f"has no probabilities of player {seat} of {compiled.game}"
+            )
+
+    return check
 
 
 def _met(record: Record) -> playing.Met:

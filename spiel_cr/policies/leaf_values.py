@@ -252,6 +252,8 @@ def _thinned(
     ends = np.cumsum(weight)
     begin = ends[first] - weight[first]
     whole = ends[first + counts - 1] - begin
+    # Weights so small that they are lost in the sums of those before.
+    whole = np.where(whole > 0, whole, np.add.reduceat(weight, first))
     # How many of the n points of its row lie before the end of each place.
     share = (ends - begin[group]) / whole[group]
     points = np.ceil(n * share - draw(number)[group]).clip(0, n)

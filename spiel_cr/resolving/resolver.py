@@ -83,6 +83,7 @@ class Resolver:
         (what, places), *others = self.subgames.warm_ups()
         self._warm_up(what, places)
         if places:
+            announce(f"player {player}: solving the start")
             deadline = self._clock.init_deadline(config.init_ms)
             self._solve(self._start, places[0], deadline)
         for what, places in others:

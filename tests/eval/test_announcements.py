@@ -25,6 +25,7 @@ PHASES = {
             "making the bot of seat 0",
             "player 0: warming up layer 1 of 2",
             "player 0: warming up layer 2 of 2",
+            "player 0: solving the start",
             "making the bot of seat 1",
             "player 1: warming up layer 1 of 1",
             "judging",

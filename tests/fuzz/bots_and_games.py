@@ -225,7 +225,7 @@ restricted_nash_response(game=kuhn_poker(),p=0.5)
 # Played by bots that compile nothing, or trees of some hundred histories.
 LARGE = (
     *("phantom_ttt", "dark_hex(board_size=3)", "tic_tac_toe", "connect_four"),
-    *("liars_dice(numdice=2,dice_sides=4)", "python_ii_goofspiel(num_cards=7)"),
+    *("liars_dice(numdice=2,dice_sides=3)", "python_ii_goofspiel(num_cards=7)"),
     *("python_latent_tic_tac_toe", "python_scotland_yard"),
 )
 _ON_LARGE = [_UNIFORM, _loaded(_PARTIAL.format(3000), 300), *_STATES]
@@ -247,7 +247,11 @@ def _plan() -> dict[str, list[Kind]]:
         if pyspiel.load_game(string).get_type().provides_information_state_tensor:
             own += _DEEP_POLICIES
         plan[string] = [*_WHOLE, *own]
-    return plan | dict.fromkeys(LARGE, _ON_LARGE)
+    plan |= dict.fromkeys(LARGE, _ON_LARGE)
+    # Here a player forgets when it moved; one that remembers may go by it.
+    forgets = "dark_hex(board_size=3)"
+    plan[forgets] = [kind._replace(repeats=False) for kind in plan[forgets]]
+    return plan
 
 
 BY_ITERATIONS = _plan()

@@ -193,7 +193,7 @@ def _agree(
         chosen["--game"] = "kuhn_poker"
     if command == "evaluate" and chosen.get("--evaluator") == "playing":
         chosen["--matches"] = "2"
-    if "--learn" in chosen:
+    if "--learn" in chosen or chosen.get("--method") == "exact":
         turned_on.discard("--states")
 
 

@@ -4,6 +4,7 @@ import collections
 import pathlib
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -84,6 +85,23 @@ def test_the_checker_sees_parameters(said, complaint):
     )
     assert bool(found) == bool(complaint)
     assert any(text.startswith(complaint) for text in found) or not complaint
+
+
+@pytest.mark.parametrize("waits", [False, True])
+def test_a_command_hangs_by_the_processors_time(waits, tmp_path, monkeypatch):
+    """One that waits, as beside other work, says nothing for longer."""
+
+    def work(_):
+        time.sleep(1.5 * waits)
+        begun = time.process_time()
+        while not waits and time.process_time() - begun < 3:
+            pass
+
+    monkeypatch.setattr(in_process, "_SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(in_process.main, "_run", work)
+    outcome = in_process.run(["info", "--game", "kuhn_poker"], tmp_path)
+    assert ("HangsError" in outcome.error) != waits
+    assert outcome.code == (0 if waits else None)
 
 
 @pytest.mark.parametrize("seed", _CHEAP)

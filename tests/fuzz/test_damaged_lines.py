@@ -10,6 +10,7 @@ import pytest
 from spiel_cr.common import json_log
 from tests.fuzz import damaged_lines
 from tests.fuzz.__main__ import run
+from tests.fuzz.damaged_lines import KUHN
 
 
 @pytest.fixture(scope="module")
@@ -30,13 +31,20 @@ def test_a_few(finished, tmp_path):
     assert counts["refused"] > 16 and sum(counts.values()) == 32
 
 
-def test_a_folder_with_a_game_that_there_is_not(finished, tmp_path):
-    """Forged settings of a comparison: its other games are none of this run's."""
+@pytest.mark.parametrize("command", damaged_lines.COMMANDS)
+def test_forgeries(finished, tmp_path, command):
+    """Values exchanged under right checksums, which nobody but a forger makes."""
+    for number in range(3, 160, 4):
+        damaged_lines.check(finished[command], tmp_path / "x", command, number)
+
+
+@pytest.mark.parametrize("more", [{"games": [KUHN, ""]}, {"seeds": 2**70}])
+def test_settings_of_more_than_there_is(finished, tmp_path, more):
+    """Forged ones of a comparison: other games and seeds are none of this run's."""
     work = tmp_path / "x"
     shutil.copytree(finished["compare"].folder, work)
     path = work / json_log.SETTINGS
-    settings = json_log.unsealed(path.read_bytes())
-    settings["games"].append("")
+    settings = json_log.unsealed(path.read_bytes()) | more
     path.write_text(json.dumps(json_log.sealed(settings), indent=1))
     code, _, results = damaged_lines.run("compare", work)
     assert code == 0 and results["games"][0] == finished["compare"].results["games"][0]

@@ -59,3 +59,16 @@ def test_a_campaign_counts_them(tmp_path):
     rows = run("malformed_games", 0, 3, tmp_path / "trials", ["kuhn_poker"])
     assert not [fault for row in rows for fault in row["faults"]]
     assert all(row["asked"] >= 3 for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("base", "kind"),
+    [
+        ("kuhn_poker", "chance without odds"),
+        ("python_rock_paper_scissors", "nobody can move"),
+    ],
+)
+def test_the_root_is_a_history_like_others(base, kind):
+    every = (mutant for seed in range(200) for mutant in mutants(base, seed))
+    mutant = next(m for m in every if m.kind == kind and m.path == ())
+    assert not _complaints([mutant], askers(mutant))

@@ -6,9 +6,11 @@ import functools
 import numpy as np
 import pyspiel
 import pytest
+from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.games.tree import compiler
 from spiel_cr.judging import one_match as match
 from spiel_cr.judging import traversing
@@ -287,3 +289,45 @@ def test_answers_do_not_depend_on_what_was_asked_before():
         return [found[h] for h in asked]
 
     assert answers(1) == answers(-1) != answers(1, seed=1)
+
+
+# Games whose rules on arrays make no information-state strings.
+
+POKER = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+    "numSuits=2,numRanks=2,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
+    "maxRaises=1 1)"
+)
+# So small that each decision is beyond the tree of the one before.
+_SMALL = 60
+
+
+def _plays(game, **settings):
+    bot = make(game, 0, _SMALL, iterations=2, **settings)
+    for state in first_states(game, 0, 12):
+        bot.restart()
+        assert_policy(bot.get_policy(state), state)
+    return bot
+
+
+def test_strings_that_rules_do_not_make_are_asked_of_states():
+    bot = _plays(POKER)
+    assert not hasattr(bot.agent.blueprint.simulator.rules, "information_state_strings")
+    assert bot.counts.resolved
+
+
+@pytest.mark.parametrize("kind", ["tabular", "any"])
+def test_blueprints_that_rules_cannot_ask_are_asked_by_states(kind):
+    policy = blueprint(POKER, 2).average_policy()
+    if kind == "any":
+        policy = UniformRandomPolicy(compiled(POKER).game)
+    bot = _plays(POKER, blueprint=policy)
+    assert isinstance(bot.agent.blueprint.simulator.rules, pyspiel.Game)
+
+
+def test_games_of_imperfect_recall_are_refused_in_words_that_fit():
+    """In dark hex on three rows players forget when the other one was refused."""
+    with pytest.raises(ImperfectRecallError) as refused:
+        make("dark_hex(board_size=3)", 0, 3000)
+    assert "choose other parameters of the game" in str(refused.value)
+    assert "averaging" not in str(refused.value)

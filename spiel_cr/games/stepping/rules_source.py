@@ -124,6 +124,8 @@ class RulesSource:
         if not counts[goes_on].all():
             odd = int(np.argmin(counts[goes_on]))
             stuck = self._checked.stuck(odd, int(player[odd]))
+            if visit.parent[goes_on[odd]] < 0:
+                raise stuck.at([])
             raise stuck.of(visit.parent[goes_on], visit.action[goes_on])
         return counts
 

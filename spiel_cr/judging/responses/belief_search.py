@@ -160,8 +160,12 @@ class BeliefSearch:
           game: sequential.
           random: consumed, also by what follows.
         """
-        self._number = uniform_numbers(random)
+        self.draw_from(random)
         self.root = BeliefNode([None], [1.0], 0.0, [(game.new_initial_state(), 1.0)])
+
+    def draw_from(self, random: np.random.Generator) -> None:
+        """Goes on with other numbers; `random` is consumed by what follows."""
+        self._number = uniform_numbers(random)
 
     def search(self) -> int | None:
         """Expands information states from the root on.
@@ -196,22 +200,27 @@ class BeliefSearch:
 
         Args:
           most: moves; where it takes more it is given up.
-          stop: asked on the way whether to give it up.
+          stop: asked on the way whether to give it up; then nothing of it is left but
+            the numbers that were drawn.
 
         Returns:
           Whether it was expanded.
         """
         node = self.root
-        path: list[tuple[BeliefNode, Branch]] = []
+        path: list[tuple[BeliefNode, Branch, BeliefNode]] = []
         while node.branches:
             place = node.choose(self._exploration)
             branch = node.branches[place]
             node.visits[place] += 1
-            path.append((node, branch))
-            node = branch.next()
+            path.append((node, branch, branch.next()))
+            node = path[-1][-1]
         if not self._expand(node, most, stop):
+            if most == math.inf:
+                for above, branch, below in path:
+                    above.visits[above.branches.index(branch)] -= 1
+                    branch.looks[branch.below.index(below)] -= 1
             return False
-        for above, branch in reversed(path):
+        for above, branch, _ in reversed(path):
             branch.update()
             above.update()
         return True
@@ -219,6 +228,7 @@ class BeliefSearch:
     def _expand(self, node: BeliefNode, most: float, stop: Callable[[], bool]) -> bool:
         """All actions of an information state, and what comes next; see `grow`."""
         histories, before = node.histories, self._moves
+        forgetful = self.forgetful
         joined: list[str] = []
         for action in node.actions:
             found = follow(
@@ -236,7 +246,9 @@ class BeliefSearch:
                 if self._moves - before > most or stop():
                     node.branches.clear()
                     for new in joined:
-                        self.nodes.pop(new, None)
+                        given_up = self.nodes.pop(new, None)
+                        self.held -= len(given_up.histories) if given_up else 0
+                    self.forgetful = forgetful
                     return False
                 joined.append(key)
                 total = sum(weight for _, weight in weighted)

@@ -65,7 +65,8 @@ class RootSearch:
             prior_and_value=uniform_prior,
             side_by_side=_SIDE_BY_SIDE,
         )
-        self._search.start(game, np.random.default_rng([seed, 5, player]))
+        self._seed, self._expanded = seed, 0
+        self._search.start(game, self._numbers())
 
     @property
     def finished(self) -> bool:
@@ -84,6 +85,7 @@ class RootSearch:
           How many they were.
         """
         done = 0
+        self._search.draw_from(self._numbers())
         # There are many objects and no cycles of them.
         collects = gc.isenabled()
         gc.disable()
@@ -97,7 +99,13 @@ class RootSearch:
         finally:
             if collects:
                 gc.enable()
+        self._expanded += done
         return done
+
+    def _numbers(self) -> np.random.Generator:
+        """By how much is expanded: a run that goes on draws what the first one drew,
+        whatever that gave up."""
+        return np.random.default_rng([self._seed, 5, self.player, self._expanded])
 
     def share(self) -> float:
         """About how much of the tree is expanded: of all ways down, by their odds.

@@ -11,6 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
@@ -85,14 +86,32 @@ def blueprint_of(
 
     Raises:
       OSError, DamagedFileError, ValueError: as `load_blueprint`.
+      ImperfectRecallError: a player forgets, which none may on partial trees.
     """
     if isinstance(given, str):
         return load_blueprint(given, game)
     if given is not None:
         return given
     goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
-    result = solve(game, _SAMPLER, goal, layout=Layout("stepped"), seed=seed)
+    try:
+        result = solve(game, _SAMPLER, goal, layout=Layout("stepped"), seed=seed)
+    except ImperfectRecallError as error:
+        raise ImperfectRecallError(
+            f"{game}: imperfect recall: an information state of a player is reached "
+            f"after different own actions, and partial trees need to know after which; "
+            f"choose other parameters of the game, or give it information-state "
+            f"strings that remember them"
+        ) from error
     return result.average_policy()
+
+
+def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
+    """Whether a policy can be asked by a game's rules on arrays; there may be none."""
+    rules = vectorised.of_game(game)
+    by_strings = isinstance(policy, openspiel_policy.TabularPolicy) and hasattr(
+        rules, "information_state_strings"
+    )
+    return by_strings or hasattr(policy, "array_probabilities")
 
 
 @dataclasses.dataclass(frozen=True)

@@ -119,14 +119,16 @@ class LayerSolver:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
         for _ in range(_MOST_SHRINKS):
             begun, programs = time.perf_counter(), cfr.programs()
-            solved = lay_out(tree)
+            solved, solver = lay_out(tree), None
+            if solved is not None:
+                game = solved.forest(self._config.gadget)
+                solver = self._solver_for(game)
+            # What comes to nothing takes its time, too.
+            if cfr.programs() == programs:
+                self._laying.add(len(tree), time.perf_counter() - begun)
             if solved is None:
                 return None
-            game = solved.forest(self._config.gadget)
-            solver = self._solver_for(game)
             if solver is not None:
-                if cfr.programs() == programs:
-                    self._laying.add(len(tree), time.perf_counter() - begun)
                 with self._clock.solve(solver, deadline):
                     solved.replan(game, solver)
                 return solved

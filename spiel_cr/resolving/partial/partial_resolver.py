@@ -25,7 +25,11 @@ from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.stepping.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
+from spiel_cr.resolving.partial.blueprint import (
+    Blueprint,
+    answers_arrays,
+    blueprint_of,
+)
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree, no_capacity
@@ -139,7 +143,13 @@ class PartialResolver:
         k = settings.k or 1 + min(_MOST_BIASED, game.num_distinct_actions())
         rollouts = settings.rollouts or _ROLLOUTS[config.move_ms is not None]
         self._leaf = Rollouts(policy, k, rollouts, seed)
-        tree = PartialTree.start(game, most, leaf=self._leaf, player=player)
+        tree = PartialTree.start(
+            game,
+            most,
+            leaf=self._leaf,
+            vectorised=answers_arrays(policy, game),
+            player=player,
+        )
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
         self._root = _Place(-1, tree, tree.table.id[:1].copy())

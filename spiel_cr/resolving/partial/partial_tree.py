@@ -7,6 +7,7 @@ all that does not lead to some histories, which makes room for what lies below t
 
 import dataclasses
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 import pyspiel
@@ -227,8 +228,7 @@ class PartialTree:
             found += more
         ends = np.concatenate(found)
         labels, first = np.unique(table.label[ends], return_index=True)
-        assert self.player is not None
-        strings = self.simulator.strings(table.states[ends[first]], self.player)
+        strings = tree._strings(ends[first])
         target = [
             label for label, text in zip(labels, strings, strict=True) if text == key
         ]
@@ -238,6 +238,27 @@ class PartialTree:
         chosen = np.isin(group, group[table.label[ends] == target[0]])
         there = table.id[ends[chosen]]
         return tree.focus(there), there
+
+    def _strings(self, rows: np.ndarray) -> Sequence[str]:
+        """The player's information-state strings; where rules make none, of states."""
+        table, rules = self.table, self.simulator.rules
+        assert self.player is not None
+        made = isinstance(rules, pyspiel.Game) or hasattr(
+            rules, "information_state_strings"
+        )
+        if made:
+            return self.simulator.strings(table.states[rows], self.player)
+        found = []
+        for row in rows.tolist():
+            actions = []
+            while table.parent[row] >= 0:
+                actions.append(int(table.action[row]))
+                row = table.parent[row]
+            state = self.game.new_initial_state()
+            for action in reversed(actions):
+                state.apply_action(action)
+            found.append(state.information_state_string(self.player))
+        return found
 
     def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The player's decisions among some rows, and others that go on."""

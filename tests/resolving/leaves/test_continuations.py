@@ -17,7 +17,7 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.leaf_values import HistoryValues
+from spiel_cr.policies.leaf_values import HistoryValues, _thinned
 from spiel_cr.resolving import decomposition
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.gadget import build_forest
@@ -316,3 +316,12 @@ def test_rollouts_of_what_cannot_be_played_are_refused():
     other = openspiel_policy.UniformRandomPolicy(tree.game)
     with pytest.raises(ValueError, match="cannot be asked for arrays of states"):
         Rollouts(other, 2, 1, seed=0)(rules, start, 0)
+
+
+def test_histories_that_are_hardly_reached_keep_their_weight():
+    """It is lost in the sum of weights of the rows before."""
+    rows, weight = np.repeat([0, 1], 3), np.repeat([1.0, 1e-20], 3)
+    with np.errstate(all="raise"):
+        thinned = _thinned(rows, weight, 1, lambda number: np.full(len(number), 0.5))
+    assert (np.bincount(rows, thinned > 0) == 1).all()
+    np.testing.assert_allclose(np.bincount(rows, thinned), [3.0, 3e-20], rtol=1e-12)

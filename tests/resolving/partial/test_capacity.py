@@ -1,9 +1,15 @@
-"""Padded shapes that subgames are laid out in."""
+"""Padded shapes that subgames are laid out in, and what laying out costs."""
+
+import time
 
 import numpy as np
 
 from spiel_cr.games.sequence_form.layout import PaddedShape
+from spiel_cr.resolving.clock import Clock
 from spiel_cr.resolving.partial.capacity import Capacities
+from spiel_cr.resolving.partial.layer_solver import LayerSolver
+from spiel_cr.resolving.partial.partial_tree import PartialTree
+from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 
 def padded_shape(*levels, rows):
@@ -40,3 +46,16 @@ def test_capacities_take_what_fits():
     assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
     known.close()
     assert known.find(mixed) is not None
+
+
+def test_lay_outs_that_come_to_nothing_cost_time():
+    """Else they are begun again at each move, each as late as the one before."""
+    layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
+    tree = PartialTree.start("python_leduc_poker", 500, leaf="rollouts(n=1)")
+    assert layers.affordable(time.perf_counter() + 0.05)
+
+    def fails(tree):
+        time.sleep(0.5)
+
+    assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
+    assert not layers.affordable(time.perf_counter() + 0.05)
