@@ -18,12 +18,14 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.world_rules import WorldRules
 from spiel_cr.policies.leaf_values import (
     AnyGame,
     HistoryValues,
     rollout_mean,
     rollout_means,
 )
+from spiel_cr.policies.world_policy import WorldPolicy
 
 # What is added to a biased action's probability before they are normalised, and after
 # all actions had their turn the square of it, and so on. Brown et al. multiply by 5 or
@@ -77,18 +79,34 @@ class Rollouts(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert not isinstance(game, CompiledGame)
-        if isinstance(game, pyspiel.Game):
-            return self._play_states(histories, player)
         most = max(1, _AT_ONCE // (self.k * self._n))
         parts = [
-            self._play_arrays(game, histories[begin : begin + most], player)
+            self.play(game, part, player, np.arange(len(part)))
             for begin in range(0, len(histories), most)
+            for part in [histories[begin : begin + most]]
         ]
         return np.concatenate([np.zeros((0, self.k)), *parts])
 
+    def play(
+        self, game: AnyGame, histories: np.ndarray, player: int, group: np.ndarray
+    ) -> np.ndarray:
+        """As `__call__`, all at once, with random numbers that histories share.
+
+        Args:
+          game, histories, player: as of `HistoryValues`.
+          group: int64 [L], ascending from 0; those of a group have the same numbers.
+        """
+        assert not isinstance(game, CompiledGame)
+        if isinstance(game, pyspiel.Game):
+            return self._play_states(histories, player, group)
+        return self._play_arrays(game, histories, player, group)
+
     def _play_arrays(
-        self, rules: VectorisedGame, histories: np.ndarray, player: int
+        self,
+        rules: VectorisedGame,
+        histories: np.ndarray,
+        player: int,
+        group: np.ndarray,
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
@@ -108,7 +126,7 @@ class Rollouts(HistoryValues):
                 odds[rows] = played
 
         def draw(origin: np.ndarray) -> np.ndarray:
-            numbers: np.ndarray = self._random.random(count)[origin // k]
+            numbers: np.ndarray = self._random.random(count)[group[origin // k]]
             return numbers
 
         states = np.repeat(histories, k, axis=0)
@@ -126,11 +144,15 @@ class Rollouts(HistoryValues):
             biases[rows] = np.where(chosen, bias, 0.0)
         return biases
 
-    def _play_states(self, histories: np.ndarray, player: int) -> np.ndarray:
+    def _play_states(
+        self, histories: np.ndarray, player: int, group: np.ndarray
+    ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         utility = np.zeros((len(histories), self.k))
+        begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
-            seed = int(self._random.integers(2**63))
+            if begins[row]:
+                seed = int(self._random.integers(2**63))
             for j in range(self.k):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
@@ -171,7 +193,11 @@ def on_arrays(
     ask = getattr(policy, "array_probabilities", None)
     strings = getattr(rules, "information_state_strings", None)
     width = legal.shape[1]
-    if ask is not None:
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return legal.astype(np.float64)
+    if isinstance(policy, WorldPolicy) and isinstance(rules, WorldRules):
+        known = rules.probabilities(policy.behaviour[player], states, player)
+    elif ask is not None:
         known = np.asarray(ask(rules, states, player), np.float64)
     elif strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
         lookup = policy.state_lookup
