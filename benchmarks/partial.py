@@ -26,7 +26,7 @@ from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.judging import traversing
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 # The histories that partial trees may have: a ninth of all, a quarter, a half.
 SIZES = {
