@@ -17,18 +17,17 @@ from spiel_cr.common import draws
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Wanted
 from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.games.worlds.world_rules import WorldRules
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.policies.array_answers import rules_of
+from spiel_cr.policies.beliefs.array_belief import ArrayBelief
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import generator_at
-from spiel_cr.policies.world_policy import WorldPolicy
-from spiel_cr.resolving.array_belief import ArrayBelief
 from spiel_cr.resolving.clock import Clock, Statistics
-from spiel_cr.resolving.leaves.rollout_values import Rollouts, on_arrays
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.partial.blueprint import blueprint_of
 from spiel_cr.resolving.update_equivalence import (
     largest_utility,
@@ -107,7 +106,7 @@ class SearchBot(PolicyPlayer):
 
     def __init__(
         self,
-        game: str | pyspiel.Game,
+        game: Game,
         player: int,
         config: SearchConfig,
         *,
@@ -116,7 +115,7 @@ class SearchBot(PolicyPlayer):
         """Loads its blueprint, or makes one.
 
         Args:
-          game: OpenSpiel game string or game.
+          game: OpenSpiel game string, game, or compiled game.
           player: the seat, 0 or 1.
           config: how it searches.
           seed: of all that it draws.
@@ -128,10 +127,10 @@ class SearchBot(PolicyPlayer):
         super().__init__(player, seed=seed)
         self._config, self._seed = config, seed
         self._clock = Clock(config.move_ms, config.simulations)
-        game = open_game(game).game
-        self._scale = (1 - 2 * player) / largest_utility(game)
         announce(f"player {player}: the blueprint")
         self.blueprint = self._make_blueprint(game)
+        game = open_game(game).game
+        self._scale = (1 - 2 * player) / largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
         self._belief: ArrayBelief | None = None
@@ -156,14 +155,18 @@ class SearchBot(PolicyPlayer):
         )
         self.shrunk = 0.0
 
-    def _make_blueprint(self, game: pyspiel.Game) -> openspiel_policy.Policy:
+    def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None
         if isinstance(config.blueprint, str):
             return load_policy(config.blueprint, game)
         if (end := self._clock.init_deadline(config.init_ms)) is not None:
             seconds = end - time.perf_counter()
         return blueprint_of(
-            game, config.blueprint, config.blueprint_iterations, seconds, self._seed
+            open_game(game).game,
+            config.blueprint,
+            config.blueprint_iterations,
+            seconds,
+            self._seed,
         )
 
     @property
@@ -173,10 +176,10 @@ class SearchBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        given = self.blueprint.action_probabilities(state, self._player)
         actions = sorted(state.legal_actions())
-        odds = np.array([given.get(action, 0.0) for action in actions])
         with self._clock.move():
+            given = self.blueprint.action_probabilities(state, self._player)
+            odds = np.array([given.get(action, 0.0) for action in actions])
             if np.count_nonzero(odds) > 1:
                 random = generator_at(self._seed, state, self._player)
                 odds = self._step(state, odds, random)
@@ -247,21 +250,3 @@ class SearchBot(PolicyPlayer):
         group = np.repeat(np.arange(len(states)), actions)
         worth = self._rollouts.play(source.rules, after, self._player, group)
         return self._scale * worth.reshape(-1, actions)
-
-
-def rules_of(
-    game: pyspiel.Game, policy: openspiel_policy.Policy
-) -> VectorisedGame | None:
-    """Rules on arrays by which a policy can be asked; None: there are none."""
-    if isinstance(policy, WorldPolicy):
-        return WorldRules(policy.worlds)
-    rules = of_game(game)
-    if rules is None:
-        return None
-    nobody = rules.new_initial_states()[:0]
-    try:
-        for player in range(2):
-            on_arrays(policy, rules, nobody, player, rules.legal_actions_mask(nobody))
-    except ValueError:
-        return None
-    return rules

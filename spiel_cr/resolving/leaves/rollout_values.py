@@ -18,14 +18,13 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.world_rules import WorldRules
+from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.policies.leaf_values import (
     AnyGame,
     HistoryValues,
     rollout_mean,
     rollout_means,
 )
-from spiel_cr.policies.world_policy import WorldPolicy
 
 # What is added to a biased action's probability before they are normalised, and after
 # all actions had their turn the square of it, and so on. Brown et al. multiply by 5 or
@@ -176,47 +175,3 @@ class Rollouts(HistoryValues):
             move: p + (bias if place == action else 0.0)
             for place, (move, p) in enumerate(odds.items())
         }
-
-
-def on_arrays(
-    policy: openspiel_policy.Policy,
-    rules: VectorisedGame,
-    states: np.ndarray,
-    player: int,
-    legal: np.ndarray,
-) -> np.ndarray:
-    """float64 [n, A], a policy's probabilities; legal actions alike where it has none.
-
-    Raises:
-      ValueError: the policy cannot be asked for arrays of states.
-    """
-    ask = getattr(policy, "array_probabilities", None)
-    strings = getattr(rules, "information_state_strings", None)
-    width = legal.shape[1]
-    if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return legal.astype(np.float64)
-    if isinstance(policy, WorldPolicy) and isinstance(rules, WorldRules):
-        known = rules.probabilities(policy.behaviour[player], states, player)
-    elif ask is not None:
-        known = np.asarray(ask(rules, states, player), np.float64)
-    elif strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
-        lookup = policy.state_lookup
-        information = rules.information_state(states, player).reshape(len(states), -1)
-        _, first, same = np.unique(
-            information, axis=0, return_index=True, return_inverse=True
-        )
-        texts = strings(states[first], player)
-        rows = np.array([lookup.get(text, -1) for text in texts])[same.reshape(-1)]
-        known = np.where(rows[:, None] >= 0, policy.action_probability_array[rows], 0.0)
-    else:
-        raise ValueError(
-            f"the blueprint, a {type(policy).__name__}, cannot be asked for arrays of "
-            f"states; give a TabularPolicy, or a policy with array_probabilities"
-        )
-    played = np.zeros(legal.shape)
-    shared = min(width, known.shape[1])
-    played[:, :shared] = known[:, :shared]
-    played = np.where(legal, np.maximum(played, 0.0), 0.0)
-    silent = ~(played.sum(axis=1) > 0)
-    played[silent] = legal[silent]
-    return played

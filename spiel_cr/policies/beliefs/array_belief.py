@@ -19,19 +19,8 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.vectorised import CheckedRules, VectorisedGame
-from spiel_cr.resolving.leaves.rollout_values import on_arrays
-
-
-class Stage(NamedTuple):
-    """A decision of the player in a match.
-
-    Attributes:
-      known: bytes of what it knew there.
-      action: what it did; None where it is to act now.
-    """
-
-    known: bytes
-    action: int | None
+from spiel_cr.games.stepping.observations import Stage, continues
+from spiel_cr.policies.array_answers import on_arrays
 
 
 class Histories(NamedTuple):
@@ -82,7 +71,7 @@ class ArrayBelief:
         """
         self.rules = rules
         self._checked = CheckedRules(game, rules)
-        self._game, self._player, self._most, self._seed = game, player, most, seed
+        self._player, self._most, self._seed = player, most, seed
         self._policies = opponent, openspiel_policy.UniformRandomPolicy(game)
         self.restart()
 
@@ -98,7 +87,7 @@ class ArrayBelief:
         for action in [*state.history(), None]:
             if self.rules.current_player(rows)[0] == self._player:
                 known = self._checked.rows("information_state", rows, self._player)
-                found.append(Stage(known.tobytes(), action))
+                found.append(Stage((known.tobytes().hex(),), action))
             if action is not None:
                 rows = self.rules.child(rows, np.array([action]))
         return found
@@ -112,10 +101,7 @@ class ArrayBelief:
           It; without histories where nothing that was kept fits.
         """
         stages = self.stages(state)
-        done = len(self._stages)
-        if [s.known for s in self._stages] != [s.known for s in stages[:done]] or (
-            self._stages[:-1] != stages[: max(done - 1, 0)]
-        ):
+        if not continues(self._stages, stages):
             self.restart()
         self._stages = stages
         for surprised in sorted({self.surprised, True}):
@@ -134,7 +120,7 @@ class ArrayBelief:
     def _next(self, stages: list[Stage]) -> Histories:
         """Follows the belief to the first decision that is not known yet."""
         number = len(self._known)
-        wanted = stages[number].known
+        wanted = bytes.fromhex(stages[number].seen[0])
         key = [self._seed, self._player, number, zlib.crc32(wanted)]
         random = np.random.default_rng(key)
         rows, weight = self.rules.new_initial_states(), np.ones(1)
