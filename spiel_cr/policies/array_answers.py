@@ -4,6 +4,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
 from spiel_cr.games.worlds.world_rules import WorldRules
 from spiel_cr.policies.world_policy import WorldPolicy
@@ -21,12 +22,18 @@ def rules_of(
     rules = of_game(game)
     if rules is None:
         return None
-    nobody = rules.new_initial_states()[:0]
-    try:
-        for player in range(2):
-            on_arrays(policy, rules, nobody, player, rules.legal_actions_mask(nobody))
-    except ValueError:
-        return None
+    # Along one line of play.
+    rows = rules.new_initial_states()
+    while (player := int(rules.current_player(rows)[0])) != TERMINAL:
+        legal = rules.legal_actions_mask(rows)
+        if player == CHANCE:
+            legal = legal & (rules.chance_probabilities(rows) > 0)
+        else:
+            try:
+                on_arrays(policy, rules, rows, player, legal)
+            except ValueError:
+                return None
+        rows = rules.child(rows, legal.argmax(axis=1))
     return rules
 
 
