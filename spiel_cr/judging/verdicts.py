@@ -12,15 +12,18 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
+from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.targets import load_target, worlds_of
-from spiel_cr.players.bot_strings import prepare
+from spiel_cr.judging.targets import load_target
+from spiel_cr.players.bot_strings import is_bot, read_bot
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
@@ -184,10 +187,14 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    if worlds_of(game, memory_limit) is not None:
+    if isinstance(bot, str) and is_bot(bot):
+        read_bot(bot)
+    if isinstance(game, CompiledGame):
+        tree: CompiledGame | WorldGame = game
+    else:
+        tree = lay_out_to_judge(open_game(game), memory_limit)
+    if isinstance(tree, WorldGame):
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
-    known = prepare(game, [bot], memory_limit=memory_limit)
-    tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
         traversing.traverse(
             tree,

@@ -534,8 +534,8 @@ def test_who_is_judged_as_a_rival():
         ("resolving(iterations=2)", True),
         (oos, False),
     ):
-        named = opponent_strings.read_opponent(text, tree)
-        assert (opponent_strings.rival_of(named, tree, 0) is None) == exact
+        named = opponent_strings.read_opponent(text, tree.game)
+        assert (opponent_strings.rivals_of(named, tree, 0) is None) == exact
 
 
 def test_opponents_respect_the_memory_limit():

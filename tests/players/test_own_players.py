@@ -131,22 +131,13 @@ def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = opponent_strings.load_opponent("my_bots:First", game)
     assert type(policy).__name__ == "First"
-    assert (
-        opponent_strings.rival_of(
-            opponent_strings.read_opponent("my_bots:First", game), game, 0
-        )
-        is None
-    )
+    named = opponent_strings.read_opponent("my_bots:First", game)
+    assert opponent_strings.rivals_of(named, game, 0) is None
     bot = opponent_strings.load_opponent("my_bots:Last", game)
     assert isinstance(bot, BotPolicy)
-    assert (
-        type(
-            opponent_strings.rival_of(
-                opponent_strings.read_opponent("my_bots:Last", game), game, 0
-            )
-        ).__name__
-        == "Last"
-    )
+    named = opponent_strings.read_opponent("my_bots:Last", game)
+    rivals = opponent_strings.rivals_of(named, game, 0)
+    assert [type(rival).__name__ for rival in rivals] == ["Last"] * 2
     expected = spiel_cr.nash_conv("kuhn_poker", policy)
     assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected
 
