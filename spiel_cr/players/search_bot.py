@@ -8,6 +8,7 @@ the true state of the game. This one looks at what its own player knew and did o
 
 import dataclasses
 import time
+from typing import NamedTuple
 
 import numpy as np
 import pyspiel
@@ -93,6 +94,22 @@ class SearchConfig:
             )
 
 
+class _Belief(NamedTuple):
+    """Histories at a decision.
+
+    Attributes:
+      source: steps them.
+      states: [n, ...], of the source.
+      weight: float64 [n], their probabilities.
+      random: of what is drawn at this decision.
+    """
+
+    source: RulesSource | StateSource
+    states: np.ndarray
+    weight: np.ndarray
+    random: np.random.Generator
+
+
 class SearchBot(PolicyPlayer):
     """Plays one mirror step from its blueprint, wherever it is asked.
 
@@ -134,7 +151,6 @@ class SearchBot(PolicyPlayer):
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
         self._belief: ArrayBelief | None = None
-        self._source: RulesSource | StateSource = StateSource(game)
         if rules is not None:
             self._source = RulesSource(game, rules)
             self._belief = ArrayBelief(
@@ -181,25 +197,23 @@ class SearchBot(PolicyPlayer):
             given = self.blueprint.action_probabilities(state, self._player)
             odds = np.array([given.get(action, 0.0) for action in actions])
             if np.count_nonzero(odds) > 1:
-                random = generator_at(self._seed, state, self._player)
-                odds = self._step(state, odds, random)
+                odds = self._step(odds, self._believed(state))
         return list(zip(actions, odds.tolist(), strict=True))
 
-    def _step(
-        self, state: pyspiel.State, odds: np.ndarray, random: np.random.Generator
-    ) -> np.ndarray:
+    def _step(self, odds: np.ndarray, belief: _Belief) -> np.ndarray:
         """float64 [A], the mirror step from the blueprint's probabilities."""
-        source, states, weight = self._believed(state)
-        if not len(states):
+        if not len(belief.states):
             return odds
+        random = belief.random
         sums, done, deadline = np.zeros((2, len(odds))), 0, self._clock.deadline()
         most = self._config.simulations or 2**31 - 1
         begun = time.perf_counter()
         count = _AT_ONCE // len(odds) if deadline is None else _FIRST
         while done < most:
             count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
-            drawn = states[draws.systematic(weight, count, random.random())]
-            worth = self._played(source, drawn, len(odds), random)
+            chosen = draws.systematic(belief.weight, count, random.random())
+            drawn = belief._replace(states=belief.states[chosen])
+            worth = self._played(drawn, len(odds))
             advantage = worth - (worth @ odds)[:, None]
             sums += advantage.sum(axis=0), (advantage**2).sum(axis=0)
             done += count
@@ -220,33 +234,30 @@ class SearchBot(PolicyPlayer):
             alpha=self._config.alpha,
         )
 
-    def _believed(
-        self, state: pyspiel.State
-    ) -> tuple[RulesSource | StateSource, np.ndarray, np.ndarray]:
-        """Who steps the histories of the belief, these, and their weights."""
+    def _believed(self, state: pyspiel.State) -> _Belief:
+        """The belief at a decision; on OpenSpiel's states where arrays have none."""
         if self._belief is not None:
-            belief = self._belief.at(state)
-            if len(belief.states):
-                return self._source, belief.states, belief.weight
+            found = self._belief.at(state)
+            if len(found.states):
+                key = [self._seed, self._player, self._belief.known]
+                random = np.random.default_rng(key)
+                return _Belief(self._source, found.states, found.weight, random)
         self._posterior.update(state)
         states = self._posterior.states
         rows = np.fromiter(states, object, len(states))
-        return StateSource(state.get_game()), rows, self._posterior.weights
+        random = generator_at(self._seed, state, self._player)
+        source = StateSource(state.get_game())
+        return _Belief(source, rows, self._posterior.weights, random)
 
-    def _played(
-        self,
-        source: RulesSource | StateSource,
-        states: np.ndarray,
-        actions: int,
-        random: np.random.Generator,
-    ) -> np.ndarray:
+    def _played(self, belief: _Belief, actions: int) -> np.ndarray:
         """float64 [n, A], what each action of each history comes to, in [-1, 1].
 
         The actions of a history have the same random numbers.
         """
-        acts = np.full(len(states), self._player, np.int8)
-        after, _ = source.below(states, acts, Wanted(observations=False))
-        self._rollouts.draw_from(int(random.integers(2**63)))
-        group = np.repeat(np.arange(len(states)), actions)
+        count = len(belief.states)
+        acts, source = np.full(count, self._player, np.int8), belief.source
+        after, _ = source.below(belief.states, acts, Wanted(observations=False))
+        self._rollouts.draw_from(int(belief.random.integers(2**63)))
+        group = np.repeat(np.arange(count), actions)
         worth = self._rollouts.play(source.rules, after, self._player, group)
         return self._scale * worth.reshape(-1, actions)

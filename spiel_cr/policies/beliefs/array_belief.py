@@ -47,6 +47,7 @@ class ArrayBelief:
     Attributes:
       rules: of the game.
       surprised: whether that is so.
+      known: a number for what the player knew at the last decision that was asked for.
     """
 
     def __init__(
@@ -80,17 +81,7 @@ class ArrayBelief:
         self._stages: list[Stage] = []
         self._known: list[Histories] = []
         self.surprised = False
-
-    def stages(self, state: pyspiel.State) -> list[Stage]:
-        """What the player knew and did on the way to its decision at a state."""
-        found, rows = [], self.rules.new_initial_states()
-        for action in [*state.history(), None]:
-            if self.rules.current_player(rows)[0] == self._player:
-                known = self._checked.rows("information_state", rows, self._player)
-                found.append(Stage((known.tobytes().hex(),), action))
-            if action is not None:
-                rows = self.rules.child(rows, np.array([action]))
-        return found
+        self.known = 0
 
     def at(self, state: pyspiel.State) -> Histories:
         """The belief at a decision of the player, in any match.
@@ -100,10 +91,11 @@ class ArrayBelief:
         Returns:
           It; without histories where nothing that was kept fits.
         """
-        stages = self.stages(state)
+        stages = self._stages_to(state)
         if not continues(self._stages, stages):
             self.restart()
         self._stages = stages
+        self.known = zlib.crc32(stages[-1].seen[0].encode())
         for surprised in sorted({self.surprised, True}):
             if surprised and not self.surprised:
                 self._known, self.surprised = [], True
@@ -117,11 +109,23 @@ class ArrayBelief:
         self.restart()
         return empty
 
+    def _stages_to(self, state: pyspiel.State) -> list[Stage]:
+        """What the player knew and did on the way to its decision at a state."""
+        found, rows = [], self.rules.new_initial_states()
+        for action in [*state.history(), None]:
+            if self.rules.current_player(rows)[0] == self._player:
+                known = self._checked.rows("information_state", rows, self._player)
+                found.append(Stage((known.tobytes().hex(),), action))
+            if action is not None:
+                rows = self.rules.child(rows, np.array([action]))
+        return found
+
     def _next(self, stages: list[Stage]) -> Histories:
         """Follows the belief to the first decision that is not known yet."""
         number = len(self._known)
-        wanted = bytes.fromhex(stages[number].seen[0])
-        key = [self._seed, self._player, number, zlib.crc32(wanted)]
+        seen = stages[number].seen[0]
+        wanted = bytes.fromhex(seen)
+        key = [self._seed, self._player, number, zlib.crc32(seen.encode())]
         random = np.random.default_rng(key)
         rows, weight = self.rules.new_initial_states(), np.ones(1)
         complete = True
