@@ -24,7 +24,7 @@ from spiel_cr.players.partial_bots import (
     DEFAULT_SOLVER,
     PartialResolvingBot,
 )
-from spiel_cr.players.search_bot import SearchBot, SearchConfig
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, LP, MCCFR, find
@@ -123,7 +123,7 @@ def _oos(given: dict[str, Any]) -> NamedBot:
 def _search(given: dict[str, Any]) -> NamedBot:
     if not {"simulations", "move_ms"} & set(given):
         given["move_ms"] = 100.0
-    config = SearchConfig(**given)
+    config = SearchBotConfig(**given)
     path = config.blueprint
     return NamedBot(
         lambda game, player, seed: SearchBot(game, player, config, seed=seed),
@@ -224,7 +224,7 @@ class _Kind:
 BOTS: dict[str, _Kind] = {
     "resolving": _Kind(_resolving, {**_RESOLVING, **_PARTIAL}, "continual resolving"),
     "search": _Kind(
-        _search, table_of(SearchConfig), "one step from a blueprint, by rollouts"
+        _search, table_of(SearchBotConfig), "one step from a blueprint, by rollouts"
     ),
     "oos": _Kind(_oos, table_of(bots.OOSConfig), "online outcome sampling"),
     "solved": _Kind(

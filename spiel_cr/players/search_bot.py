@@ -44,7 +44,7 @@ _CAUTION = 0.5
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchConfig:
+class SearchBotConfig:
     """How a player searches.
 
     Attributes:
@@ -125,7 +125,7 @@ class SearchBot(PolicyPlayer):
         self,
         game: Game,
         player: int,
-        config: SearchConfig,
+        config: SearchBotConfig,
         *,
         seed: int = 0,
     ) -> None:

@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.games.worlds.game import world_game
 from spiel_cr.games.worlds.world_rules import WorldRules
 from spiel_cr.players import load_bot
-from spiel_cr.players.search_bot import SearchBot, SearchConfig
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
@@ -165,7 +165,7 @@ def test_with_many_simulations_the_step_is_the_exact_one(name, simulations):
     behaviours = random_behaviours(tree, 1)
     policy = tabular_policy(tree, behaviours)
     exact = tabular_policy(tree, search_everywhere(tree, behaviours, eta=2.0))
-    config = SearchConfig(policy, simulations, eta=2.0)
+    config = SearchBotConfig(policy, simulations, eta=2.0)
     far, moved = [], []
     for player, infosets in enumerate(tree.infosets):
         bot = SearchBot(tree, player, config, seed=4)
@@ -184,7 +184,7 @@ def test_with_many_simulations_the_step_is_the_exact_one(name, simulations):
 def test_hidden_boards_are_searched_by_their_worlds():
     worlds, policy = hidden_board()
     exact = WorldPolicy(worlds, search_everywhere(worlds, policy.behaviour))
-    bots = [SearchBot(HEX, p, SearchConfig(policy, 3000), seed=0) for p in (0, 1)]
+    bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
     root, far, met = worlds.game.new_initial_state(), [], set()
     for state, told, _ in decisions(root, policy=policy):
         player = state.current_player()
@@ -202,7 +202,7 @@ def test_search_everywhere_makes_a_poor_blueprint_better():
     policy = UniformRandomPolicy(tree.game)
     made = tabular_policy(tree, random_behaviours(tree, 0))
     for player, infosets in enumerate(tree.infosets):
-        bot = SearchBot(tree, player, SearchConfig(policy, 300, eta=3.0), seed=1)
+        bot = SearchBot(tree, player, SearchBotConfig(policy, 300, eta=3.0), seed=1)
         for key, history in zip(infosets.keys, infosets.history, strict=True):
             row = made.action_probability_array[made.state_lookup[key]]
             row[:] = 0
@@ -243,7 +243,7 @@ def test_a_step_shrinks_with_its_noise():
 def test_with_two_simulations_it_plays_its_blueprint():
     tree = compiled(DICE)
     policy = blueprint_of(tree)
-    bot = SearchBot(tree, 0, SearchConfig(policy, 2, eta=10.0))
+    bot = SearchBot(tree, 0, SearchBotConfig(policy, 2, eta=10.0))
     for history in tree.infosets[0].history[:5]:
         state = state_at(tree, history)
         assert dict(bot.get_policy(state)) == pytest.approx(
@@ -258,7 +258,7 @@ def test_the_same_seed_plays_the_same_in_any_order():
     states = [state_at(tree, h) for h in tree.infosets[0].history[:12]]
 
     def asked(seed, order):
-        bot = SearchBot(tree, 0, SearchConfig(policy, 50, particles=4), seed=seed)
+        bot = SearchBot(tree, 0, SearchBotConfig(policy, 50, particles=4), seed=seed)
         found = {n: bot.get_policy(states[n]) for n in order}
         return [found[n] for n in range(len(states))]
 
@@ -266,7 +266,7 @@ def test_the_same_seed_plays_the_same_in_any_order():
     assert asked(5, range(11, -1, -1)) == first
     assert asked(6, range(12)) != first
     moves = [
-        SearchBot(tree, 0, SearchConfig(policy, 50), seed=9).step(states[0])
+        SearchBot(tree, 0, SearchBotConfig(policy, 50), seed=9).step(states[0])
         for _ in range(2)
     ]
     assert moves[0] == moves[1]
@@ -279,7 +279,7 @@ def test_it_does_not_see_what_its_player_does_not(name):
     for player in (0, 1):
         agree_on_scrambled_cards(
             *(tree, state_at),
-            lambda player=player: SearchBot(tree, player, SearchConfig(policy, 30)),
+            lambda player=player: SearchBot(tree, player, SearchBotConfig(policy, 30)),
             *(player, 12, 3),
         )
 
@@ -288,7 +288,7 @@ def test_a_clock_is_kept():
     tree = compiled(GOOFSPIEL)
     done = []
     for move_ms in (20, 200):
-        bot = SearchBot(tree, 0, SearchConfig(blueprint_of(tree), move_ms=move_ms))
+        bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
         for history in tree.infosets[0].history[:4]:
             bot.get_policy(state_at(tree, history))
         assert bot.statistics.moves == 4
@@ -334,12 +334,12 @@ def test_bad_strings_are_refused(text, message):
 
 def test_what_it_cannot_play_is_refused():
     with pytest.raises(ValueError, match="give simulations, move_ms, or both"):
-        SearchConfig()
+        SearchBotConfig()
     with pytest.raises(ValueError, match="must be an OpenSpiel policy or the path"):
-        SearchConfig(blueprint=3, simulations=1)
+        SearchBotConfig(blueprint=3, simulations=1)
     with pytest.raises(ValueError, match="players"):
         load_bot("search(simulations=1)", "kuhn_poker(players=3)", 0)
     tree = games.compiled("kuhn")
-    bot = SearchBot(tree, 1, SearchConfig(UniformRandomPolicy(tree.game), 5))
+    bot = SearchBot(tree, 1, SearchBotConfig(UniformRandomPolicy(tree.game), 5))
     with pytest.raises(ValueError, match="no player acts .* the bot is player 1"):
         bot.step(tree.game.new_initial_state())

@@ -10,7 +10,7 @@ class WorldRules:
 
     States are int32 [n, 3]: the world, and the infosets where the players act next;
     -1 where it never acts again. So who knows a strategy by infosets need not look
-    them up, and players know what they did and were told, whatever OpenSpiel's strings
+    them up, and players know what they did and were answer, whatever OpenSpiel's strings
     say. Methods: see `VectorisedGame`.
 
     Attributes:
@@ -39,21 +39,22 @@ class WorldRules:
 
     def legal_actions_mask(self, states: np.ndarray) -> np.ndarray:
         player = self.current_player(states)
-        infosets = np.where(player == 0, states[:, 1], states[:, 2])
-        legal = self._open[0].take(np.where(player == 0, infosets, 0), axis=0)
-        second = np.flatnonzero(player == 1)
-        legal[second] = self._open[1][infosets[second]]
+        legal = np.zeros((len(states), self._open[0].shape[1]), bool)
+        for p, open_there in enumerate(self._open):
+            rows = np.flatnonzero(player == p)
+            legal[rows] = open_there[states[rows, 1 + p]]
         return legal
 
     def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
         worlds, after = self.worlds.worlds, states.copy()
-        player, told = self.current_player(states), worlds.answer[actions, states[:, 0]]
+        answer = worlds.answer[actions, states[:, 0]]
+        player = self.current_player(states)
         for p, (legal, below) in enumerate(zip(self._open, self._below, strict=True)):
             rows = np.flatnonzero(player == p)
             infosets, action = states[rows, 1 + p], actions[rows]
             rank = _rank(legal[infosets])[np.arange(len(rows)), action]
             sequence = self.worlds.first_sequences[p][infosets] + rank
-            after[rows, 1 + p] = below[sequence, told[rows]]
+            after[rows, 1 + p] = below[sequence, answer[rows]]
         won = worlds.child[actions, states[:, 0]]
         after[:, 0] = np.where(won < 0, states[:, 0], won)
         return after
