@@ -27,6 +27,7 @@ from spiel_cr.games.worlds.abrupt import abrupt_game
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.response_config import Behaviours
+from spiel_cr.judging.response_seats import seated
 from spiel_cr.judging.streamed import Streamed
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.bots import PolicyBot
@@ -94,6 +95,15 @@ class Target(NamedTuple):
             return WorldPolicy(self.policy.worlds, behaviours)
         assert self.tree is not None
         return conversions.tabular_policy(self.tree, behaviours)
+
+    def answered(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
+        """A response in its seat, and the policy in the other, where that is known.
+
+        Args:
+          player: the responder.
+          response: float64 [S], its action probabilities.
+        """
+        return self.as_policy(seated(player, response, self.strategy()[1 - player]))
 
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Who plays matches in a seat: the bot itself, or the policy."""

@@ -9,6 +9,7 @@ import time
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.announcing import listening
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
@@ -20,7 +21,6 @@ from spiel_cr.judging import traversing
 from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
 from spiel_cr.judging.targets import load_target
 from spiel_cr.players.bot_strings import is_bot, read_bot
@@ -94,6 +94,7 @@ def best_response(
     *,
     seed: int = 0,
     memory_limit: Limit = None,
+    progress: bool = False,
 ) -> BestResponse:
     """What can be won against a player.
 
@@ -109,6 +110,7 @@ def best_response(
         where that does not fit.
       seed: of what bots draw.
       memory_limit: compile the game if it needs no more, as in `solve`.
+      progress: show progress bars on stderr.
 
     Raises:
       ValueError: a bad argument, or a bot of the responder's own seat.
@@ -116,21 +118,22 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    target = load_target(
-        policy_or_bot,
-        game,
-        seat=1 - player,
-        seed=seed,
-        signals=config is None or config.method == "exact",
-        memory_limit=memory_limit,
-    )
-    if config is None and (target.form or target.streamed):
-        config = ResponseConfig("exact")
-    seat = respond(target, player, config or ResponseConfig())
+    with listening(progress):
+        target = load_target(
+            policy_or_bot,
+            game,
+            seat=1 - player,
+            seed=seed,
+            signals=config is None or config.method == "exact",
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        if config is None and (target.form or target.streamed):
+            config = ResponseConfig("exact")
+        seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:
-        other = target.behaviour[1 - player]
-        policy = target.as_policy(seated(player, seat.behaviour, other))
+        policy = target.answered(player, seat.behaviour)
     return BestResponse(
         player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
