@@ -10,13 +10,15 @@ from open_spiel.python.policy import UniformRandomPolicy
 import spiel_cr
 from spiel_cr.games.worlds.game import world_game
 from spiel_cr.games.worlds.world_rules import WorldRules
-from spiel_cr.players import load_bot
+from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import behaviour_from_policy, tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.resolving import clock
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.update_equivalence import search_everywhere, shrinkage
 from tests.support import games
 from tests.support.states import agree_on_scrambled_cards
@@ -278,24 +280,40 @@ def test_it_does_not_see_what_its_player_does_not(name):
     policy = blueprint_of(tree)
     for player in (0, 1):
         agree_on_scrambled_cards(
-            *(tree, state_at),
+            tree,
             lambda player=player: SearchBot(tree, player, SearchBotConfig(policy, 30)),
             *(player, 12, 3),
         )
 
 
-def test_a_clock_is_kept():
+class Now:
+    """A clock that stands still unless something takes time."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def perf_counter(self):
+        return self.seconds
+
+
+@pytest.mark.parametrize("move_ms", [5, 50])
+def test_a_clock_is_kept(monkeypatch, move_ms):
+    now, play = Now(), Rollouts.play
+
+    def take_time(self, game, histories, player, group):
+        now.seconds += 2e-4 + 5e-5 * (group[-1] + 1)
+        return play(self, game, histories, player, group)
+
+    monkeypatch.setattr(Rollouts, "play", take_time)
+    monkeypatch.setattr(search_bot, "time", now)
+    monkeypatch.setattr(clock, "time", now)
     tree = compiled(GOOFSPIEL)
-    done = []
-    for move_ms in (20, 200):
-        bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
-        for history in tree.infosets[0].history[:4]:
-            bot.get_policy(state_at(tree, history))
-        assert bot.statistics.moves == 4
-        # Other work may hold a process up, by a tenth of a second at a time.
-        assert bot.statistics.max_ms < move_ms + 300
-        done.append(bot.statistics.iterations)
-    assert 0 < done[0] < done[1]
+    bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
+    for history in tree.infosets[0].history[:3]:
+        begun = now.seconds
+        bot.get_policy(state_at(tree, history))
+        assert 0.6 * move_ms < 1000 * (now.seconds - begun) < move_ms
+    assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
 
 
 def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
@@ -303,13 +321,13 @@ def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
     spiel_cr.solve(DICE, "cfr+", 5).save(path)
     for text in (
         f"search(blueprint={path},simulations=50,eta=1)",
-        "search(simulations=50,blueprint_iterations=2)",
+        "search(simulations=50,blueprint_iterations=1)",
         "search(init_ms=50)",
     ):
-        made = load_bot(text, DICE, 0, seed=1)
+        made = load_bot(DICE, text, 0, seed=1)
         assert isinstance(made, SearchBot)
     played = spiel_cr.play_matches(
-        DICE, [f"search(blueprint={path},simulations=20)", "uniform"], 10
+        DICE, [f"search(blueprint={path},simulations=20)", "uniform"], 4
     )
     assert np.isfinite(played.mean)
 
@@ -329,7 +347,7 @@ def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
 )
 def test_bad_strings_are_refused(text, message):
     with pytest.raises((ValueError, OSError), match=message):
-        load_bot(text, "kuhn_poker", 0)
+        load_bot("kuhn_poker", text, 0)
 
 
 def test_what_it_cannot_play_is_refused():
@@ -338,7 +356,7 @@ def test_what_it_cannot_play_is_refused():
     with pytest.raises(ValueError, match="must be an OpenSpiel policy or the path"):
         SearchBotConfig(blueprint=3, simulations=1)
     with pytest.raises(ValueError, match="players"):
-        load_bot("search(simulations=1)", "kuhn_poker(players=3)", 0)
+        load_bot("kuhn_poker(players=3)", "search(simulations=1)", 0)
     tree = games.compiled("kuhn")
     bot = SearchBot(tree, 1, SearchBotConfig(UniformRandomPolicy(tree.game), 5))
     with pytest.raises(ValueError, match="no player acts .* the bot is player 1"):
