@@ -5,6 +5,7 @@ from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.players.partial_bots import PartialResolvingBot
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 
 __all__ = [
     "HonestPolicy",
@@ -12,6 +13,8 @@ __all__ = [
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",
+    "SearchBot",
+    "SearchBotConfig",
     "load_bot",
     "load_opponent",
     "uniform_bot",

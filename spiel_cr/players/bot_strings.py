@@ -24,6 +24,7 @@ from spiel_cr.players.partial_bots import (
     DEFAULT_SOLVER,
     PartialResolvingBot,
 )
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, LP, MCCFR, find
@@ -119,6 +120,17 @@ def _oos(given: dict[str, Any]) -> NamedBot:
     )
 
 
+def _search(given: dict[str, Any]) -> NamedBot:
+    if not {"simulations", "move_ms"} & set(given):
+        given["move_ms"] = 100.0
+    config = SearchBotConfig(**given)
+    path = config.blueprint
+    return NamedBot(
+        lambda game, player, seed: SearchBot(game, player, config, seed=seed),
+        whole=isinstance(path, str) and needs_compiled(path),
+    )
+
+
 def plays(policy: Callable[[Game, int], Policy], *, whole: bool) -> NamedBot:
     """A bot that plays a policy, made of a game and a seed."""
     return NamedBot(
@@ -211,6 +223,9 @@ class _Kind:
 
 BOTS: dict[str, _Kind] = {
     "resolving": _Kind(_resolving, {**_RESOLVING, **_PARTIAL}, "continual resolving"),
+    "search": _Kind(
+        _search, table_of(SearchBotConfig), "one step from a blueprint, by rollouts"
+    ),
     "oos": _Kind(_oos, table_of(bots.OOSConfig), "online outcome sampling"),
     "solved": _Kind(
         solved,

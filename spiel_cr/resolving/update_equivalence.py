@@ -136,3 +136,30 @@ def _paying_one(laid: CompiledGame | WorldGame, player: int) -> layout.SequenceF
     counting = dataclasses.replace(product, payoff=typed(ones))
     arrays = [tree._replace(coupling=(counting,)) for tree in form.arrays]
     return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
+
+
+def shrinkage(blueprint: np.ndarray, sums: np.ndarray, count: int) -> float:
+    """How much of its length is left of a step whose q was sampled.
+
+    Let A(a) = q(a) - sum of pi q be the advantages, V = sum of pi A^2, and N the same
+    of their errors. A step of length c eta gains c eta V in expected return, whatever
+    the noise, which is unbiased; but it moves c^2 eta^2 (V + N) / 2 away from the
+    blueprint (Kullback-Leibler), which mirror descent prices at 1 / eta. So
+    c = V / (V + N) is best. V + N is what is seen of the square; N is estimated by the
+    spread over simulations, and larger where these are few (the variance of Student's
+    distribution). Pure noise leaves the blueprint, exact values the whole step.
+
+    Args:
+      blueprint: float64 [A], pi.
+      sums: float64 [2, A], over simulations, of advantages and of their squares.
+      count: of simulations.
+
+    Returns:
+      c, from 0 to 1; 0 up to three simulations.
+    """
+    if count <= 3:
+        return 0.0
+    mean, squares = sums / count
+    seen = float(blueprint @ mean**2)
+    noise = float(blueprint @ np.maximum(squares - mean**2, 0)) / (count - 3)
+    return max(0.0, 1 - noise / seen) if seen else 0.0

@@ -24,7 +24,7 @@ SMALL = {
     "resolving": "--games kuhn --iterations 20 10",
     "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64",
     "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 --rounds 1 "
-    "--search-seconds 0.2 "
+    "--search-seconds 0.2 --blueprints 4 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
     "signals": "--parts size --decks 2x2",

@@ -4,6 +4,7 @@ import pytest
 
 from spiel_cr import load_bot, solve
 from spiel_cr.players import bot_strings, bots
+from spiel_cr.players.search_bot import SearchBot
 from spiel_cr.resolving import continual
 from tests.support import games
 
@@ -27,6 +28,7 @@ def kuhn(player=0):
         ("uniform", bots.PolicyBot),
         ("uniform()", bots.PolicyBot),
         ("honest(rollouts=4)", bots.PolicyBot),
+        ("search(simulations=9,blueprint_iterations=2)", SearchBot),
     ],
 )
 def test_each_kind(text, kind):
@@ -112,7 +114,10 @@ def test_help_lists_every_bot_with_its_parameters():
     lines = bot_strings.describe_bots().splitlines()
     assert lines.pop().strip().startswith("module:name(...)")
     assert len(lines) == len(bot_strings.BOTS)
-    names = ("resolving", "oos", "solved", "policy", "honest", "deep", "uniform")
+    names = (
+        *("resolving", "search", "oos", "solved", "policy", "honest", "deep"),
+        "uniform",
+    )
     for line, name in zip(lines, names, strict=True):
         assert line.startswith(f"  {name}(")
         for parameter in bot_strings.BOTS[name].parameters:
@@ -139,6 +144,7 @@ def test_a_bot_in_the_place_of_the_game_is_told(text):
         *("uniform", "solved(iterations=2)", "resolving(iterations=2)"),
         "oos(iterations=2,solver=os-mccfr(batch=64))",
         "resolving(iterations=2,max_histories=58,blueprint_iterations=2)",
+        "search(simulations=2,blueprint_iterations=2)",
     ],
 )
 def test_a_state_of_the_other_player_is_no_other_game(text):

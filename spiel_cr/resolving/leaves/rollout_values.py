@@ -18,6 +18,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.policies.leaf_values import (
     AnyGame,
     HistoryValues,
@@ -77,18 +78,34 @@ class Rollouts(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert not isinstance(game, CompiledGame)
-        if isinstance(game, pyspiel.Game):
-            return self._play_states(histories, player)
         most = max(1, _AT_ONCE // (self.k * self._n))
         parts = [
-            self._play_arrays(game, histories[begin : begin + most], player)
+            self.play(game, part, player, np.arange(len(part)))
             for begin in range(0, len(histories), most)
+            for part in [histories[begin : begin + most]]
         ]
         return np.concatenate([np.zeros((0, self.k)), *parts])
 
+    def play(
+        self, game: AnyGame, histories: np.ndarray, player: int, group: np.ndarray
+    ) -> np.ndarray:
+        """As `__call__`, all at once, with random numbers that histories share.
+
+        Args:
+          game, histories, player: as of `HistoryValues`.
+          group: int64 [L], ascending from 0; those of a group have the same numbers.
+        """
+        assert not isinstance(game, CompiledGame)
+        if isinstance(game, pyspiel.Game):
+            return self._play_states(histories, player, group)
+        return self._play_arrays(game, histories, player, group)
+
     def _play_arrays(
-        self, rules: VectorisedGame, histories: np.ndarray, player: int
+        self,
+        rules: VectorisedGame,
+        histories: np.ndarray,
+        player: int,
+        group: np.ndarray,
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
@@ -108,7 +125,7 @@ class Rollouts(HistoryValues):
                 odds[rows] = played
 
         def draw(origin: np.ndarray) -> np.ndarray:
-            numbers: np.ndarray = self._random.random(count)[origin // k]
+            numbers: np.ndarray = self._random.random(count)[group[origin // k]]
             return numbers
 
         states = np.repeat(histories, k, axis=0)
@@ -126,11 +143,15 @@ class Rollouts(HistoryValues):
             biases[rows] = np.where(chosen, bias, 0.0)
         return biases
 
-    def _play_states(self, histories: np.ndarray, player: int) -> np.ndarray:
+    def _play_states(
+        self, histories: np.ndarray, player: int, group: np.ndarray
+    ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         utility = np.zeros((len(histories), self.k))
+        begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
-            seed = int(self._random.integers(2**63))
+            if begins[row]:
+                seed = int(self._random.integers(2**63))
             for j in range(self.k):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
@@ -154,43 +175,3 @@ class Rollouts(HistoryValues):
             move: p + (bias if place == action else 0.0)
             for place, (move, p) in enumerate(odds.items())
         }
-
-
-def on_arrays(
-    policy: openspiel_policy.Policy,
-    rules: VectorisedGame,
-    states: np.ndarray,
-    player: int,
-    legal: np.ndarray,
-) -> np.ndarray:
-    """float64 [n, A], a policy's probabilities; legal actions alike where it has none.
-
-    Raises:
-      ValueError: the policy cannot be asked for arrays of states.
-    """
-    ask = getattr(policy, "array_probabilities", None)
-    strings = getattr(rules, "information_state_strings", None)
-    width = legal.shape[1]
-    if ask is not None:
-        known = np.asarray(ask(rules, states, player), np.float64)
-    elif strings is not None and isinstance(policy, openspiel_policy.TabularPolicy):
-        lookup = policy.state_lookup
-        information = rules.information_state(states, player).reshape(len(states), -1)
-        _, first, same = np.unique(
-            information, axis=0, return_index=True, return_inverse=True
-        )
-        texts = strings(states[first], player)
-        rows = np.array([lookup.get(text, -1) for text in texts])[same.reshape(-1)]
-        known = np.where(rows[:, None] >= 0, policy.action_probability_array[rows], 0.0)
-    else:
-        raise ValueError(
-            f"the blueprint, a {type(policy).__name__}, cannot be asked for arrays of "
-            f"states; give a TabularPolicy, or a policy with array_probabilities"
-        )
-    played = np.zeros(legal.shape)
-    shared = min(width, known.shape[1])
-    played[:, :shared] = known[:, :shared]
-    played = np.where(legal, np.maximum(played, 0.0), 0.0)
-    silent = ~(played.sum(axis=1) > 0)
-    played[silent] = legal[silent]
-    return played

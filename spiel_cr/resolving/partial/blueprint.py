@@ -16,7 +16,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.policies import result
-from spiel_cr.resolving.leaves.rollout_values import on_arrays
+from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.mccfr.table import table_files as policy_files

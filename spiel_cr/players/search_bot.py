@@ -1,0 +1,263 @@
+"""A player that searches by update equivalence, as an OpenSpiel bot.
+
+At each of its decisions it takes one mirror step from its blueprint, see
+`resolving.update_equivalence`: belief and rollouts under the blueprint, and nothing
+else. So it needs no public states, and plays games with hidden turns. Bots are handed
+the true state of the game. This one looks at what its own player knew and did only.
+"""
+
+import dataclasses
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import draws
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.stepping.simulator import Wanted
+from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.games.tree.compiler import Game
+from spiel_cr.policies.array_answers import rules_of
+from spiel_cr.policies.beliefs.array_belief import ArrayBelief
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.bot_base import PolicyPlayer
+from spiel_cr.policies.rollouts import generator_at
+from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
+from spiel_cr.resolving.partial.blueprint import blueprint_of
+from spiel_cr.resolving.update_equivalence import (
+    largest_utility,
+    mirror_step,
+    shrinkage,
+)
+from spiel_cr.solvers.policy_files import check_policy_file, load_policy
+
+# Histories that are played on at once, about; and simulations of a clock's first step.
+_AT_ONCE, _FIRST = 1 << 16, 64
+# Of the time that is left, a step is planned to take so much.
+_CAUTION = 0.5
+
+
+@dataclasses.dataclass(frozen=True)
+class SearchBotConfig:
+    """How a player searches.
+
+    Attributes:
+      blueprint: a strategy of both players in the whole game: an OpenSpiel policy or
+        the path of a policy file. None: the player samples one when it is made, without
+        compiling the game.
+      simulations: at each decision; at most, where there is a clock, too. A simulation
+        draws a history from the belief and plays it to its end after each action.
+      move_ms: milliseconds per move; None: no clock.
+      init_ms: milliseconds for sampling a blueprint; None: ten moves' time.
+      eta: the length of a step whose values are exact.
+      alpha: how much the uniform magnet pulls.
+      particles: histories that a belief has at most.
+      blueprint_iterations: batches that are sampled for a blueprint without a clock.
+    """
+
+    blueprint: str | openspiel_policy.Policy | None = None
+    simulations: int | None = None
+    move_ms: float | None = None
+    init_ms: float | None = None
+    eta: float = 1.0
+    alpha: float = 0.0
+    particles: int = 1000
+    blueprint_iterations: int = 500
+
+    def __post_init__(self) -> None:
+        for name in ("particles", "blueprint_iterations"):
+            check_iterations(getattr(self, name), name=name)
+        if self.simulations is not None:
+            check_iterations(self.simulations, name="simulations")
+        for name in ("move_ms", "init_ms"):
+            if getattr(self, name) is not None:
+                why = "leave it out for no clock"
+                check_number(getattr(self, name), name, "(0, inf)", why=why)
+        check_number(self.eta, "eta", "[0, inf)", why="0 plays the blueprint")
+        check_number(self.alpha, "alpha", "[0, inf)", why="0 is no magnet")
+        if isinstance(self.blueprint, str):
+            check_policy_file(self.blueprint)
+        elif not isinstance(self.blueprint, openspiel_policy.Policy | None):
+            raise ValueError(
+                f"blueprint={self.blueprint!r} must be an OpenSpiel policy or the path "
+                f"of a policy file; leave it out to sample one"
+            )
+        if self.simulations is None and self.move_ms is None:
+            raise ValueError(
+                "a searching player needs a budget: give simulations, move_ms, or both"
+            )
+
+
+class _Belief(NamedTuple):
+    """Histories at a decision.
+
+    Attributes:
+      source: steps them.
+      states: [n, ...], of the source.
+      weight: float64 [n], their probabilities.
+      random: of what is drawn at this decision.
+    """
+
+    source: RulesSource | StateSource
+    states: np.ndarray
+    weight: np.ndarray
+    random: np.random.Generator
+
+
+class SearchBot(PolicyPlayer):
+    """Plays one mirror step from its blueprint, wherever it is asked.
+
+    Its answer depends on what its player knows and on its seed alone (and on the time,
+    under a clock), not on what it was asked before.
+
+    Attributes:
+      blueprint: of both players.
+      shrunk: what `shrinkage` left of the last step.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        player: int,
+        config: SearchBotConfig,
+        *,
+        seed: int = 0,
+    ) -> None:
+        """Loads its blueprint, or makes one.
+
+        Args:
+          game: OpenSpiel game string, game, or compiled game.
+          player: the seat, 0 or 1.
+          config: how it searches.
+          seed: of all that it draws.
+
+        Raises:
+          OSError, DamagedFileError: the blueprint's file cannot be read.
+          ValueError: a bad game, seat or seed, or a blueprint of another game.
+        """
+        super().__init__(player, seed=seed)
+        self._config, self._seed = config, seed
+        self._clock = Clock(config.move_ms, config.simulations)
+        announce(f"player {player}: the blueprint")
+        self.blueprint = self._make_blueprint(game)
+        game = open_game(game).game
+        self._scale = (1 - 2 * player) / largest_utility(game)
+        self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
+        rules = rules_of(game, self.blueprint)
+        self._belief: ArrayBelief | None = None
+        if rules is not None:
+            self._source = RulesSource(game, rules)
+            self._belief = ArrayBelief(
+                game,
+                rules,
+                player,
+                self.blueprint,
+                most=config.particles,
+                seed=seed,
+            )
+        self._posterior = StatePosterior(
+            game,
+            player,
+            self.blueprint,
+            max_histories=config.particles,
+            particles=config.particles,
+            seed=seed,
+        )
+        self.shrunk = 0.0
+
+    def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
+        config, seconds = self._config, None
+        if isinstance(config.blueprint, str):
+            return load_policy(config.blueprint, game)
+        if (end := self._clock.init_deadline(config.init_ms)) is not None:
+            seconds = end - time.perf_counter()
+        return blueprint_of(
+            open_game(game).game,
+            config.blueprint,
+            config.blueprint_iterations,
+            seconds,
+            self._seed,
+        )
+
+    @property
+    def statistics(self) -> Statistics:
+        """What it did since it was made; `iterations` are simulations."""
+        return self._clock.statistics
+
+    def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
+        self.check_turn(state)
+        actions = sorted(state.legal_actions())
+        with self._clock.move():
+            given = self.blueprint.action_probabilities(state, self._player)
+            odds = np.array([given.get(action, 0.0) for action in actions])
+            if np.count_nonzero(odds) > 1:
+                odds = self._step(odds, self._believed(state))
+        return list(zip(actions, odds.tolist(), strict=True))
+
+    def _step(self, odds: np.ndarray, belief: _Belief) -> np.ndarray:
+        """float64 [A], the mirror step from the blueprint's probabilities."""
+        if not len(belief.states):
+            return odds
+        random = belief.random
+        sums, done, deadline = np.zeros((2, len(odds))), 0, self._clock.deadline()
+        most = self._config.simulations or 2**31 - 1
+        begun = time.perf_counter()
+        count = _AT_ONCE // len(odds) if deadline is None else _FIRST
+        while done < most:
+            count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
+            chosen = draws.systematic(belief.weight, count, random.random())
+            drawn = belief._replace(states=belief.states[chosen])
+            worth = self._played(drawn, len(odds))
+            advantage = worth - (worth @ odds)[:, None]
+            sums += advantage.sum(axis=0), (advantage**2).sum(axis=0)
+            done += count
+            if deadline is not None:
+                now = time.perf_counter()
+                fit = _CAUTION * (deadline - now) / ((now - begun) / done)
+                if fit < 1:
+                    break
+                count = int(fit)
+        self._clock.statistics.iterations += done
+        self._clock.statistics.solves += 1
+        self.shrunk = shrinkage(odds, sums, done)
+        return mirror_step(
+            odds,
+            sums[0] / done,
+            np.zeros(len(odds), int),
+            eta=self._config.eta * self.shrunk,
+            alpha=self._config.alpha,
+        )
+
+    def _believed(self, state: pyspiel.State) -> _Belief:
+        """The belief at a decision; on OpenSpiel's states where arrays have none."""
+        if self._belief is not None:
+            found = self._belief.at(state)
+            if len(found.states):
+                key = [self._seed, self._player, self._belief.known]
+                random = np.random.default_rng(key)
+                return _Belief(self._source, found.states, found.weight, random)
+        self._posterior.update(state)
+        states = self._posterior.states
+        rows = np.fromiter(states, object, len(states))
+        random = generator_at(self._seed, state, self._player)
+        source = StateSource(state.get_game())
+        return _Belief(source, rows, self._posterior.weights, random)
+
+    def _played(self, belief: _Belief, actions: int) -> np.ndarray:
+        """float64 [n, A], what each action of each history comes to, in [-1, 1].
+
+        The actions of a history have the same random numbers.
+        """
+        count = len(belief.states)
+        acts, source = np.full(count, self._player, np.int8), belief.source
+        after, _ = source.below(belief.states, acts, Wanted(observations=False))
+        self._rollouts.draw_from(int(belief.random.integers(2**63)))
+        group = np.repeat(np.arange(count), actions)
+        worth = self._rollouts.play(source.rules, after, self._player, group)
+        return self._scale * worth.reshape(-1, actions)

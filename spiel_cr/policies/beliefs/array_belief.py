@@ -1,0 +1,184 @@
+"""What a player believes, on arrays of states: every history, or as many as are kept.
+
+The same belief as that on OpenSpiel's states (`StatePosterior`): P(h | s) is
+proportional to the probability that chance and the opponent play as in h, over the
+histories h that give the player what it knows at s. Histories are followed from one
+decision of the player to its next one, whatever the opponent does in between, in hidden
+turns, too; those that do not fit what the player knows are dropped there. Where there
+are more than are kept, they are drawn by weight (systematic sampling), which keeps
+every history's expected weight.
+"""
+
+import zlib
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import draws
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.vectorised import CheckedRules, VectorisedGame
+from spiel_cr.games.stepping.observations import Stage, continues
+from spiel_cr.policies.array_answers import on_arrays
+
+
+class Histories(NamedTuple):
+    """Weighted histories at a decision of the player.
+
+    Attributes:
+      states: [n, ...], of the rules.
+      weight: float64 [n], sums to 1 unless there are none.
+      complete: none was ever dropped, so that the weights are exact.
+    """
+
+    states: np.ndarray
+    weight: np.ndarray
+    complete: bool
+
+
+class ArrayBelief:
+    """The belief of one player, kept up to date along a match.
+
+    Where the opponent's policy cannot have led to what the player knows, or none of the
+    histories that were kept did, the belief is that against a uniform opponent, from
+    the beginning to the end of the match.
+
+    Attributes:
+      rules: of the game.
+      surprised: whether that is so.
+      known: a number for what the player knew at the last decision that was asked for.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        rules: VectorisedGame,
+        player: int,
+        opponent: openspiel_policy.Policy,
+        *,
+        most: int,
+        seed: int,
+    ) -> None:
+        """Knows nothing yet.
+
+        Args:
+          game: sequential, two players; for messages.
+          rules: its rules on arrays, by which the policy can be asked.
+          player: whose belief.
+          opponent: its policy.
+          most: histories that are kept.
+          seed: of those that are drawn.
+        """
+        self.rules = rules
+        self._checked = CheckedRules(game, rules)
+        self._player, self._most, self._seed = player, most, seed
+        self._policies = opponent, openspiel_policy.UniformRandomPolicy(game)
+        self.restart()
+
+    def restart(self) -> None:
+        """A new match."""
+        self._stages: list[Stage] = []
+        self._known: list[Histories] = []
+        self.surprised = False
+        self.known = 0
+
+    def at(self, state: pyspiel.State) -> Histories:
+        """The belief at a decision of the player, in any match.
+
+        Only what the player knew and did there is used.
+
+        Returns:
+          It; without histories where nothing that was kept fits.
+        """
+        stages = self._stages_to(state)
+        if not continues(self._stages, stages):
+            self.restart()
+        self._stages = stages
+        self.known = zlib.crc32(stages[-1].seen[0].encode())
+        for surprised in sorted({self.surprised, True}):
+            if surprised and not self.surprised:
+                self._known, self.surprised = [], True
+            while len(self._known) < len(stages):
+                self._known.append(self._next(stages))
+                if not len(self._known[-1].states):
+                    break
+            else:
+                return self._known[-1]
+        empty = self._known[-1]
+        self.restart()
+        return empty
+
+    def _stages_to(self, state: pyspiel.State) -> list[Stage]:
+        """What the player knew and did on the way to its decision at a state."""
+        found, rows = [], self.rules.new_initial_states()
+        for action in [*state.history(), None]:
+            if self.rules.current_player(rows)[0] == self._player:
+                known = self._checked.rows("information_state", rows, self._player)
+                found.append(Stage((known.tobytes().hex(),), action))
+            if action is not None:
+                rows = self.rules.child(rows, np.array([action]))
+        return found
+
+    def _next(self, stages: list[Stage]) -> Histories:
+        """Follows the belief to the first decision that is not known yet."""
+        number = len(self._known)
+        seen = stages[number].seen[0]
+        wanted = bytes.fromhex(seen)
+        key = [self._seed, self._player, number, zlib.crc32(seen.encode())]
+        random = np.random.default_rng(key)
+        rows, weight = self.rules.new_initial_states(), np.ones(1)
+        complete = True
+        if number:
+            before, action = self._known[-1], stages[number - 1].action
+            assert action is not None
+            moves = np.full(len(before.states), action)
+            rows = self.rules.child(before.states, moves)
+            weight, complete = before.weight, before.complete
+        found: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
+        while len(rows):
+            player = self._checked.players(rows)
+            here = np.flatnonzero(player == self._player)
+            here = here[self._fit(rows[here], wanted)]
+            found.append(rows[here])
+            weights.append(weight[here])
+            on = np.flatnonzero((player != self._player) & (player != TERMINAL))
+            kept, shares = draws.thin(weight[on], self._most, random)
+            complete &= len(kept) == np.count_nonzero(weight[on])
+            on = on[kept]
+            rows, weight = self._moved(rows[on], player[on], shares)
+        states, weight = np.concatenate(found), np.concatenate(weights)
+        kept, shares = draws.thin(weight, self._most, random)
+        complete &= len(kept) == np.count_nonzero(weight)
+        return Histories(states[kept], shares / (shares.sum() or 1.0), complete)
+
+    def _fit(self, rows: np.ndarray, wanted: bytes) -> np.ndarray:
+        """bool [n], the states at which the player knows this."""
+        if not len(rows):
+            return np.zeros(0, bool)
+        known = self._checked.rows("information_state", rows, self._player)
+        fits: np.ndarray = (known == np.frombuffer(wanted, np.int64)).all(axis=1)
+        return fits
+
+    def _moved(
+        self, rows: np.ndarray, player: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All that chance and the opponent may do, with weights above 0."""
+        if not len(rows):
+            return rows, weight
+        legal = self._checked.legal(rows)
+        odds = np.zeros(legal.shape)
+        draw = player != 1 - self._player
+        if draw.any():
+            odds[draw] = self._checked.odds(rows[draw], legal[draw])
+        acts = np.flatnonzero(~draw)
+        if len(acts):
+            policy = self._policies[self.surprised]
+            other = 1 - self._player
+            played = on_arrays(policy, self.rules, rows[acts], other, legal[acts])
+            odds[acts] = played / played.sum(axis=1, keepdims=True)
+        parent, action = np.nonzero(odds)
+        return self.rules.child(rows[parent], action), (
+            weight[parent] * odds[parent, action]
+        )

@@ -1,0 +1,363 @@
+"""Search by update equivalence in a seat: beliefs, steps, clocks, what it refuses."""
+
+import functools
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from open_spiel.python.policy import UniformRandomPolicy
+
+import spiel_cr
+from spiel_cr.games.worlds.game import world_game
+from spiel_cr.games.worlds.world_rules import WorldRules
+from spiel_cr.players import load_bot, search_bot
+from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
+from spiel_cr.policies.array_answers import rules_of
+from spiel_cr.policies.beliefs.array_belief import ArrayBelief
+from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.conversions import behaviour_from_policy, tabular_policy
+from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.resolving import clock
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
+from spiel_cr.resolving.update_equivalence import search_everywhere, shrinkage
+from tests.support import games
+from tests.support.states import agree_on_scrambled_cards
+from tests.support.strategies import random_behaviours
+
+HEX = "dark_hex(num_rows=2,num_cols=2)"
+GOOFSPIEL = "goofspiel(num_cards=4,imp_info=True,points_order=descending)"
+DICE = "liars_dice(numdice=1,dice_sides=3)"
+
+
+@functools.cache
+def compiled(name):
+    return spiel_cr.compile_game(name, observations=True)
+
+
+def blueprint_of(tree, seed=1):
+    return tabular_policy(tree, random_behaviours(tree, seed))
+
+
+def state_at(tree, history):
+    return tree.state_at(history)
+
+
+@functools.cache
+def hidden_board():
+    """A board whose strings tell of turns, and worlds do not; a strategy in it."""
+    worlds, random = world_game(HEX), np.random.default_rng(3)
+    behaviours = []
+    for side in worlds.sides:
+        owner = side.decisions.owner[1:]
+        odds = random.random(len(owner)) + 0.01
+        behaviours.append(np.append(1.0, odds / np.bincount(owner, odds)[owner]))
+    return worlds, WorldPolicy(worlds, behaviours)
+
+
+def decisions(state, told=((), ()), odds=1.0, policy=None, own=0):
+    """Every decision: the state, what was told to whom, reach of all but `own`."""
+    if state.is_terminal():
+        return
+    player = state.current_player()
+    yield state, told, odds
+    for action, p in policy.action_probabilities(state, player).items():
+        child = state.child(action)
+        after = list(told)
+        after[player] = (*told[player], action, child.current_player() == player)
+        reach = odds if player == own else odds * p
+        yield from decisions(child, tuple(after), reach, policy, own)
+
+
+def successes(worlds, world):
+    path = []
+    while world > 0:
+        path.append(int(worlds.action[world]))
+        world = int(worlds.parent[world])
+    return tuple(path[::-1])
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
+    worlds, policy = hidden_board()
+    rules = WorldRules(worlds)
+    expected = defaultdict(lambda: defaultdict(float))
+    states = {}
+    root = worlds.game.new_initial_state()
+    for state, told, odds in decisions(root, policy=policy, own=player):
+        if state.current_player() == player:
+            # Which attempts succeeded: the turn was over, whoever is told of that.
+            path, before = [], root.clone()
+            for action in state.history():
+                mover = before.current_player()
+                before.apply_action(action)
+                path += [action] * (before.current_player() != mover)
+            expected[told[player]][tuple(path)] += odds
+            states[told[player]] = state
+    settings = {"most": 10**6, "seed": 0}
+    belief = ArrayBelief(worlds.game, rules, player, policy, **settings)
+    many = 0
+    for known, histories in expected.items():
+        got, found = defaultdict(float), belief.at(states[known])
+        assert found.complete and found.weight.sum() == pytest.approx(1)
+        for (world, *_), weight in zip(found.states, found.weight, strict=True):
+            got[successes(worlds.worlds, world)] += weight
+        total = sum(histories.values())
+        assert set(got) == set(histories)
+        for key, odds in histories.items():
+            assert got[key] == pytest.approx(odds / total)
+        many += len(histories) > 1
+    assert many > 3
+    assert not belief.surprised
+
+
+def test_a_belief_that_is_drawn_is_near_the_whole_one():
+    tree = compiled(GOOFSPIEL)
+    policy = blueprint_of(tree)
+    rules = rules_of(tree.game, policy)
+    own = tree.histories.player == 1
+    largest = np.argsort(-np.bincount(tree.histories.infoset[own]))[:5]
+    deep = [state_at(tree, h) for h in tree.infosets[1].history[largest]]
+    whole = ArrayBelief(tree.game, rules, 1, policy, most=10**6, seed=0)
+    sizes = []
+    for state in deep:
+        exact, mean = whole.at(state), defaultdict(float)
+        runs = 100
+        for seed in range(runs):
+            few = ArrayBelief(tree.game, rules, 1, policy, most=8, seed=seed)
+            found = few.at(state)
+            assert len(found.states) <= 8
+            for row, weight in zip(found.states, found.weight, strict=True):
+                mean[row.tobytes()] += weight / runs
+        for row, weight in zip(exact.states, exact.weight, strict=True):
+            # Four standard errors of 100 means of numbers in [0, 1], and the bias of
+            # weights that are normalised.
+            assert mean[row.tobytes()] == pytest.approx(weight, abs=0.15)
+        sizes.append(len(exact.states))
+    assert max(sizes) > 8
+
+
+def test_where_the_opponent_cannot_have_led_the_belief_is_of_a_uniform_one():
+    tree = compiled(GOOFSPIEL)
+    first = [np.ones(i.decisions.num_sequences) for i in tree.infosets]
+    for player, infosets in enumerate(tree.infosets):
+        first[player][1:] = 0
+        first[player][infosets.decisions.first_sequence] = 1
+    never, uniform = tabular_policy(tree, first), UniformRandomPolicy(tree.game)
+    beliefs = [
+        ArrayBelief(tree.game, rules_of(tree.game, p), 1, p, most=999, seed=0)
+        for p in (never, uniform)
+    ]
+    surprised = 0
+    for history in tree.infosets[1].history:
+        state = state_at(tree, history)
+        found, other = (belief.at(state) for belief in beliefs)
+        assert len(found.states)
+        if beliefs[0].surprised:
+            surprised += 1
+            np.testing.assert_array_equal(found.states, other.states)
+            np.testing.assert_allclose(found.weight, other.weight)
+    assert 0 < surprised < len(tree.infosets[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "simulations"), [("kuhn_poker", 400), (DICE, 2000), (GOOFSPIEL, 2000)]
+)
+def test_with_many_simulations_the_step_is_the_exact_one(name, simulations):
+    tree = compiled(name)
+    behaviours = random_behaviours(tree, 1)
+    policy = tabular_policy(tree, behaviours)
+    exact = tabular_policy(tree, search_everywhere(tree, behaviours, eta=2.0))
+    config = SearchBotConfig(policy, simulations, eta=2.0)
+    far, moved = [], []
+    for player, infosets in enumerate(tree.infosets):
+        bot = SearchBot(tree, player, config, seed=4)
+        for history in infosets.history[:: max(1, len(infosets) // 25)]:
+            state = state_at(tree, history)
+            wanted = exact.action_probabilities(state)
+            before = policy.action_probabilities(state)
+            for action, got in bot.get_policy(state):
+                far.append(abs(got - wanted[action]))
+                moved.append(abs(before[action] - wanted[action]))
+    # q in [-1, 1] from n simulations: a standard error of at most 1 / sqrt(n).
+    assert np.mean(far) < 2 / np.sqrt(simulations)
+    assert np.mean(far) < 0.3 * np.mean(moved)
+
+
+def test_hidden_boards_are_searched_by_their_worlds():
+    worlds, policy = hidden_board()
+    exact = WorldPolicy(worlds, search_everywhere(worlds, policy.behaviour))
+    bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
+    root, far, met = worlds.game.new_initial_state(), [], set()
+    for state, told, _ in decisions(root, policy=policy):
+        player = state.current_player()
+        if told[player] in met or len(told[player]) > 4:
+            continue
+        met.add(told[player])
+        wanted = exact.action_probabilities(state)
+        got = bots[player].get_policy(state)
+        far += [abs(p - wanted[action]) for action, p in got]
+    assert np.mean(far) < 0.02 and len(far) > 50
+
+
+def test_search_everywhere_makes_a_poor_blueprint_better():
+    tree = compiled(GOOFSPIEL)
+    policy = UniformRandomPolicy(tree.game)
+    made = tabular_policy(tree, random_behaviours(tree, 0))
+    for player, infosets in enumerate(tree.infosets):
+        bot = SearchBot(tree, player, SearchBotConfig(policy, 300, eta=3.0), seed=1)
+        for key, history in zip(infosets.keys, infosets.history, strict=True):
+            row = made.action_probability_array[made.state_lookup[key]]
+            row[:] = 0
+            for action, probability in bot.get_policy(state_at(tree, history)):
+                row[action] = probability
+    gaps = []
+    for given in (policy, made):
+        low, high = value_bounds(tree.form, behaviour_from_policy(tree, given))
+        gaps.append(high - low)
+    assert gaps[1] < 0.75 * gaps[0]  # measured: 0.93 of 1.42
+
+
+def test_a_step_shrinks_with_its_noise():
+    random, blueprint = np.random.default_rng(0), np.array([0.5, 0.3, 0.2])
+
+    def left(values, noise, count):
+        drawn = values + noise * random.standard_normal((count, 3))
+        drawn -= (drawn @ blueprint)[:, None]
+        sums = np.stack([drawn.sum(axis=0), (drawn**2).sum(axis=0)])
+        return shrinkage(blueprint, sums, count)
+
+    values = np.array([0.1, -0.1, 0.3])
+    values -= values @ blueprint
+    assert left(values, 0.0, 50) == pytest.approx(1)
+    assert left(values, 0.0, 3) == 0
+    # V / (V + N), with N the sum of pi times the variance of a mean's advantage.
+    spread = blueprint @ (1 - 2 * blueprint + blueprint @ blueprint)
+    signal = blueprint @ values**2
+    mean = np.mean([left(values, 1.0, 1000) for _ in range(400)])
+    assert mean == pytest.approx(signal / (signal + spread / 1000), abs=0.01)
+    # Of few simulations less is left: the means of ratios, and the noise, unsure.
+    mean = np.mean([left(values, 1.0, 50) for _ in range(400)])
+    assert 0.3 < mean < signal / (signal + spread / 50)
+    # Of pure noise, four fifths of the step are gone, in the mean.
+    assert np.mean([left(0 * values, 1.0, 50) for _ in range(400)]) < 0.25
+
+
+def test_with_two_simulations_it_plays_its_blueprint():
+    tree = compiled(DICE)
+    policy = blueprint_of(tree)
+    bot = SearchBot(tree, 0, SearchBotConfig(policy, 2, eta=10.0))
+    for history in tree.infosets[0].history[:5]:
+        state = state_at(tree, history)
+        assert dict(bot.get_policy(state)) == pytest.approx(
+            policy.action_probabilities(state)
+        )
+    assert bot.statistics.iterations == 10
+
+
+def test_the_same_seed_plays_the_same_in_any_order():
+    tree = compiled(GOOFSPIEL)
+    policy = blueprint_of(tree)
+    states = [state_at(tree, h) for h in tree.infosets[0].history[:12]]
+
+    def asked(seed, order):
+        bot = SearchBot(tree, 0, SearchBotConfig(policy, 50, particles=4), seed=seed)
+        found = {n: bot.get_policy(states[n]) for n in order}
+        return [found[n] for n in range(len(states))]
+
+    first = asked(5, range(12))
+    assert asked(5, range(11, -1, -1)) == first
+    assert asked(6, range(12)) != first
+    moves = [
+        SearchBot(tree, 0, SearchBotConfig(policy, 50), seed=9).step(states[0])
+        for _ in range(2)
+    ]
+    assert moves[0] == moves[1]
+
+
+@pytest.mark.parametrize("name", ["kuhn_poker", GOOFSPIEL])
+def test_it_does_not_see_what_its_player_does_not(name):
+    tree = compiled(name)
+    policy = blueprint_of(tree)
+    for player in (0, 1):
+        agree_on_scrambled_cards(
+            tree,
+            lambda player=player: SearchBot(tree, player, SearchBotConfig(policy, 30)),
+            *(player, 12, 3),
+        )
+
+
+class Now:
+    """A clock that stands still unless something takes time."""
+
+    def __init__(self):
+        self.seconds = 0.0
+
+    def perf_counter(self):
+        return self.seconds
+
+
+@pytest.mark.parametrize("move_ms", [5, 50])
+def test_a_clock_is_kept(monkeypatch, move_ms):
+    now, play = Now(), Rollouts.play
+
+    def take_time(self, game, histories, player, group):
+        now.seconds += 2e-4 + 5e-5 * (group[-1] + 1)
+        return play(self, game, histories, player, group)
+
+    monkeypatch.setattr(Rollouts, "play", take_time)
+    monkeypatch.setattr(search_bot, "time", now)
+    monkeypatch.setattr(clock, "time", now)
+    tree = compiled(GOOFSPIEL)
+    bot = SearchBot(tree, 0, SearchBotConfig(blueprint_of(tree), move_ms=move_ms))
+    for history in tree.infosets[0].history[:3]:
+        begun = now.seconds
+        bot.get_policy(state_at(tree, history))
+        assert 0.6 * move_ms < 1000 * (now.seconds - begun) < move_ms
+    assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
+
+
+def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
+    path = tmp_path / "dice.npz"
+    spiel_cr.solve(DICE, "cfr+", 5).save(path)
+    for text in (
+        f"search(blueprint={path},simulations=50,eta=1)",
+        "search(simulations=50,blueprint_iterations=1)",
+        "search(init_ms=50)",
+    ):
+        made = load_bot(DICE, text, 0, seed=1)
+        assert isinstance(made, SearchBot)
+    played = spiel_cr.play_matches(
+        DICE, [f"search(blueprint={path},simulations=20)", "uniform"], 4
+    )
+    assert np.isfinite(played.mean)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("search(eta=-1)", r"eta=-1.0 must"),
+        ("search(eta=much)", "eta=much must be a number"),
+        ("search(alpha=-1)", r"alpha=-1.0 must"),
+        ("search(simulations=0)", "simulations=0 must be a whole number from 1"),
+        ("search(move_ms=0)", "move_ms=0.0 must"),
+        ("search(particles=0)", "particles=0 must be a whole number"),
+        ("search(rollouts=3)", "unknown parameter 'rollouts'; search takes"),
+        ("search(blueprint=nowhere.npz)", "nowhere.npz"),
+    ],
+)
+def test_bad_strings_are_refused(text, message):
+    with pytest.raises((ValueError, OSError), match=message):
+        load_bot("kuhn_poker", text, 0)
+
+
+def test_what_it_cannot_play_is_refused():
+    with pytest.raises(ValueError, match="give simulations, move_ms, or both"):
+        SearchBotConfig()
+    with pytest.raises(ValueError, match="must be an OpenSpiel policy or the path"):
+        SearchBotConfig(blueprint=3, simulations=1)
+    with pytest.raises(ValueError, match="players"):
+        load_bot("kuhn_poker(players=3)", "search(simulations=1)", 0)
+    tree = games.compiled("kuhn")
+    bot = SearchBot(tree, 1, SearchBotConfig(UniformRandomPolicy(tree.game), 5))
+    with pytest.raises(ValueError, match="no player acts .* the bot is player 1"):
+        bot.step(tree.game.new_initial_state())
