@@ -29,6 +29,7 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "solve", _solve, text, resumes=True)
     option(parser, "--game")
     add_solver_options(parser)
+    add_form_option(parser)
     add_run_options(parser)
     option(
         parser,
@@ -77,14 +78,13 @@ def _names(family: algorithms.Family) -> str:
 
 
 def add_solver_options(
-    parser: argparse.ArgumentParser, algorithm: str = "cfr+", form: str = "auto"
+    parser: argparse.ArgumentParser, algorithm: str = "cfr+"
 ) -> None:
     """Adds the options of `solve`, `resolve` and `spot`.
 
     Args:
       parser: of the command.
       algorithm: the default.
-      form: likewise.
     """
     option(
         parser,
@@ -115,17 +115,6 @@ def add_solver_options(
         "that sample)",
         choices=("float64", "float32"),
     )
-    option(
-        parser,
-        "--form",
-        "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games that declare them; worlds: by what has succeeded, for hidden boards "
-        "that declare that; auto: signals or worlds where the game declares them "
-        "and has more than a million histories, or too many for --memory-limit, "
-        "or lists deals of probability zero",
-        form,
-        choices=laying_out.LAID_OUT,
-    )
     option(parser, "--memory-limit")
     option(parser, "--cache")
     option(
@@ -145,6 +134,21 @@ def add_solver_options(
         choices=python_judge.JUDGES,
     )
     option(parser, "--seed", "seed of whatever is sampled; CFR itself samples nothing")
+
+
+def add_form_option(parser: argparse.ArgumentParser) -> None:
+    """Adds --form, where games may have several."""
+    option(
+        parser,
+        "--form",
+        "compiled: history by history; signals: by public nodes and what cards tell, "
+        "for games that declare them; worlds: by what has succeeded, for hidden boards "
+        "that declare that; auto: signals or worlds where the game declares them "
+        "and has more than a million histories, or too many for --memory-limit, "
+        "or lists deals of probability zero",
+        "auto",
+        choices=laying_out.LAID_OUT,
+    )
 
 
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:

@@ -56,11 +56,15 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         type=path_value,
     )
-    add_solver_options(parser, "dcfr", "signals")
+    add_solver_options(parser, "dcfr")
     add_run_options(parser)
     # What `solve` asks of games that may have other forms.
     parser.set_defaults(
-        compile="auto", workers=1, no_vectorised=False, imperfect_recall=False
+        form="signals",
+        compile="auto",
+        workers=1,
+        no_vectorised=False,
+        imperfect_recall=False,
     )
 
 
@@ -75,11 +79,6 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
     )
     node = arguments.node or ""
     find_actions(game, node)  # refuses mistakes before the work
-    if arguments.form != "signals":
-        raise ValueError(
-            f"--form {arguments.form}: spots are solved by signals; leave it out, or "
-            f"give the game to solve: --game '{game}'"
-        )
     arguments.game = str(game)
     report, result = solve_game(arguments)
     policy = result.average_policy()

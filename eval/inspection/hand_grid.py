@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.policies.signal_nodes import action_names, after_deals, find_node
+from spiel_cr.policies.signal_nodes import find_node, names_at
 from spiel_cr.policies.signal_policy import SignalPolicy
 
 # More boards than these are not laid out beside each other.
@@ -92,17 +92,13 @@ def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> Hand
             f"show; choose one with --board, such as {_some(kinds)}"
         )
     mine = [s for s, public in enumerate(boards) if public in kinds]
-    state = after_deals(policy.game.new_initial_state())
-    for action in policy.signals.betting.path(number):
-        state.apply_action(action)
-        after_deals(state)
     rows, columns, place = _places([hands[s] for s in mine], [boards[s] for s in mine])
     cells = _means(played[mine], place, (len(rows), len(columns)))
     return HandGrid(
         path,
         player,
         round,
-        tuple(action_names(state).values()),
+        names_at(policy, number),
         tuple(hands[s] for s in mine),
         tuple(boards[s] for s in mine),
         played[mine],

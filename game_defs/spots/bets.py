@@ -82,7 +82,9 @@ def read_bets(text: str) -> BetSizes:
 def _number(words: list[str], pattern: str, example: str) -> float:
     found = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
     if found is None:
-        raise ValueError(f"{' '.join(words)!r} is not understood; write {example}")
+        raise ValueError(
+            f"bets: {' '.join(words)!r} is not understood; write {example}"
+        )
     return float(found[1])
 
 
@@ -107,7 +109,7 @@ def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
         return ()
     if words in ([], [""]):
         raise ValueError(
-            f"{clause.strip()!r} has no size; write one, such as 50%, or none"
+            f"bets: {clause.strip()!r} has no size; write one, such as 50%, or none"
         )
     return tuple(_size(word, raises) for word in words)
 
@@ -116,7 +118,7 @@ def _size(word: str, raises: bool) -> Size:
     found = _SIZE.fullmatch("100%" if word == "pot" else word)
     if found is None:
         raise ValueError(
-            f"{word!r} is no size and no word for where it holds; sizes are such as "
+            f"bets: {word!r} is no size and no word for where it holds; write such as "
             f"50%, pot, 120c, 2.5x, allin, none, after turn, river, oop, ip, bets, "
             f"raises, donks"
         )
@@ -125,10 +127,12 @@ def _size(word: str, raises: bool) -> Size:
     unit, amount = found[2], float(found[1])
     if unit == "x" and not raises:
         raise ValueError(
-            f"{word!r} multiplies a bet, so it holds for raises alone; write "
+            f"bets: {word!r} multiplies a bet, so it holds for raises alone; write "
             f"'; raises {word}'"
         )
     if not (1 if unit == "x" else 0) < amount <= _MOST:
         least = "times more than 1" if unit == "x" else "a number above 0"
-        raise ValueError(f"{word!r} is out of range; give {least}, at most {_MOST:g}")
+        raise ValueError(
+            f"bets: {word!r} is out of range; give {least}, at most {_MOST:g}"
+        )
     return Size(unit, amount)

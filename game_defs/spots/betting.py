@@ -4,10 +4,8 @@ import collections
 import math
 from typing import NamedTuple
 
-import numpy as np
-
 from game_defs.base import TERMINAL
-from game_defs.bundled.holdem.betting import MAX_NODES, PublicTree
+from game_defs.bundled.holdem.betting import MAX_NODES, PublicTree, Row
 from game_defs.spots.bets import (
     BETS,
     DONKS,
@@ -81,12 +79,13 @@ class Bets(NamedTuple):
         """One more than the highest action."""
         return int(self.tree.action.max()) + 1
 
-    def depth(self) -> int:
-        """Actions in the longest sequence."""
-        depth = np.zeros(len(self.names), int)
-        for node, above in enumerate(self.tree.parent.tolist()[1:], 1):
-            depth[node] = depth[above] + 1
-        return int(depth.max())
+    def path(self, node: int) -> list[int]:
+        """The nodes from below the root to this one."""
+        nodes = []
+        while node:
+            nodes.append(node)
+            node = int(self.tree.parent[node])
+        return nodes[::-1]
 
 
 def lay_out(stakes: Stakes) -> Bets:
@@ -97,7 +96,7 @@ def lay_out(stakes: Stakes) -> Bets:
     """
     start = _Place(stakes.first, (0, 0), 0, 1, 0, bool(stakes.first), -1, 0)
     waiting = collections.deque([(-1, -1, "", start)])
-    rows: list[tuple[int, int, int, int, int, float, bool]] = []
+    rows: list[Row] = []
     names: list[str] = []
     children: list[dict[int, int]] = []
     while waiting:
@@ -127,10 +126,7 @@ def lay_out(stakes: Stakes) -> Bets:
                 for choice, after in _after(place, stakes).items()
             )
         rows.append(row)
-    kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
-    columns = zip(zip(*rows, strict=True), kinds, strict=True)
-    tree = PublicTree(*(np.array(column, kind) for column, kind in columns))
-    return Bets(tree, tuple(names), tuple(children))
+    return Bets(PublicTree.of_rows(rows), tuple(names), tuple(children))
 
 
 def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:

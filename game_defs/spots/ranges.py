@@ -38,8 +38,8 @@ def read_range(text: str) -> np.ndarray:
         hands, colon, weight = piece.partition(":")
         if colon and not (_WEIGHT.fullmatch(weight) and float(weight) <= 1):
             raise ValueError(
-                f"{piece!r}: the weight behind the colon is no number from 0 to 1; "
-                f"write such as {hands or 'QQ'}:0.5"
+                f"ranges: {piece!r}: the weight behind the colon is no number from 0 "
+                f"to 1; write such as {hands or 'QQ'}:0.5"
             )
         weights[_chosen(hands, piece)] = float(weight) if colon else 1.0
     return weights
@@ -53,12 +53,14 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
         cards = [DECK.cards(card)[0] for card in combo.groups()]
         if cards[0] == cards[1]:
             raise ValueError(
-                f"{piece!r} has the card {combo[1]} twice; give two different cards"
+                f"ranges: {piece!r} has the card {combo[1]} twice; give two cards"
             )
         return np.arange(len(HANDS)) == HANDS.find(np.array([cards]))[0]
     found = _KINDS.fullmatch(hands)
     if found is None:
-        raise ValueError(f"{piece!r} is no hand and no span of hands; {_EXAMPLES}")
+        raise ValueError(
+            f"ranges: {piece!r} is no hand and no span of hands; {_EXAMPLES}"
+        )
     first = _ranks(found[1], found[2], found[3], piece)
     last = first
     if found[4]:
@@ -67,7 +69,7 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
     elif found[5]:
         last = _ranks(found[5], found[6], found[7], piece)
         if found[3] != found[7]:
-            raise ValueError(f"{piece!r} mixes kinds of hands; {_EXAMPLES}")
+            raise ValueError(f"ranges: {piece!r} mixes kinds of hands; {_EXAMPLES}")
     chosen = np.zeros(len(HANDS), bool)
     for high, low in _between(first, last, piece):
         chosen |= (_HIGH == high) & (_LOW == low)
@@ -79,7 +81,9 @@ def _chosen(hands: str, piece: str) -> np.ndarray:
 def _ranks(first: str, second: str, suits: str, piece: str) -> tuple[int, int]:
     """The higher rank and the lower one."""
     if first == second and suits:
-        raise ValueError(f"{piece!r}: a pair is neither s nor o; write {first}{second}")
+        raise ValueError(
+            f"ranges: {piece!r}: a pair is neither s nor o; write {first}{second}"
+        )
     low, high = sorted((RANKS.index(first), RANKS.index(second)))
     return high, low
 
@@ -92,8 +96,8 @@ def _between(
     same_gap, same_high = gaps[0] == gaps[1], first[0] == last[0] and min(gaps) > 0
     if not (same_gap or same_high):
         raise ValueError(
-            f"{piece!r}: a span has one higher card (A5s-A2s), or steps of both cards "
-            f"(JTs-87s, 77-22); write it as several pieces"
+            f"ranges: {piece!r}: a span has one higher card (A5s-A2s), or steps of "
+            f"both cards (JTs-87s, 77-22); write it as several pieces"
         )
     lows = range(min(first[1], last[1]), max(first[1], last[1]) + 1)
     return [(first[0] if same_high else low + gaps[0], low) for low in lows]

@@ -103,7 +103,7 @@ class Spot(base.Shared):
             )
         pairs = first[:, None] * self.deals.meets * second
         self._first = pairs.sum(axis=1) / pairs.sum()
-        sizes = _named("bets", read_bets, given["bets"])
+        sizes = read_bets(given["bets"])
         self.stakes = Stakes(
             given["pot"], given["stack"], sizes, deal, _FIRST.index(given["first"])
         )
@@ -145,14 +145,6 @@ def _spot(*given: tuple[str, Any]) -> Spot:
     return Spot(dict(given))
 
 
-def _named(name: str, read: Callable[[str], Any], text: str) -> Any:
-    """What is read; errors name the parameter."""
-    try:
-        return read(text)
-    except ValueError as error:
-        raise ValueError(f"{name}={text!r}: {error}") from None
-
-
 def _read_board(text: str) -> tuple[int, ...]:
     """The cards of a turn or a river."""
     cards = text.replace(" ", "")
@@ -185,7 +177,7 @@ def _read_ranges(text: str) -> np.ndarray:
             f"ranges={text!r}: {len(parts)} ranges; give two, of player 0 (oop) and of "
             f"player 1 (ip), with a semicolon between them, such as 'QQ+,AK;random'"
         )
-    return np.stack([_named("ranges", read_range, part.strip()) for part in parts])
+    return np.stack([read_range(part) for part in parts])
 
 
 class SpotGame(base.Game):
@@ -201,7 +193,7 @@ class SpotGame(base.Game):
             num_distinct_actions=bets.num_actions,
             max_chance_outcomes=len(HANDS),
             max_utility=stakes.stack + stakes.pot / 2,
-            max_game_length=bets.depth(),
+            max_game_length=len(bets.path(len(bets.names) - 1)),
         )
 
     def max_chance_nodes_in_history(self) -> int:
@@ -236,7 +228,6 @@ class SpotState(base.State):
       spot: what is dealt and bet.
       dealt: the outcomes of chance so far.
       node: of the public tree.
-      path: actions of players so far.
     """
 
     def __init__(self, game: SpotGame) -> None:
@@ -245,7 +236,6 @@ class SpotState(base.State):
         self.spot = game.spot
         self.dealt: tuple[int, ...] = ()
         self.node = 0
-        self.path: tuple[int, ...] = ()
 
     def current_player(self) -> int:
         """Returns the player to act, CHANCE before a deal, or TERMINAL."""
@@ -266,7 +256,6 @@ class SpotState(base.State):
             self.dealt += (action,)
         else:
             self.node = self.spot.bets.children[self.node][action]
-            self.path += (action,)
 
     def _action_to_string(self, player: int, action: int) -> str:
         if player >= 0:
@@ -291,11 +280,9 @@ class SpotState(base.State):
 
     def bets_text(self) -> str:
         """Returns the names of the players' actions so far."""
-        node, names = 0, []
-        for action in self.path:
-            node = self.spot.bets.children[node][action]
-            names.append(self.spot.bets.names[node].replace(" ", "-").lower())
-        return " ".join(names)
+        path = self.spot.bets.path(self.node)
+        names = (self.spot.bets.names[node] for node in path)
+        return " ".join(name.replace(" ", "-").lower() for name in names)
 
     def __str__(self) -> str:
         hands = " ".join(hand_text(hand) for hand in self.dealt[: base.NUM_PLAYERS])
@@ -331,7 +318,9 @@ class SpotObserver(base.Observer):
         pieces["deals"][len(state.dealt)] = 1
         board = [*state.spot.deals.rules.board, *state.dealt[base.NUM_PLAYERS :]]
         pieces["board"][board] = 1
-        base.mark(pieces["bets"], state.path)
+        bets = state.spot.bets
+        actions = bets.tree.action[bets.path(state.node)]
+        base.mark(pieces["bets"], actions.tolist())
 
     def _private_text(self, state: SpotState, owner: int) -> str:
         hand = hand_text(state.dealt[owner]) if len(state.dealt) > owner else "-"

@@ -1,7 +1,7 @@
 """What each hand does at a public node of hold'em, and what it is worth there."""
 
 import dataclasses
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -13,21 +13,8 @@ from spiel_cr.games.signals.game import HandKernel, SignalGame
 from spiel_cr.games.signals.kernels import lay_out
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.policies.signal_nodes import action_names, after_deals, find_node
+from spiel_cr.policies.signal_nodes import find_node, names_at
 from spiel_cr.policies.signal_policy import SignalPolicy
-
-
-class HandReader(Protocol):
-    """What the reader of a hold'em game says beside names."""
-
-    def combos(self, player: int, round: int) -> np.ndarray:
-        """int64 [H], how many hands each signal stands for."""
-
-    def range_weights(self, player: int, round: int) -> np.ndarray:
-        """float64 [H], the given weight of each signal's hand."""
-
-    def name(self, player: int, round: int, signal: int) -> str:
-        """Such as "KhQd | 5c9dJs2h"."""
 
 
 class Answers(NamedTuple):
@@ -73,22 +60,14 @@ class Answers(NamedTuple):
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each signal; None where a number is unknown."""
+        numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
         rows = []
         for h, name in enumerate(self.names):
-            hand, _, board = name.partition("|")
-            numbers = {"weight": self.weight, "equity": self.equity, "ev": self.ev}
-            rows.append(
-                {
-                    "hand": hand.strip(),
-                    "board": board.strip(),
-                    "combos": int(self.combos[h]),
-                    **{
-                        name: None if np.isnan(values[h]) else float(values[h])
-                        for name, values in numbers.items()
-                    },
-                    "probabilities": self.played[h].tolist(),
-                }
-            )
+            hand, _, board = name.partition(" | ")
+            row = {"hand": hand, "board": board, "combos": int(self.combos[h])}
+            for key, number in zip(("weight", "equity", "ev"), numbers[h], strict=True):
+                row[key] = None if np.isnan(number) else number
+            rows.append({**row, "probabilities": self.played[h].tolist()})
         return rows
 
 
@@ -122,16 +101,12 @@ def answers(
     with np.errstate(invalid="ignore", divide="ignore"):
         equity = np.where(met > 0, (1 + won / met) / 2, np.nan)
         ev = np.where(met > 0, values / met, np.nan)
-    state = after_deals(policy.game.new_initial_state())
-    for action in betting.path(number):
-        state.apply_action(action)
-        after_deals(state)
-    reader: HandReader = signals.reader  # type: ignore[assignment]
+    reader: Any = signals.reader
     return Answers(
         path,
         player,
         round,
-        tuple(action_names(state).values()),
+        names_at(policy, number),
         tuple(reader.name(player, round, s) for s in range(len(met))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],

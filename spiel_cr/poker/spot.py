@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pyspiel
 
-from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.common.checks import check_whole
 from spiel_cr.common.plugins import registered
 
 _GAME = "python_poker_spot"
@@ -46,13 +46,8 @@ def spot(
     """
     check_whole(pot, "pot", 1, _MOST_CHIPS)
     check_whole(stack, "stack", 1, _MOST_CHIPS)
-    check_choice(first, "first", ("oop", "ip"))
     # The package that declares hold'em registers spots when it is imported.
-    if registered("spiel_cr.signals", "universal_poker") is None:
-        raise ValueError(
-            "spots: the package game_defs, which has them, is not installed; install "
-            "spiel_cr again"
-        )
+    registered("spiel_cr.signals", "universal_poker")
     both = ranges if isinstance(ranges, str) else ";".join(ranges)
     words = {"board": board, "ranges": both, "bets": bets, "first": first}
     # Commas part the parameters of game strings.

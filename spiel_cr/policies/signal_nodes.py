@@ -101,3 +101,12 @@ def _find_action(word: str, names: dict[int, str]) -> int | None:
         if found:
             return found[0]
     return None
+
+
+def names_at(policy: SignalPolicy, node: int) -> tuple[str, ...]:
+    """The names of the actions at a public node, in ascending order of actions."""
+    state = after_deals(policy.game.new_initial_state())
+    for action in policy.signals.betting.path(node):
+        state.apply_action(action)
+        after_deals(state)
+    return tuple(action_names(state).values())

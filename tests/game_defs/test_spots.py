@@ -85,7 +85,7 @@ def test_ranges_as_people_count_them():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("QQ+,AKx", "'AKx' is no hand and no span of hands; write such as QQ"),
+        ("QQ+,AKx", "ranges: 'AKx' is no hand and no span of hands; write such as QQ"),
         ("", "'' is no hand"),
         ("AAs", "'AAs': a pair is neither s nor o; write AA"),
         ("AhAh", "'AhAh' has the card Ah twice"),
@@ -252,8 +252,8 @@ def test_deals_are_as_likely_as_weights_say():
         ({"ranges": "AA;5c9d"}, "the board 5c9dJs2h3c leaves player 1 no hand"),
         ({"ranges": "AK:0;AA"}, "leaves player 0 no hand"),
         ({"ranges": "AhKh;AhQh"}, "any two hands share a card"),
-        ({"ranges": "AA;AKz"}, "ranges='AKz': 'AKz' is no hand"),
-        ({"bets": "huge"}, "bets='huge': 'huge' is no size"),
+        ({"ranges": "AA;AKz"}, "ranges: 'AKz' is no hand"),
+        ({"bets": "huge"}, "bets: 'huge' is no size"),
         ({"bets": "1% 2% 3% 5% 7%", "stack": 5000}, "more than 50000 public nodes"),
     ],
 )
