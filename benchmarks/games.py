@@ -52,6 +52,7 @@ GAMES = {
     "goofspiel6_ascending": goofspiel(6, _ASCENDING),
     "goofspiel13": "goofspiel(num_cards=13,imp_info=True,points_order=descending)",
     **{f"ii_goofspiel{n}": f"python_ii_goofspiel(num_cards={n})" for n in range(3, 8)},
+    "leduc_9_chips": "python_leduc_poker(stack0=9,stack1=9,max_raises=2)",
     **{f"leduc_{n}_ranks": f"python_leduc_poker(num_ranks={n})" for n in (3, 7, 13)},
     "latent_ttt": "python_latent_tic_tac_toe(conflict=keep)",
     **{f"princess{n}": f"python_princess_and_monster(horizon={n})" for n in (4, 5, 7)},

@@ -26,13 +26,15 @@ from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.judging import traversing
 from spiel_cr.judging.one_match import play_match
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 # The histories that partial trees may have: a ninth of all, a quarter, a half.
 SIZES = {
     "ii_goofspiel4": (250, 557, 1114),
     "leduc": (1050, 2364, 4728),
     "liars_dice4": (909, 2045, 4090),
+    "leduc_9_chips": (180, 405, 810),
+    "ii_goofspiel5": (6192, 13932, 27865),
 }
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Histories that the ISMCTSBot's samples are drawn from.
@@ -42,7 +44,9 @@ OPTIONS = {
     "games": Option(tuple(SIZES), "of part exploitability"),
     "sizes": Option((), "histories of a tree (default: by game)", kind=int),
     "iterations": Option((100,), "per solve of part exploitability, without a clock"),
-    "blueprints": Option((10, 100, 1000), "iterations of CFR+; 0: the player's own"),
+    "blueprints": Option(
+        (10, 100, 1000), "iterations of CFR+; 0: the player's own", least=0
+    ),
     "settings": Option((), "of all bots, such as gadget=maxmargin", kind=str),
     "seeds": Option(4, "of each bot of part exploitability"),
     "large": Option(("phantom_ttt", "ii_goofspiel7"), "of part matches"),
@@ -71,7 +75,7 @@ def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
             solved.save(f"{folder}/blueprint.npz")
             bot = f"{bot[:-1]},blueprint={folder}/blueprint.npz)"
         first, second = (
-            traversing.traverse(tree, spiel_cr.load_bot(bot, tree, seat, seed=seed))
+            traversing.traverse(tree, spiel_cr.load_bot(tree, bot, seat, seed=seed))
             for seat in range(2)
         )
     evaluation = traversing.evaluate(tree, (first, second))
@@ -171,7 +175,7 @@ def measure_matches(
     """
     loaded = game_of(game)
     begun = time.perf_counter()
-    ours = [spiel_cr.load_bot(bot, loaded, seat, seed=seat) for seat in range(2)]
+    ours = [spiel_cr.load_bot(loaded, bot, seat, seed=seat) for seat in range(2)]
     made, simulations = time.perf_counter() - begun, None
     if opponent == "ismcts":
         simulations = simulations_of(loaded, move_ms)
@@ -180,7 +184,7 @@ def measure_matches(
     for number in range((matches + 1) // 2):
         returns.append([])
         for seat in range(2):
-            other = spiel_cr.load_bot("uniform", loaded, 1 - seat, seed=number)
+            other = spiel_cr.load_bot(loaded, "uniform", 1 - seat, seed=number)
             if simulations is not None:
                 other = search(loaded, simulations, number)
             pair = [ours[0], other] if seat == 0 else [other, ours[1]]

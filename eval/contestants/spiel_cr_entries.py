@@ -245,7 +245,7 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
 
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
         bots = [
-            spiel_cr.load_bot(text, instance.tree, seat, seed=(2 * seed + seat) % 2**32)
+            spiel_cr.load_bot(instance.tree, text, seat, seed=(2 * seed + seat) % 2**32)
             for seat in range(2)
         ]
 

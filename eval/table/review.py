@@ -20,10 +20,10 @@ from spiel_cr.common import errors
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.one_match import Match
-from spiel_cr.judging.responses import posterior
 from spiel_cr.judging.traversing import Interview
 from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.solvers.solve import solve
 
@@ -289,7 +289,7 @@ def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarra
     best = best_responses.best_response(tree.form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
     counterfactual, _ = conversions.action_values(tree, pair)
-    weights = posterior.weights(tree, other, behaviour)
+    weights = tree_posterior.weights(tree, other, behaviour)
     own = np.flatnonzero(tree.histories.player == other)
     decisions = tree.infosets[other].decisions
     total = np.bincount(
@@ -320,7 +320,7 @@ def _range(
       "lines": each with "holds", "probability", and whether it is "true"; "others":
       the probability of all that is not listed. None: the strategy never leads there.
     """
-    weight = posterior.weights(tree, 1 - player, behaviour)[histories]
+    weight = tree_posterior.weights(tree, 1 - player, behaviour)[histories]
     if not weight.sum() > 0:
         return None
     weight = weight / weight.sum()

@@ -87,7 +87,7 @@ class Series:
         if (who, seat) not in self._made:
             words = np.random.SeedSequence(self.seed).generate_state(2)
             self._made[who, seat] = bot_strings.load_bot(
-                self._bots[who], self.instance, seat, seed=int(words[seat] >> 1)
+                self.instance, self._bots[who], seat, seed=int(words[seat] >> 1)
             )
         return self._made[who, seat]
 

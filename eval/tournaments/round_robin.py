@@ -290,6 +290,6 @@ def _make_bots(
         entropy = np.random.SeedSequence(config.seed, spawn_key=(number, seat))
         # JAX without 64 bits takes 31.
         seed = int(entropy.generate_state(1)[0] >> 1)
-        bot = bot_strings.load_bot(bots[number], instance, seat, seed=seed)
+        bot = bot_strings.load_bot(instance, bots[number], seat, seed=seed)
         made[number].append(bot)
     return made

@@ -20,10 +20,14 @@ def elapsed() -> float:
 
 
 @contextlib.contextmanager
-def listening() -> Iterator[None]:
-    """Whatever is announced in the block is shown, and so are bars of long walks."""
+def listening(wanted: bool = True) -> Iterator[None]:
+    """Whatever is announced in the block is shown, and so are bars of long walks.
+
+    Args:
+      wanted: false: it is shown where it was before the block, and nowhere else.
+    """
     global _listens
-    before, _listens = _listens, True
+    before, _listens = _listens, _listens or wanted
     try:
         yield
     finally:

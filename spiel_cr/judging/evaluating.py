@@ -15,7 +15,7 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
@@ -143,7 +143,7 @@ def _evaluated(
     for seat in range(2):
         key, made_with = (repeat, seat), _mix(seed, seat)
         make = functools.partial(
-            bot_strings.load_bot, bot, compiled, seat, seed=made_with
+            bot_strings.load_bot, compiled, bot, seat, seed=made_with
         )
         if config.plays:
             matches = config.matches_of(seat)
@@ -157,7 +157,9 @@ def _evaluated(
 def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> CompiledGame:
     """The compiled game; where it is too large, what judges a policy of signals."""
     try:
-        return as_compiled(game, observations=True, memory_limit=limit, progress=True)
+        return as_compiled(
+            game, observations=True, memory_limit=limit, progress=is_wanted()
+        )
     except GameTooLargeError as error:
         path = signal_file(bot)
         if path is None:
@@ -196,7 +198,7 @@ def _traverse(
     if key not in log.records:
         announce(_making(key))
         bot = make()
-        found = traversing.traverse(compiled, bot, progress=True)
+        found = traversing.traverse(compiled, bot, progress=is_wanted())
         row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
         log.add({"repeat": key[0], "seat": key[1], **row})
     row = log.records[key]
@@ -218,7 +220,7 @@ def _play(
     if any((*key, match) not in log.records for match in matches):
         announce(_making(key))
         bot = make()
-    for match in tqdm(matches, desc=f"seat {key[1]}"):
+    for match in tqdm(matches, desc=f"seat {key[1]}", disable=not is_wanted()):
         if (*key, match) not in log.records:
             assert bot is not None
             met = playing.play(compiled, bot, match, seed=seed)

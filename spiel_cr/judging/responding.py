@@ -11,7 +11,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import (
@@ -22,16 +22,17 @@ from spiel_cr.judging.response_matches import (
     seated,
 )
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.responses import ismcts_br, posterior
+from spiel_cr.judging.responses import ismcts_br
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
-from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.judging.targets import Target
 from spiel_cr.players import bots, opponents
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.policies.rollouts import Answers
 
@@ -104,7 +105,7 @@ def _strategy(
     if config.method == "lbr":
         return lbr(tree, player, other, leaf=config.leaf_for(tree.game)), 0
     response = ismcts_br.search_response(
-        tree, player, other, config.search, seed=config.seed, progress=True
+        tree, player, other, config.search, seed=config.seed, progress=is_wanted()
     )
     return response.behaviour, response.simulations
 
@@ -189,7 +190,7 @@ def state_responder(
     if config.method == "learned":
         settings = LearningConfig(search=config.search, rounds=config.rounds)
         learned = learn_response(
-            game, player, opponent, settings, seed=seed, progress=True
+            game, player, opponent, settings, seed=seed, progress=is_wanted()
         )
         predictor = predictor._replace(prior_and_value=learned.prior_and_value)
         simulations = learned.simulations
@@ -246,7 +247,7 @@ def played_strategy(
     infosets, histories = tree.infosets[player], tree.histories
     decisions = infosets.decisions
     first, counts = decisions.first_sequence, decisions.num_actions
-    odds = posterior.weights(tree, player, other)
+    odds = tree_posterior.weights(tree, player, other)
     own = np.flatnonzero(histories.player == player)
     # The likeliest history of each infoset: the opponent does lead there.
     own = own[np.argsort(odds[own], kind="stable")]

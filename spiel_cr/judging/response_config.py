@@ -7,9 +7,9 @@ import pyspiel
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_whole
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.state_posterior import PARTICLES
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.policies.beliefs.state_posterior import PARTICLES
 
 METHODS = ("exact", "ismcts", "lbr", "learned")
 

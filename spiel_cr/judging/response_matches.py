@@ -8,6 +8,7 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
+from spiel_cr.common.announcing import is_wanted
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.judging.control_variates import Luck, without_luck
@@ -139,7 +140,10 @@ def play_responses(
     """
     player, returns, lucks = pairing.player, [], []
     for number in tqdm(
-        range(config.matches), desc=f"matches, player {player}", unit="match"
+        range(config.matches),
+        desc=f"matches, player {player}",
+        unit="match",
+        disable=not is_wanted(),
     ):
         observers = []
         if luck is not None:

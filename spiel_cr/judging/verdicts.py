@@ -9,6 +9,7 @@ import time
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.announcing import listening
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
@@ -91,6 +92,7 @@ def best_response(
     *,
     seed: int = 0,
     memory_limit: Limit = None,
+    progress: bool = False,
 ) -> BestResponse:
     """What can be won against a player.
 
@@ -106,6 +108,7 @@ def best_response(
         where that does not fit.
       seed: of what bots draw.
       memory_limit: compile the game if it needs no more, as in `solve`.
+      progress: show progress bars on stderr.
 
     Raises:
       ValueError: a bad argument, or a bot of the responder's own seat.
@@ -113,17 +116,19 @@ def best_response(
     _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
-    target = load_target(
-        policy_or_bot,
-        game,
-        seat=1 - player,
-        seed=seed,
-        signals=config is None or config.method == "exact",
-        memory_limit=memory_limit,
-    )
-    if config is None and (target.form or target.streamed):
-        config = ResponseConfig("exact")
-    seat = respond(target, player, config or ResponseConfig())
+    with listening(progress):
+        target = load_target(
+            policy_or_bot,
+            game,
+            seat=1 - player,
+            seed=seed,
+            signals=config is None or config.method == "exact",
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        if config is None and (target.form or target.streamed):
+            config = ResponseConfig("exact")
+        seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:
         other = target.behaviour[1 - player]

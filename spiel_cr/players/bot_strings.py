@@ -296,22 +296,26 @@ def is_bot(text: str) -> bool:
     return bot_name(text) in BOTS or is_own(text)
 
 
-def load_bot(text: str, game: Game, player: int, *, seed: int = 0) -> pyspiel.Bot:
+def load_bot(game: Game, text: str, player: int, *, seed: int = 0) -> pyspiel.Bot:
     """Makes a bot from a string like "resolving(solver=cfr+,move_ms=100)".
 
     Args:
+      game: OpenSpiel game string, game, or compiled game; compiled with
+        `observations=True` it serves several bots.
       text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
         own is written with them: solver=evr-mccfr(batch=512). Or a bot or policy of
         one's own by its module, "module:name", see `own_players.load_own`.
-      game: OpenSpiel game string, game, or compiled game; compiled with
-        `observations=True` it serves several bots.
       player: the seat, 0 or 1.
       seed: of everything that the bot draws.
 
     Raises:
-      ValueError: unknown bot or parameter, a bad value, or a game compiled in part for
-        a bot that needs all of it.
+      ValueError: unknown bot or parameter, a bad value, a game compiled in part for a
+        bot that needs all of it, or game and bot in each other's place.
     """
+    if isinstance(game, str) and is_bot(game):
+        raise ValueError(
+            f"game={game!r} is a bot; the game comes first: load_bot(game, bot, player)"
+        )
     return read_bot(text).make(game, player, seed)
 
 

@@ -36,7 +36,7 @@ def seat_bot(
       ValueError: none of these, or a bot of the other seat.
     """
     if isinstance(given, str):
-        return bot_strings.load_bot(given, game, seat, seed=seed)
+        return bot_strings.load_bot(game, given, seat, seed=seed)
     if isinstance(given, Result):
         given = given.average_policy()
     if isinstance(given, openspiel_policy.Policy):

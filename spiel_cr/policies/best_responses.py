@@ -48,23 +48,38 @@ def infoset_values(
     return np.concatenate([by_position[own.infosets], [root_value]])
 
 
-def _action_values(
-    form: layout.SequenceForm, player: int, other_reach: np.ndarray
+def action_values(
+    form: layout.SequenceForm,
+    player: int,
+    other_reach: np.ndarray,
+    behaviour: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Values against best responses below, of sequences [S] and of infosets [I]."""
+    """Counterfactual values of one player's actions, and of its infosets.
+
+    Args: as of `infoset_values`.
+
+    Returns:
+      float64 [S], what the player gets by ending a sequence with its last action and
+      playing on as `behaviour` says; and float64 [I].
+    """
     if form.is_listed:  # and needs no other program than that of infosets
         decisions = form.decisions[player]
         rows, columns, values = form.payoffs
         first, second = (rows, columns) if player == 0 else (columns, rows)
         gain = values * other_reach[second] * (1 if player == 0 else -1)
         total = np.bincount(first, gain, minlength=decisions.num_sequences)
-        below = infoset_values(form, player, other_reach)[:-1]
+        below = infoset_values(form, player, other_reach, behaviour)[:-1]
         np.add.at(total, decisions.parent, below)
         return total, below
     own, other = form.layouts[player], form.layouts[1 - player]
+    own_positions = None if behaviour is None else _by_position(own, behaviour)
+    evaluate = _evaluate_lightly() if _is_large(form) else _evaluate
     with jax.enable_x64(True):
-        values, _, actions = _evaluate(
-            *(form.arrays[player], _by_position(other, other_reach), None), actions=True
+        values, _, actions = evaluate(
+            form.arrays[player],
+            _by_position(other, other_reach),
+            own_positions,
+            actions=True,
         )
     return np.asarray(actions)[own.sequences], np.asarray(values)[own.infosets]
 
@@ -101,7 +116,7 @@ def best_response(
       float64 [S], action probabilities by logical sequence, 0 or 1.
     """
     decisions = form.decisions[player]
-    total, below = _action_values(form, player, other_reach)
+    total, below = action_values(form, player, other_reach)
     owner = decisions.owner[1:]
     # Equal up to rounding, beside the game's payoffs: the first one.
     largest = max((part.largest() for part in form.arrays[player].coupling), default=0)

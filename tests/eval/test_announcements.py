@@ -10,6 +10,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.cli import main
+from tests.support import commands
 
 LINE = re.compile(r"\[ *[0-9]+\.[0-9] s\] (.*)")
 GAME = ("--game", "kuhn_poker")
@@ -88,7 +89,7 @@ PHASES = {
 def run(capsys, command, words):
     """Runs a command in this process; its stdout, and what it announced."""
     given = () if "--game" in words or command == "jam-fold" else GAME
-    main._run(main._parse(["spiel-cr", command, *given, *words]))
+    commands.run(command, *given, *words)
     out, err = capsys.readouterr()
     return out, LINE.findall(err)
 

@@ -62,7 +62,7 @@ def play(game, bots, seed=0, **options):
 
 
 def uniform(game):
-    return [spiel_cr.load_bot("uniform", game, seat) for seat in (0, 1)]
+    return [spiel_cr.load_bot(game, "uniform", seat) for seat in (0, 1)]
 
 
 def test_match_is_a_match_of_the_game():

@@ -167,7 +167,7 @@ def test_bots_play_it(policy_file):
     bot = f"policy(path={policy_file})"
     assert not bot_strings.read_bot(bot).whole
     game = bot_strings.prepare(LEDUC, [bot])
-    player = bot_strings.load_bot(bot, game, 0, seed=1)
+    player = bot_strings.load_bot(game, bot, 0, seed=1)
     state = game.new_initial_state()
     for card in (0, 2):
         state.apply_action(card)

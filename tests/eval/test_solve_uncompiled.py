@@ -115,7 +115,7 @@ def test_bots_play_the_policy(saved, nothing_is_compiled):
     assert not bot_strings.read_bot(text).whole
     game = bot_strings.prepare("kuhn_poker", [text, "uniform"])
     assert isinstance(game, pyspiel.Game)
-    bot = spiel_cr.load_bot(text, game, 0)
+    bot = spiel_cr.load_bot(game, text, 0)
     assert isinstance(bot, PolicyBot)
     state = game.new_initial_state()
     for card in (0, 1):

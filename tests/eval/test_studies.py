@@ -1,22 +1,11 @@
 """Studies: what the command prints, and that our figures are the published ones."""
 
-import json
-
 import pytest
 
-from spiel_cr.eval.cli import main, study
-from spiel_cr.eval.studies import (
-    best_responses,
-    gameshrink,
-    hidden_boards,
-)
+from spiel_cr.eval.cli import study
+from spiel_cr.eval.studies import best_responses, gameshrink, hidden_boards
 from spiel_cr.eval.studies.study import Line, Study
-
-
-def run(capsys, *words):
-    main._run(main._parse(["spiel-cr", "study", *words, "--json"]))
-    out = capsys.readouterr().out.splitlines()
-    return out, json.loads(out[-1])
+from tests.support.commands import report, told
 
 
 def test_the_command(capsys, monkeypatch):
@@ -31,7 +20,8 @@ def test_the_command(capsys, monkeypatch):
         ]
 
     monkeypatch.setitem(study.STUDIES, "kuhn", Study("kuhn", "t", "s", made))
-    out, found = run(capsys, "kuhn", "--size", "0.5")
+    found, text, _ = told(capsys, "study", "kuhn", "--size", "0.5")
+    out = text.splitlines()
     assert sizes == [0.5]
     assert [line["agrees"] for line in found["lines"]] == [True, False, None]
     assert "a: agrees" in out and "b: DIFFERS" in out and "c: no verdict" in out
@@ -82,7 +72,7 @@ def test_gameshrink_of_a_small_deck(monkeypatch):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", study.STUDIES)
 def test_studies_agree_with_what_was_published(capsys, name):
-    _, found = run(capsys, name)
+    found = report(capsys, "study", name)
     differs = [line["what"] for line in found["lines"] if line["agrees"] is False]
     # Measured, and said in docs/comparing.md.
     known = {

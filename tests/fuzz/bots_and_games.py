@@ -24,6 +24,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
+from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.solve import solve
 
 MOVE_MS = 50.0
@@ -61,6 +62,13 @@ class Table:
         solve(self.tree, "lcfr", 2).save(path)
         return str(path)
 
+    @functools.cached_property
+    def networks(self) -> str:
+        """A file of networks."""
+        path = self._folder / "networks.npz"
+        solve(self.string, _NETWORKS, 2, layout=Layout("stepped")).save(path)
+        return str(path)
+
 
 @contextlib.contextmanager
 def table(string: str) -> Iterator[Table]:
@@ -90,12 +98,15 @@ class Kind(NamedTuple):
 
 
 def _loaded(text: str, moves: int, seconds: float = 20.0, **more: bool) -> Kind:
-    """A bot from a string; {policy} stands for the path of a file."""
+    """A bot from a string; {policy} and {networks} stand for paths of files."""
+    steps = "max_histories" in text or text.startswith(("uniform", "deep", "honest"))
 
     def make(table: Table, seat: int, seed: int) -> pyspiel.Bot:
-        whole = "max_histories" not in text and text != "uniform"
-        filled = text.format(policy=table.policy) if "{policy}" in text else text
-        return load_bot(filled, table.tree if whole else table.game, seat, seed=seed)
+        filled = text
+        for name in ("policy", "networks"):
+            if f"{{{name}}}" in text:
+                filled = text.replace(f"{{{name}}}", getattr(table, name))
+        return load_bot(table.game if steps else table.tree, filled, seat, seed=seed)
 
     clock = MOVE_MS if "move_ms" in text else None
     return Kind(text, make, moves, seconds, move_ms=clock, **more)
@@ -121,29 +132,26 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
     return PolicyBot(seat, tabular_policy(tree, (both[0], both[1])), seed=seed)
 
 
+_NETWORKS = "sd-cfr(hidden=4,layers=1,traversals=4,steps=2)"
 _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
 _EXACT = "exact(iterations=2)"
-_UNIFORM = _loaded("uniform", 1500, repeats=True)
+# Whose moves cost next to nothing play most of them, however long it takes.
+_UNIFORM = _loaded("uniform", 20_000, 120, repeats=True)
 _PARTIAL = (
     "resolving(iterations=2,max_histories={},warmup_matches=0,blueprint_iterations=2)"
 )
-_BLUEPRINT = (
-    "resolving(iterations=2,max_histories=400,warmup_matches=0,k=2,rollouts=1,"
-    "blueprint={policy})"
-)
 _STATES = [
-    Kind("ismcts-br", _ismcts, 1500, 10, repeats=False),
-    Kind("lbr", _lbr, 1500, 10, repeats=True),
+    Kind("ismcts-br", _ismcts, 20_000, 30, repeats=False),
+    Kind("lbr", _lbr, 20_000, 30, repeats=True),
 ]
 _WHOLE = [
     _UNIFORM,
-    _loaded("solved(iterations=3)", 5000, repeats=True),
-    _loaded("policy(path={policy})", 5000, repeats=True),
-    Kind("best response", _best_response, 5000, repeats=True),
-    _loaded("resolving(iterations=2)", 4000, repeats=True),
+    _loaded("solved(iterations=3)", 60_000, 120, repeats=True),
+    _loaded("policy(path={policy})", 60_000, 120, repeats=True),
+    Kind("best response", _best_response, 120_000, 120, repeats=True),
+    _loaded("resolving(iterations=2)", 8000, repeats=True),
     _loaded(f"oos(iterations=1,solver={_SAMPLED})", 3000),
-    _loaded(_PARTIAL.format(400), 600),
-    _loaded(_BLUEPRINT, 600),
+    _loaded(_PARTIAL.format(400), 300),
     *_STATES,
 ]
 # Each plays in every fourth game.
@@ -166,7 +174,12 @@ _VARIANTS = [
     _loaded(f"{_DEEP},depth_unit=rounds,leaf={_EXACT})", 1500, repeats=True),
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
-    _loaded(f"{_PARTIAL.format(300)[:-1]},rollouts=1)", 400),
+    _loaded(f"{_PARTIAL.format(300)[:-1]},rollouts=1)", 300),
+    _loaded(
+        "resolving(iterations=2,max_histories=400,warmup_matches=0,k=2,rollouts=1,"
+        "blueprint={policy})",
+        200,
+    ),
 ]
 
 
@@ -223,10 +236,21 @@ _ON_LARGE = [
 ]
 
 
+_HONEST = [_loaded("honest(rollouts=2)", 3000, repeats=True)]
+_DEEP_POLICIES = [
+    _loaded("deep(path={networks})", 3000, repeats=True),
+    _loaded("deep(path={networks},draw=true)", 3000),
+]
+_POKERS = ("kuhn_poker", "leduc_poker", "python_leduc_poker", _POKER)
+
+
 def _plan() -> dict[str, list[Kind]]:
     plan = {}
     for number, string in enumerate(SMALL):
         own = [kind for k, kind in enumerate(_VARIANTS) if (k - number) % 4 == 0]
+        own += _HONEST if string in _POKERS else []
+        if pyspiel.load_game(string).get_type().provides_information_state_tensor:
+            own += _DEEP_POLICIES
         plan[string] = [*_WHOLE, *own]
     return plan | dict.fromkeys(LARGE, _ON_LARGE)
 

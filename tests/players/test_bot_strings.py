@@ -31,7 +31,7 @@ def kuhn(player=0):
 )
 def test_each_kind(text, kind):
     for player in (0, 1):
-        bot = load_bot(text, games.compiled("kuhn"), player, seed=1)
+        bot = load_bot(games.compiled("kuhn"), text, player, seed=1)
         assert isinstance(bot, kind)
         assert bot.player_id() == player
         state = kuhn(player)
@@ -42,7 +42,7 @@ def test_each_kind(text, kind):
 
 def test_a_solver_with_parameters_of_its_own():
     text = "resolving(solver=dcfr(alpha=1.5,beta=0),iterations=10)"
-    bot = load_bot(text, games.compiled("kuhn"), 0)
+    bot = load_bot(games.compiled("kuhn"), text, 0)
     config = bot.resolver.config
     assert (config.solver, config.iterations) == ("dcfr(alpha=1.5,beta=0)", 10)
     assert (config.move_ms, config.gadget) == (None, "cfrd")
@@ -53,9 +53,9 @@ def test_a_solver_with_parameters_of_its_own():
 
 def test_all_parameters_of_a_resolving_bot():
     bot = load_bot(
+        games.compiled("kuhn"),
         "resolving(solver=cfr,iterations=3,move_ms=50,init_ms=20.5,gadget=maxmargin,"
         "values=best_response)",
-        games.compiled("kuhn"),
         1,
     )
     config = bot.resolver.config
@@ -67,19 +67,19 @@ def test_all_parameters_of_a_resolving_bot():
 
 def test_budgets_by_default():
     """A tenth of a second a move; a budget in iterations has no clock."""
-    assert load_bot("resolving", "kuhn_poker", 0).resolver.config.move_ms == 100
-    config = load_bot("resolving(iterations=4)", "kuhn_poker", 0).resolver.config
+    assert load_bot("kuhn_poker", "resolving", 0).resolver.config.move_ms == 100
+    config = load_bot("kuhn_poker", "resolving(iterations=4)", 0).resolver.config
     assert (config.move_ms, config.iterations) == (None, 4)
-    bot = load_bot("oos(iterations=3,solver=os-mccfr(batch=64))", "kuhn_poker", 0)
+    bot = load_bot("kuhn_poker", "oos(iterations=3,solver=os-mccfr(batch=64))", 0)
     bot.get_policy(kuhn())
     assert bot.statistics.iterations == 3
 
 
 def test_a_solved_bot_plays_the_solution():
-    bot = load_bot("solved(solver=pdcfr+,iterations=40)", games.compiled("kuhn"), 0)
+    bot = load_bot(games.compiled("kuhn"), "solved(solver=pdcfr+,iterations=40)", 0)
     expected = solve(games.compiled("kuhn"), "pdcfr+", 40).average_policy()
     assert dict(bot.get_policy(kuhn())) == expected.action_probabilities(kuhn())
-    exact = load_bot("solved(solver=lp)", games.compiled("kuhn"), 1)
+    exact = load_bot(games.compiled("kuhn"), "solved(solver=lp)", 1)
     # With the king, after a bet, player 1 calls.
     state = games.compiled("kuhn").game.new_initial_state()
     for action in (0, 2, 1):
@@ -91,19 +91,19 @@ def test_a_policy_from_a_file(tmp_path):
     solution = solve(games.compiled("kuhn"), "cfr+", 30)
     path = tmp_path / "kuhn.npz"
     solution.save(path)
-    bot = load_bot(f"policy(path={path})", games.compiled("kuhn"), 0)
+    bot = load_bot(games.compiled("kuhn"), f"policy(path={path})", 0)
     expected = solution.average_policy().action_probabilities(kuhn())
     assert dict(bot.get_policy(kuhn())) == expected
     with pytest.raises(ValueError, match="kuhn_poker.*not for"):
-        load_bot(f"policy(path={path})", games.compiled("leduc7"), 0)
+        load_bot(games.compiled("leduc7"), f"policy(path={path})", 0)
     with pytest.raises(FileNotFoundError):
-        load_bot(f"policy(path={tmp_path / 'none.npz'})", games.compiled("kuhn"), 0)
+        load_bot(games.compiled("kuhn"), f"policy(path={tmp_path / 'none.npz'})", 0)
 
 
 def test_the_seed_is_passed_on():
     drawn = []
     for seed in (1, 1, 2):
-        bot = load_bot("uniform", games.compiled("kuhn"), 0, seed=seed)
+        bot = load_bot(games.compiled("kuhn"), "uniform", 0, seed=seed)
         drawn.append([bot.step(kuhn()) for _ in range(30)])
     assert drawn[0] == drawn[1] != drawn[2]
 
@@ -123,7 +123,14 @@ def test_help_lists_every_bot_with_its_parameters():
 @pytest.mark.parametrize("text", ["resolving(iterations=2)", "uniform"])
 def test_a_bad_seat_is_refused(text, player):
     with pytest.raises(ValueError, match=f"player={player} must be 0 or 1"):
-        load_bot(text, games.compiled("kuhn"), player)
+        load_bot(games.compiled("kuhn"), text, player)
+
+
+@pytest.mark.parametrize("text", ["uniform", "oos(iterations=3)", "my_bots:First"])
+def test_a_bot_in_the_place_of_the_game_is_told(text):
+    for game in ("kuhn_poker", games.compiled("kuhn")):
+        with pytest.raises(ValueError, match="the game comes first"):
+            load_bot(text, game, 0)
 
 
 @pytest.mark.parametrize(
@@ -136,7 +143,7 @@ def test_a_bad_seat_is_refused(text, player):
 )
 def test_a_state_of_the_other_player_is_no_other_game(text):
     compiled = games.compiled("kuhn")
-    bot = load_bot(text, compiled, 0)
+    bot = load_bot(compiled, text, 0)
     state = compiled.game.new_initial_state()
     for actions, who in (((), "no player"), ((0, 1, 0), "player 1")):
         for action in actions:

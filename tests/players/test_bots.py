@@ -56,13 +56,6 @@ KINDS = (
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
-def state_at(compiled, history):
-    state = compiled.game.new_initial_state()
-    for action in compiled.histories.actions_to(int(history)):
-        state.apply_action(action)
-    return state
-
-
 @every_kind
 def test_a_distribution_over_legal_actions(kind):
     """At infosets of every layer."""
@@ -72,7 +65,7 @@ def test_a_distribution_over_legal_actions(kind):
         assert bot.player_id() == player
         assert bot.provides_policy()
         for history in compiled.infosets[player].history[::4]:
-            state = state_at(compiled, history)
+            state = compiled.state_at(history)
             before = state.history()
             policy = bot.get_policy(state)
             assert [a for a, _ in policy] == state.legal_actions()
@@ -87,7 +80,7 @@ def test_step_with_policy_is_get_policy_and_an_action_of_it(kind):
     compiled = games.compiled("kuhn")
     bot = make(kind, "kuhn", 0)
     for history in compiled.infosets[0].history:
-        state = state_at(compiled, history)
+        state = compiled.state_at(history)
         policy, action = bot.step_with_policy(state)
         assert policy == bot.get_policy(state)
         assert action in state.legal_actions()
@@ -154,7 +147,7 @@ def test_only_its_own_information(kind):
     compiled = games.compiled("leduc7")
     for player in PLAYERS:
         one = functools.partial(make, kind, "leduc7", player)
-        agree_on_scrambled_cards(compiled, state_at, one, player, 12, 6)
+        agree_on_scrambled_cards(compiled, one, player, 12, 6)
 
 
 # Resolving.
@@ -169,7 +162,7 @@ def test_a_resolving_bot_plays_what_resolve_gives():
         every = list(zip(infosets.keys, infosets.history, strict=True))
         for key, history in every[::3]:
             row = table.policy_for_key(key)
-            for action, probability in bot.get_policy(state_at(compiled, history)):
+            for action, probability in bot.get_policy(compiled.state_at(history)):
                 assert probability == pytest.approx(row[action], abs=1e-6)
 
 
@@ -193,7 +186,7 @@ def test_restart_forgets_the_match():
     """The whole game is solved before; what a match has solved is solved again."""
     compiled = games.compiled("leduc7")
     bot = make("resolving", "leduc7", 1)
-    state = state_at(compiled, compiled.infosets[1].history[-1])
+    state = compiled.state_at(compiled.infosets[1].history[-1])
     solved = []
     for forget in (None, None, bot.restart, None, lambda: bot.restart_at(state)):
         if forget is not None:
@@ -207,9 +200,8 @@ def test_restart_forgets_the_match():
 def test_games_by_name_are_compiled_with_what_players_are_told():
     bot = bots.ResolvingBot("kuhn_poker", 0, ResolvingConfig(SOLVER, iterations=20))
     assert bot.resolver.decomposition.tree.histories.observations is not None
-    state = state_at(
-        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
-    )
+    tree = games.compiled("kuhn")
+    state = tree.state_at(tree.infosets[0].history[0])
     assert bot.get_policy(state) == make("resolving", "kuhn", 0).get_policy(state)
 
 
@@ -224,7 +216,7 @@ def test_a_match_under_a_clock_is_in_time_mostly():
     compiled = games.compiled("kuhn")
     config = ResolvingConfig(SOLVER, move_ms=40)
     bot = bots.ResolvingBot(compiled, 0, config)
-    state = state_at(compiled, compiled.infosets[0].history[-1])
+    state = compiled.state_at(compiled.infosets[0].history[-1])
     late = []
     # Other processes may take the processor away now and then, or for a while: of
     # three rounds one has to be undisturbed.
@@ -298,7 +290,7 @@ def test_trajectories_go_where_the_match_is(name, target, monkeypatch):
     for infoset in range(count) if name == "kuhn" else (3, 20, count - 1):
         mine = (histories.player == 0) & (histories.infoset == infoset)
         before = [regrets(bot, p) for p in PLAYERS]
-        bot.get_policy(state_at(compiled, compiled.infosets[0].history[infoset]))
+        bot.get_policy(compiled.state_at(compiled.infosets[0].history[infoset]))
         region = aimed[-1]
         assert region[mine].all()
         if target == "infoset":
@@ -351,7 +343,7 @@ def test_an_aimed_solve_improves_with_time():
         for h, player in enumerate(compiled.histories.player)
         if player == 1 and compiled.histories.actions_to(h) == [0, 2, 1]
     )
-    state = state_at(compiled, king_after_bet)
+    state = compiled.state_at(king_after_bet)
     first = dict(bot.get_policy(state))[1]
     early = whole_nash_conv(bot)
     for _ in range(90):
@@ -372,9 +364,8 @@ def test_before_the_first_match_it_solves_for_as_long_as_a_move():
 
 def test_a_restart_keeps_the_tables():
     bot = make("oos", "kuhn", 0)
-    state = state_at(
-        games.compiled("kuhn"), games.compiled("kuhn").infosets[0].history[0]
-    )
+    tree = games.compiled("kuhn")
+    state = tree.state_at(tree.infosets[0].history[0])
     bot.get_policy(state)
     before = bot._solver.iterations
     bot.restart()
@@ -387,7 +378,7 @@ def test_matches_that_are_forgotten():
     """Each begins as the first did, and is sampled with random numbers of its own."""
     tree = games.compiled("kuhn")
     config = bots.OOSConfig(SMALL_BATCH, 5, None, forget_matches=True)
-    state = state_at(tree, tree.infosets[0].history[0])
+    state = tree.state_at(tree.infosets[0].history[0])
     found = []
     for _ in range(2):
         bot = bots.OOSBot(tree, 0, config)
@@ -434,7 +425,7 @@ def test_a_policy_bot_fills_in_what_the_policy_leaves_out():
 
     compiled = games.compiled("kuhn")
     bot = bots.PolicyBot(1, First(compiled.game, list(PLAYERS)))
-    state = state_at(compiled, compiled.infosets[1].history[0])
+    state = compiled.state_at(compiled.infosets[1].history[0])
     assert bot.get_policy(state) == [(0, 1.0), (1, 0.0)]
     assert bot.step(state) == 0
 
@@ -446,7 +437,7 @@ def test_a_policy_bot_fills_in_what_the_policy_leaves_out():
 def test_a_state_of_another_game_is_refused(kind):
     bot = make(kind, "kuhn", 0)
     compiled = games.compiled("leduc7")
-    state = state_at(compiled, compiled.infosets[0].history[0])
+    state = compiled.state_at(compiled.infosets[0].history[0])
     with pytest.raises(ValueError, match="no information state.*kuhn_poker.*another"):
         bot.get_policy(state)
 

@@ -11,19 +11,13 @@ import spiel_cr
 from spiel_cr.games.opening.loading import load_game
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.poker_roles import NotPokerError
+from tests.support.states import after
 
 HOLDEM = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=2 1,firstPlayer=2 1 "
     "1 1,raiseSize=2 2 4 4,maxRaises=3 4 4 4,numSuits=4,numRanks=13,numHoleCards=2,"
     "numBoardCards=0 3 1 1)"
 )
-
-
-def after(game, actions):
-    state = pyspiel.load_game(game).new_initial_state()
-    for action in actions:
-        state.apply_action(action)
-    return state
 
 
 def leduc_share(own, public):
@@ -54,7 +48,7 @@ def leduc_share(own, public):
 )
 def test_shares_are_those_of_the_cards(actions, player, own, public):
     """1000 rollouts, 4.5 standard errors of at most 0.0159: 3e-5 of false alarms."""
-    state = after("leduc_poker", actions)
+    state = after("leduc_poker", *actions)
     assert state.current_player() == player
     found = HonestPolicy(load_game("leduc_poker"), rollouts=1000).win_share(
         state, player
@@ -70,7 +64,7 @@ def test_aces_in_hold_em(player):
     """
     cards = [50, 51, 5, 0] if player == 0 else [0, 5, 51, 50]
     moves = [1] * (1 - player)
-    state = after(HOLDEM, cards + moves)
+    state = after(HOLDEM, *cards, *moves)
     assert state.current_player() == player
     found = HonestPolicy(load_game(HOLDEM), rollouts=300).win_share(state, player)
     assert abs(found - 0.852) < 4.5 * math.sqrt(0.852 * 0.148 / 300)
@@ -83,7 +77,7 @@ def test_it_does_not_know_the_opponents_cards():
         # Cards are rank * 4 + suit; the opponent, in seat 0, has one pair of cards or
         # the other.
         cards = [*other, 48, 49]
-        state = after(HOLDEM, [*cards, 1, 1, 50, 20, 5, 1, 1, 31, 1, 1, 45, 1])
+        state = after(HOLDEM, *cards, 1, 1, 50, 20, 5, 1, 1, 31, 1, 1, 45, 1)
         assert state.current_player() == 1
         shares.add(HonestPolicy(load_game(HOLDEM), rollouts=50).win_share(state, 1))
     # Three aces, and no straight, flush or pair on the table.
@@ -93,24 +87,24 @@ def test_it_does_not_know_the_opponents_cards():
 def test_it_calls_checks_or_folds():
     policy = HonestPolicy(load_game("leduc_poker"), rollouts=50)
     fold, call, bet = range(3)
-    good, bad = after("leduc_poker", (5, 0, bet)), after("leduc_poker", (5, 0))
+    good, bad = after("leduc_poker", 5, 0, bet), after("leduc_poker", 5, 0)
     # A jack before a king's bet; and before any.
     assert policy.action_probabilities(good)[fold] == 1
-    bad = after("leduc_poker", (0, 5))
+    bad = after("leduc_poker", 0, 5)
     assert policy.action_probabilities(bad) == {call: 1, bet: 0}
-    king = after("leduc_poker", (0, 5, bet))
+    king = after("leduc_poker", 0, 5, bet)
     assert policy.action_probabilities(king) == {fold: 0, call: 1, bet: 0}
     # In Kuhn poker actions mean different things after a bet: 0 passes, 1 bets.
     kuhn = HonestPolicy(load_game("kuhn_poker"), rollouts=50)
     for cards, best in (((2, 0), 1), ((0, 2), 0)):
-        called = after("kuhn_poker", (*cards, 0, 1))
+        called = after("kuhn_poker", *cards, 0, 1)
         assert kuhn.action_probabilities(called)[best] == 1
-        assert kuhn.action_probabilities(after("kuhn_poker", cards))[0] == 1
+        assert kuhn.action_probabilities(after("kuhn_poker", *cards))[0] == 1
 
 
 def test_equal_seeds_answer_alike_and_others_do_not():
     # A queen wins half: so rollouts decide.
-    state, game = after("leduc_poker", (2, 5)), load_game("leduc_poker")
+    state, game = after("leduc_poker", 2, 5), load_game("leduc_poker")
     shares = [
         HonestPolicy(game, rollouts=20, seed=seed).win_share(state, 0)
         for seed in (1, 1, 2, 3, 4)
@@ -122,7 +116,7 @@ def test_equal_seeds_answer_alike_and_others_do_not():
 def test_python_games_and_bots():
     game = "python_leduc_poker"
     bots = [
-        spiel_cr.load_bot(f"honest(rollouts={n})", game, p) for p, n in ((0, 5), (1, 7))
+        spiel_cr.load_bot(game, f"honest(rollouts={n})", p) for p, n in ((0, 5), (1, 7))
     ]
     state = pyspiel.load_game(game).new_initial_state()
     asked = 0
@@ -149,7 +143,7 @@ def test_python_games_and_bots():
 )
 def test_refusals(text, game, words):
     with pytest.raises(ValueError, match=words):
-        spiel_cr.load_bot(text, game, 0)
+        spiel_cr.load_bot(game, text, 0)
 
 
 def test_not_poker_has_its_own_error():

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pathlib
 import subprocess
 import sys
 
@@ -12,9 +13,9 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.common import plugins
-from spiel_cr.eval.cli import main
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.opponents import BotPolicy
+from tests.support.commands import report, run
 
 MODULE = """
 import pyspiel
@@ -59,32 +60,7 @@ from os import system
 from subprocess import run
 """
 
-GAME = """
-import pyspiel
-from open_spiel.python.games import kuhn_poker
-
-KIND = pyspiel.GameType(
-    short_name="my_kuhn",
-    long_name="Kuhn poker under another name",
-    dynamics=pyspiel.GameType.Dynamics.SEQUENTIAL,
-    chance_mode=pyspiel.GameType.ChanceMode.EXPLICIT_STOCHASTIC,
-    information=pyspiel.GameType.Information.IMPERFECT_INFORMATION,
-    utility=pyspiel.GameType.Utility.ZERO_SUM,
-    reward_model=pyspiel.GameType.RewardModel.TERMINAL,
-    max_num_players=2,
-    min_num_players=2,
-    provides_information_state_string=True,
-    provides_information_state_tensor=True,
-    provides_observation_string=True,
-    provides_observation_tensor=True,
-)
-
-class MyKuhn(kuhn_poker.KuhnPokerGame):
-    def __init__(self, params=None):
-        pyspiel.Game.__init__(self, KIND, kuhn_poker._GAME_INFO, params or {})
-
-pyspiel.register_game(KIND, MyKuhn)
-"""
+GAME = pathlib.Path(__file__).parents[1] / "project" / "my_game.py"
 
 
 @pytest.fixture(autouse=True)
@@ -115,14 +91,12 @@ def first_answer(bot, game="kuhn_poker"):
 
 @pytest.mark.usefixtures("imported")
 def test_bots_and_policies_of_a_file():
-    assert first_answer(spiel_cr.load_bot("my_bots:First", "kuhn_poker", 0)) == {
-        0: 1,
-        1: 0,
-    }
-    last = spiel_cr.load_bot("my_bots:Last", "kuhn_poker", 0)
+    first = spiel_cr.load_bot("kuhn_poker", "my_bots:First", 0)
+    assert first_answer(first) == {0: 1, 1: 0}
+    last = spiel_cr.load_bot("kuhn_poker", "my_bots:Last", 0)
     assert first_answer(last) == {0: 0, 1: 1}
     # Parameters are numbers where they look like that.
-    wish = spiel_cr.load_bot("my_bots:Last(wish=0)", "kuhn_poker", 0)
+    wish = spiel_cr.load_bot("kuhn_poker", "my_bots:Last(wish=0)", 0)
     assert first_answer(wish) == {0: 1, 1: 0}
 
 
@@ -131,22 +105,14 @@ def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = opponent_strings.load_opponent("my_bots:First", game)
     assert type(policy).__name__ == "First"
-    assert (
-        opponent_strings.rival_of(
-            opponent_strings.read_opponent("my_bots:First", game), game, 0
-        )
-        is None
-    )
+    named = [
+        opponent_strings.read_opponent(text, game)
+        for text in ("my_bots:First", "my_bots:Last")
+    ]
+    first, last = (opponent_strings.rival_of(one, game, 0) for one in named)
+    assert first is None and type(last).__name__ == "Last"
     bot = opponent_strings.load_opponent("my_bots:Last", game)
     assert isinstance(bot, BotPolicy)
-    assert (
-        type(
-            opponent_strings.rival_of(
-                opponent_strings.read_opponent("my_bots:Last", game), game, 0
-            )
-        ).__name__
-        == "Last"
-    )
     expected = spiel_cr.nash_conv("kuhn_poker", policy)
     assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected
 
@@ -169,7 +135,7 @@ def test_opponents_of_a_file():
 )
 def test_refusals_say_what_to_write(text, message):
     with pytest.raises(ValueError, match=message):
-        spiel_cr.load_bot(text, "kuhn_poker", 1)
+        spiel_cr.load_bot("kuhn_poker", text, 1)
     assert not os.path.exists("made")
 
 
@@ -177,7 +143,7 @@ def test_refusals_say_what_to_write(text, message):
 def test_a_policy_itself():
     table = UniformRandomPolicy(pyspiel.load_game("kuhn_poker"))
     sys.modules["my_bots"].plain = table
-    bot = spiel_cr.load_bot("my_bots:plain", "kuhn_poker", 0)
+    bot = spiel_cr.load_bot("kuhn_poker", "my_bots:plain", 0)
     assert first_answer(bot) == {0: 0.5, 1: 0.5}
 
 
@@ -224,9 +190,8 @@ def test_mistakes_of_ours_are_not_laid_on_an_import(tmp_path, monkeypatch, capsy
     (tmp_path / "calls.py").write_text(text, encoding="utf-8")
     with pytest.raises(IndexError):
         plugins.import_own(["calls.py"])
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SystemExit, match="1"):
         run("info", "--import", "calls.py", "--game", "kuhn_poker")
-    assert ended.value.code == 1
     said = capsys.readouterr().err
     assert "calls.py" in said and "a mistake in spiel_cr" in said
 
@@ -248,18 +213,12 @@ def test_our_own_value_errors_are_not_laid_on_an_import(tmp_path, monkeypatch):
         plugins.import_own(["calls.py"])
 
 
-def run(*words):
-    main._run(main._parse(["spiel-cr", *words]))
-
-
 def test_commands_take_bots_of_a_file(capsys, tmp_path):
-    own = ("--import", "my_bots.py", "--game", "kuhn_poker", "--json")
+    own = ("--import", "my_bots.py", "--game", "kuhn_poker")
     bots = ("--bots", "my_bots:First;uniform", "--matches", "2", "--out", "out")
-    run("tournament", *bots, *own)
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    found = report(capsys, "tournament", *bots, *own)
     assert found["bots"] == ["my_bots:First", "uniform"]
-    run("best-response", "--policy", "my_bots:First", *own)
-    found = json.loads(capsys.readouterr().out.splitlines()[-1])
+    found = report(capsys, "best-response", "--policy", "my_bots:First", *own)
     assert found["judged_exactly"]
     assert found["value"] == pytest.approx(
         spiel_cr.nash_conv("kuhn_poker", "my_bots:First"), abs=1e-12
@@ -267,12 +226,9 @@ def test_commands_take_bots_of_a_file(capsys, tmp_path):
 
 
 def test_mistakes_in_a_users_file_are_theirs(capsys):
-    with pytest.raises(SystemExit) as ended:
-        run(
-            *("evaluate", "--import", "my_bots.py", "--game", "kuhn_poker"),
-            *("--bot", "my_bots:broken"),
-        )
-    assert ended.value.code == 2
+    words = ("--import", "my_bots.py", "--game", "kuhn_poker")
+    with pytest.raises(SystemExit, match="2"):
+        run("evaluate", *words, "--bot", "my_bots:broken")
     said = capsys.readouterr().err
     assert "it was raised in my_bots, which is not of spiel_cr" in said
     assert "a mistake in spiel_cr" not in said
@@ -281,10 +237,9 @@ def test_mistakes_in_a_users_file_are_theirs(capsys):
 @pytest.mark.slow
 def test_workers_import_too(tmp_path):
     """A game and a bot of one's own, in a process, with its workers."""
-    (tmp_path / "my_games.py").write_text(GAME, encoding="utf-8")
     words = [sys.executable, "-c", "from spiel_cr.eval.cli import entry; entry.main()"]
-    words += ["compare", "--import", "my_bots.py", "--import", "my_games"]
-    words += ["--game", "my_kuhn", "--algorithms", "my_bots:First;uniform"]
+    words += ["compare", "--import", "my_bots.py", "--import", str(GAME)]
+    words += ["--game", "my_game(size=1)", "--algorithms", "my_bots:First;uniform"]
     words += ["--iterations", "2", "--workers", "1", "--out", "out", "--json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -39,19 +39,12 @@ def compiled(name):
     return compiler.compile_game(name, observations=True)
 
 
-def state_at(tree, history):
-    state = tree.game.new_initial_state()
-    for action in tree.histories.actions_to(int(history)):
-        state.apply_action(action)
-    return state
-
-
 def first_states(name, player, most=10_000):
     """At most so many of the player's infosets, from the first to the last layer."""
     tree = compiled(name)
     history = tree.infosets[player].history
     every = -(-len(history) // most)
-    return [state_at(tree, h) for h in history[::every]]
+    return [tree.state_at(h) for h in history[::every]]
 
 
 def assert_policy(policy, state):
@@ -182,7 +175,7 @@ def test_only_its_own_information():
     tree = compiled(name)
     for player in PLAYERS:
         one = functools.partial(make, name, player, max_histories)
-        agree_on_scrambled_cards(tree, state_at, one, player, 6, 3)
+        agree_on_scrambled_cards(tree, one, player, 6, 3)
 
 
 def test_the_same_seed_gives_the_same_policies():
@@ -256,14 +249,12 @@ def test_how_answers_are_counted(monkeypatch):
 def test_bots_from_strings():
     partial = "max_histories=58,warmup_matches=0,blueprint_iterations=2"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
-    bot = bot_strings.load_bot(text, "kuhn_poker", 0)
+    bot = bot_strings.load_bot("kuhn_poker", text, 0)
     assert isinstance(bot, partial_bots.PartialResolvingBot)
     assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
-    assert_policy(
-        bot.get_policy(state_at(tree, tree.infosets[0].history[0])),
-        state_at(tree, tree.infosets[0].history[0]),
-    )
+    state = tree.state_at(tree.infosets[0].history[0])
+    assert_policy(bot.get_policy(state), state)
 
 
 @pytest.mark.parametrize(
@@ -280,7 +271,7 @@ def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
     spiel_cr.solve("kuhn_poker", goal=1).save(path)
     partial = compile_partial("kuhn_poker", 40, "rollouts")
     with pytest.raises(ValueError, match="compiled in part"):
-        bot_strings.load_bot(text.format(path=path), partial, 0)
+        bot_strings.load_bot(partial, text.format(path=path), 0)
 
 
 @pytest.mark.slow
@@ -292,7 +283,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     def answers(order, seed=0):
         settings = {"iterations": 10, "seed": seed, "rollouts": 1}
         bot = make("python_leduc_poker", 1, 120, **settings)
-        found = {h: bot.get_policy(state_at(tree, h)) for h in asked[::order]}
+        found = {h: bot.get_policy(tree.state_at(h)) for h in asked[::order]}
         return [found[h] for h in asked]
 
     assert answers(1) == answers(-1) != answers(1, seed=1)

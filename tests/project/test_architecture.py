@@ -195,6 +195,31 @@ def test_imports_have_no_cycle(folder):
         pytest.fail(f"import cycle: {' -> '.join(error.args[1])}")
 
 
+def unasked_bars(tree: ast.AST) -> list[str]:
+    """Calls that show a bar, or have one shown, whatever their caller wants."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call):
+            named = {word.arg: word.value for word in node.keywords}
+            bar = ast.unparse(node.func).split(".")[-1] in ("tqdm", "trange")
+            asked = named.get("progress")
+            shown = isinstance(asked, ast.Constant) and asked.value is True
+            if shown or bar and not {"disable", None} & set(named):
+                found.append(ast.unparse(node))
+    return found
+
+
+@of_all([path for path in FILES if "cli" not in path.parts])
+def test_bars_are_shown_only_where_they_are_wanted(path):
+    """Commands want them; a function from Python says whether it does."""
+    assert not unasked_bars(parse(path))
+
+
+@pytest.mark.parametrize("source", ["tqdm(x)", "tqdm.tqdm(x)", "f(progress=True)"])
+def test_unasked_bars_are_noticed(source):
+    assert unasked_bars(ast.parse(source))
+
+
 @of_all(EVERYTHING)
 def test_nobody_shadows_the_builtin_eval(path):
     """`import eval` would hide Python's eval; `from eval import x` does not."""

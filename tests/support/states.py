@@ -28,12 +28,11 @@ def play(game_string, history):
     return state
 
 
-def agree_on_scrambled_cards(tree, state_at, make, player, infosets, at_least):
+def agree_on_scrambled_cards(tree, make, player, infosets, at_least):
     """Two bots, each asked at one history of an infoset only, give the same policy.
 
     Args:
       tree: the compiled game.
-      state_at: of the tree and a history's number, the state.
       make: of no argument, a bot; the same each time.
       player: whose bots.
       infosets: so many are drawn.
@@ -47,7 +46,7 @@ def agree_on_scrambled_cards(tree, state_at, make, player, infosets, at_least):
             (tree.histories.player == player) & (tree.histories.infoset == i)
         )
         asked = [
-            twin.get_policy(state_at(tree, history))
+            twin.get_policy(tree.state_at(history))
             for twin, history in zip(twins, (members[0], members[-1]), strict=True)
         ]
         assert asked[0] == asked[1]

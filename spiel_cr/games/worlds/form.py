@@ -107,14 +107,14 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
       sides: both players'.
       utility: float64 [W], player 0's in each terminal world.
     """
-    counts = [
-        np.bincount(side.incidence.worlds, minlength=len(utility)) for side in sides
-    ]
 
     def place(player: int) -> tuple[layout.Layout, list[treeplex.Level]]:
         side = sides[player]
-        most = np.abs(utility) * counts[1 - player]
-        return layout.place(side.decisions, _summed(side.incidence, most))
+        # Of the histories through a world a plan of the other player leads to one at
+        # most, so its reach adds up to 1 at most. Counting all of them would take
+        # regrets for rounding that are a hundred times larger than it.
+        worth = _summed(side.incidence, np.abs(utility))
+        return layout.place(side.decisions, worth)
 
     def couple(player: int) -> treeplex.Treeplex:
         product, having = _product(

@@ -21,10 +21,11 @@ from tqdm import tqdm
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
-from spiel_cr.judging.responses import ismcts_kernel, posterior, responder_tree
+from spiel_cr.judging.responses import ismcts_kernel, responder_tree
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.ismcts_kernel import Roots, Table
 from spiel_cr.judging.responses.responder_tree import SearchTree
+from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.conversions import uniform_behaviour
 
 # Rounds that the simulations of few roots are spread over at least: what a round finds
@@ -88,7 +89,7 @@ def search_response(
     arrays = jax.device_put(arrays)
     prior = uniform_prior(arrays)
     table = empty_table(arrays)
-    reached = posterior.reached(tree, player, other_behaviour)
+    reached = tree_posterior.reached(tree, player, other_behaviour)
     decisions = infosets.decisions
     levels, parent = decisions.levels(), decisions.parent
     chosen = np.zeros(decisions.num_sequences, bool)

@@ -12,15 +12,15 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.judging.responses import ismcts_node
-from spiel_cr.judging.responses.beliefs.belief_search import (
+from spiel_cr.judging.responses.belief_search import (
     BeliefSearch,
     PriorAndValue,
     uniform_prior,
 )
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.ismcts_node import Node
-from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.responses.state_responder import StateResponder
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers, draw_outcome, play_on, uniform_numbers
 
 

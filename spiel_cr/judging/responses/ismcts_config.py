@@ -24,7 +24,7 @@ class SearchConfig:
         few information states are searched.
       histories: on states, what a simulation follows: "all", the whole belief of an
         information state with all that the opponent and chance may do, where the belief
-        is small enough (`beliefs/belief_search.py`); "drawn", one history, as in the
+        is small enough (`belief_search.py`); "drawn", one history, as in the
         paper, with moves that are drawn. Where beliefs are too large, it is "drawn" in
         any case.
       max_nodes: on states, most information states in the tree. A full tree does not

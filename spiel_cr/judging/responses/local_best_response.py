@@ -27,12 +27,12 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.responses import posterior
-from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.responses.state_responder import StateResponder
 from spiel_cr.players import opponents
 from spiel_cr.players.poker_roles import NotPokerError
 from spiel_cr.policies import conversions
+from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import (
     Answers,
     generator_at,
@@ -75,10 +75,10 @@ def lbr(
         "raise" in a game that is not poker.
     """
     check_choice(leaf, "leaf", LEAVES)
-    posterior.check_opponent(tree, player, opponent_behaviour)
+    tree_posterior.check_opponent(tree, player, opponent_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
     values = _answered_values(tree, player, opponent_behaviour, leaf)
-    belief = posterior.beliefs(tree, player, opponent_behaviour)
+    belief = tree_posterior.beliefs(tree, player, opponent_behaviour)
     below = 1 + np.flatnonzero(histories.player[histories.parent[1:]] == player)
     expected = np.bincount(
         histories.sequence[player][below],
@@ -229,7 +229,7 @@ def _answered_values(
     answered = values.copy()
     mover = histories.player
     answered[(mover == other) | (mover == CHANCE)] = 0.0
-    step = posterior.transitions(tree, player, opponent_behaviour)
+    step = tree_posterior.transitions(tree, player, opponent_behaviour)
     starts = histories.level_start
     for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
         level = np.arange(begin, end)

@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.responses import posterior
+from spiel_cr.policies.beliefs import tree_posterior
 
 
 class Shape(NamedTuple):
@@ -100,7 +100,7 @@ def build(
       ValueError: not a player, not a strategy of the other, or a game in which the
         responder never decides.
     """
-    posterior.check_opponent(tree, player, other_behaviour)
+    tree_posterior.check_opponent(tree, player, other_behaviour)
     histories, decisions = tree.histories, tree.infosets[player].decisions
     if not len(decisions):
         raise ValueError(
@@ -123,7 +123,7 @@ def build(
     member = np.argsort(infoset, kind="stable")
     member_start = np.searchsorted(infoset[member], np.arange(len(decisions) + 1))
     levels = decisions.levels()
-    belief = posterior.beliefs(tree, player, other_behaviour)
+    belief = tree_posterior.beliefs(tree, player, other_behaviour)
     gain = belief[last[over]] * odds[over] * histories.utility[over]
     reward = np.bincount(
         histories.sequence[player][over],
@@ -205,7 +205,7 @@ def _jumps(
     """For each history the edge and the node last above it, and its probability given
     that edge."""
     histories = tree.histories
-    step = posterior.transitions(tree, player, other_behaviour)
+    step = tree_posterior.transitions(tree, player, other_behaviour)
     through = np.zeros(len(histories), np.int64)
     last = np.zeros(len(histories), np.int64)
     odds = np.ones(len(histories))

@@ -8,7 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.games.opening.loading import check_state
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import Answers, generator_at
 

@@ -13,8 +13,8 @@ import numpy as np
 
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.stepping import keys
-from spiel_cr.judging.responses.beliefs.belief_search import BeliefSearch, uniform_prior
-from spiel_cr.judging.responses.beliefs.belief_tree import BeliefNode
+from spiel_cr.judging.responses.belief_search import BeliefSearch, uniform_prior
+from spiel_cr.judging.responses.belief_tree import BeliefNode
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.root_responses import setting as settings
 from spiel_cr.judging.root_responses.response import NUM_HABITS, Response

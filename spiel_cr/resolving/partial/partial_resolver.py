@@ -9,6 +9,7 @@ state has no room, the plan is played, and the next one is looked for from there
 first one that fits is resolved, to the end of the game if all of it fits.
 """
 
+import collections
 import dataclasses
 import functools
 import hashlib
@@ -38,6 +39,11 @@ _BLUEPRINT_SHARE = 0.5
 _MOST_BIASED = 16
 # Rollouts without a clock, and under one.
 _ROLLOUTS = 100, 10
+# Histories that are walked beyond a tree for each one in it, without a clock and under
+# one: to grow and lay out a tree costs two to ten times as much per history.
+_WALK = 10, 2
+# Times in a row that a walk from a decision may be given up, under a clock.
+_MOST_GIVEN_UP = 2
 # Histories in all solutions that are kept from match to match (6 kB each).
 _MOST_KEPT = 1 << 17
 
@@ -50,6 +56,7 @@ class PartialStatistics:
       resolved: by a solution of the decision's subgame.
       plan: by what an earlier solution says of it.
       blueprint: by the blueprint.
+      exact: subgames whose check went on to the end of the game.
       shrunk: times that a tree had to be made smaller to fit a program's shapes.
       most_histories: of any tree.
     """
@@ -57,6 +64,7 @@ class PartialStatistics:
     resolved: int = 0
     plan: int = 0
     blueprint: int = 0
+    exact: int = 0
     shrunk: int = 0
     most_histories: int = 0
 
@@ -138,6 +146,8 @@ class PartialResolver:
         # Solutions by the number of their roots; nothing is kept under a clock.
         self._kept: dict[int, SolvedTree | None] = {}
         self._kept_histories = 0
+        # By the number of a decision, how often in a row a walk was given up there.
+        self._given_up: collections.Counter[int] = collections.Counter()
         announce(f"player {player}: the start")
         self.solved = self._start = self._solve_start(end)
         self._label_counts = [len(known) for known in tree.simulator.labels]
@@ -255,17 +265,38 @@ class PartialResolver:
             blueprint=self.blueprint,
             before=self.solved,
             roots=place.ids,
+            walk=self._walk(place.number),
         )
-        return self._layers.solve(tree, lay_out, most, deadline)
+        return self._counted(
+            place.number, self._layers.solve(tree, lay_out, most, deadline)
+        )
+
+    def _walk(self, number: int) -> int:
+        """Histories to walk beyond a decision's tree, for each one in it."""
+        if self.config.move_ms is None:
+            return _WALK[0]
+        return 0 if self._given_up[number] >= _MOST_GIVEN_UP else _WALK[1]
+
+    def _counted(self, number: int, solved: SolvedTree | None) -> SolvedTree | None:
+        """Notes whether what follows a tree could be walked."""
+        if solved is not None:
+            self.counts.exact += solved.exact
+            self._given_up[number] = 0 if solved.exact else self._given_up[number] + 1
+        return solved
 
     def _solve_start(self, end: float | None) -> SolvedTree:
         """Grows and solves the tree that every match begins with."""
         tree, most = self._root.tree.focus(self._root.ids), self.settings.max_histories
         self._leaf.draw_from(self._number("start"))
         lay_out = functools.partial(
-            SolvedTree.of, player=self.player, blueprint=self.blueprint
+            SolvedTree.of,
+            player=self.player,
+            blueprint=self.blueprint,
+            walk=_WALK[0],
         )
-        solved = self._layers.solve(tree, lay_out, most, end, all_of_it=True)
+        solved = self._counted(
+            -1, self._layers.solve(tree, lay_out, most, end, all_of_it=True)
+        )
         if solved is None or not len(solved.decomposition.decisions):
             raise no_capacity(tree, self.player)
         return solved

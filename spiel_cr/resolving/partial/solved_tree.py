@@ -11,6 +11,7 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
 from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.partial.beyond import walk_beyond
 from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.compiling import Snapshot
 from spiel_cr.resolving.partial.partial_tree import PartialTree
@@ -22,9 +23,9 @@ from spiel_cr.solvers.cfr.solver import Solver
 class SolvedTree:
     """What a player knows of the game: a partial tree, and its plan there.
 
-    Promises, and what a solution must keep, are those of `plans.py`; best responses are
-    to the end of the tree, where the opponent has its continuations. So they are as
-    right as the values there, and exact where the tree reaches the end of the game.
+    Promises, and what a solution must keep, are those of `plans.py`. Best responses are
+    exact where what follows the tree can be walked (`beyond.py`). Elsewhere they end
+    with the tree, where the opponent has its continuations, and are as right as these.
 
     Attributes:
       partial: the tree.
@@ -34,6 +35,8 @@ class SolvedTree:
       whole: whether it is solved from the start of the game, without gadget.
       behaviour: float64 [S of i], the plan: what was solved, and the blueprint.
       promised: float64 [G + 1], what the opponent's best responses get against it.
+      responses: these best responses.
+      exact: whether they go on to the end of the game.
       accepted: whether the layer's solution keeps what was promised, and is the plan.
     """
 
@@ -45,6 +48,7 @@ class SolvedTree:
     behaviour: np.ndarray
     promised: np.ndarray
     responses: Responses
+    exact: bool
     accepted: bool = False
 
     @classmethod
@@ -55,6 +59,7 @@ class SolvedTree:
         blueprint: Blueprint,
         before: "SolvedTree | None" = None,
         roots: np.ndarray | None = None,
+        walk: int = 0,
     ) -> "SolvedTree | None":
         """Nothing is solved yet.
 
@@ -65,6 +70,7 @@ class SolvedTree:
           before: has the plan from before this decision; None: the blueprint.
           roots: int64 [n], ids of the player's decisions in one public state, whose
             subgame is to be solved; None: the whole tree.
+          walk: histories beyond the tree to walk at most, for each one in it.
 
         Returns:
           The tree; None: the subgame cannot be resolved, since the opponent cannot tell
@@ -93,7 +99,9 @@ class SolvedTree:
         if len(own):
             nodes = partial.nodes(snapshot.ids[own.history])
             behaviour = np.append(1.0, blueprint.play(nodes, player))
-        responses = Responses(d)
+        most = walk * len(partial)
+        beyond = walk_beyond(partial, snapshot, d, blueprint, most)
+        responses = Responses(d, beyond)
         if before is not None:
             mine, theirs = snapshot.labels[player], before.snapshot.labels[player]
             known, old = find_numbers(theirs, mine)
@@ -101,8 +109,10 @@ class SolvedTree:
             places = _sequences(d, np.flatnonzero(known))
             behaviour[places] = before.behaviour[source]
         promised = responses.values(behaviour)
-        whole = roots is None
-        return cls(partial, snapshot, d, layer, whole, behaviour, promised, responses)
+        return cls(
+            *(partial, snapshot, d, layer, roots is None, behaviour, promised),
+            *(responses, beyond is not None),
+        )
 
     @property
     def player(self) -> int:

@@ -124,8 +124,8 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
 
 def test_a_game_too_large_says_so():
     bots = [Fixed(0, 1, 2, 3, 4, 5, 6, 7, 8), Fixed(8)]
-    bots[1] = spiel_cr.load_bot("uniform", "phantom_ttt", 1)
-    bots[0] = spiel_cr.load_bot("uniform", "phantom_ttt", 0)
+    bots[1] = spiel_cr.load_bot("phantom_ttt", "uniform", 1)
+    bots[0] = spiel_cr.load_bot("phantom_ttt", "uniform", 0)
     match = play_match("phantom_ttt", bots, np.random.default_rng(1))
     found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])
     assert "no ranges and no exact values: the game has more" in found["notes"][0]
@@ -140,7 +140,7 @@ def test_a_game_too_large_says_so():
 def test_a_game_whose_players_forget_says_so():
     """Dark hex leaves failed attempts out of its strings."""
     string = "dark_hex(num_rows=2,num_cols=3)"
-    bots = [spiel_cr.load_bot("uniform", string, seat) for seat in range(2)]
+    bots = [spiel_cr.load_bot(string, "uniform", seat) for seat in range(2)]
     match = play_match(string, bots, np.random.default_rng(0))
     found = review.Reviewer(pyspiel.load_game(string)).review(match, 1, bots[0])
     assert found["notes"][0].endswith("the game's players forget something.")

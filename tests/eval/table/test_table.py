@@ -16,6 +16,7 @@ from spiel_cr.eval.cli import play, signals
 from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
 from tests.support import tables
+from tests.support.states import after
 
 KUHN = "kuhn_poker"
 
@@ -208,23 +209,16 @@ def test_only_ctrl_c_ends_it_without_an_error(monkeypatch, number):
         signal.signal(number, before)
 
 
-def at(game, actions):
-    state = game.new_initial_state()
-    for action in actions:
-        state.apply_action(action)
-    return state
-
-
 def test_moves_that_a_player_cannot_but_know():
     """Poker's are all public; what is hidden is told at the end."""
     known = families.opponents_moves
     game = pyspiel.load_game(KUHN)
-    assert known(at(game, [0, 1, 1]), 1) == ["Bet"]
-    assert known(at(game, [0, 1, 0, 1]), 0) == ["Bet"]
-    assert known(at(game, [0, 1]), 0) == []
+    assert known(after(game, 0, 1, 1), 1) == ["Bet"]
+    assert known(after(game, 0, 1, 0, 1), 0) == ["Bet"]
+    assert known(after(game, 0, 1), 0) == []
     hidden = pyspiel.load_game("python_ii_goofspiel(num_cards=2)")
-    assert known(at(hidden, [1]), 1) == []
-    assert known(at(hidden, [1, 0, 0, 1]), 0) == ["Bid 2"]
+    assert known(after(hidden, 1), 1) == []
+    assert known(after(hidden, 1, 0, 0, 1), 0) == ["Bid 2"]
 
 
 def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):

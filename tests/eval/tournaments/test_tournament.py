@@ -275,8 +275,8 @@ def test_illegal_action_names_the_match(tmp_path, monkeypatch):
 
     load = bot_strings.load_bot
 
-    def load_cheat(text, game, player, *, seed):
-        return load(text, game, player, seed=seed) if text == "uniform" else Cheat()
+    def load_cheat(game, text, player, *, seed):
+        return load(game, text, player, seed=seed) if text == "uniform" else Cheat()
 
     monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
     uniform = bot_strings.read_bot("uniform")

@@ -1,7 +1,6 @@
 """Compiled games in files: there and back to the last bit, and all that goes wrong."""
 
 import importlib
-import json
 import os
 import pathlib
 import shutil
@@ -14,13 +13,13 @@ import pytest
 import spiel_cr
 from spiel_cr.common import memory, storage
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.eval.cli import main
 from spiel_cr.games.opening import estimate, vectorised
 from spiel_cr.games.tree import cache, state_walk, vectorised_walk
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.fingerprints import fingerprint
 from tests.games.tree.test_vectorised import same
 from tests.support import games, made_games
+from tests.support.commands import report, run
 
 LEDUC = "python_leduc_poker"
 STRINGS = (
@@ -303,17 +302,12 @@ def test_solving_and_resolving_use_it(tmp_path, no_compiling):
 
 
 def test_command_line(tmp_path, no_compiling, capsys):
-    def run(*words):
-        arguments = ["spiel-cr", *words, "--cache", str(tmp_path), "--json"]
-        main._run(main._parse(arguments))
-        return capsys.readouterr().out.splitlines()[-1]
-
-    first = run("info", "--game", "kuhn_poker")
+    words = ("--game", "kuhn_poker", "--cache", tmp_path)
+    first = report(capsys, "info", *words)
     no_compiling()
-    assert run("info", "--game", "kuhn_poker") == first
-    solved = run("solve", "--game", "kuhn_poker", "--algorithm", "lp")
-    assert json.loads(solved)["nash_conv"] < 1e-9
+    assert report(capsys, "info", *words) == first
+    assert report(capsys, "solve", *words, "--algorithm", "lp")["nash_conv"] < 1e-9
     # Another entry: resolving wants to know what is observed.
     with pytest.raises(SystemExit):
-        run("resolve", "--game", "kuhn_poker", "--iterations", "2")
+        run("resolve", *words, "--iterations", 2)
     assert "AssertionError: compiled" in capsys.readouterr().err

@@ -111,6 +111,22 @@ def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm
     assert ours == pytest.approx(theirs, abs=1e-9)
 
 
+def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
+    """Sums over all histories of a world would take true regrets for rounding."""
+    game = world_game(HEX.format(2, 3))
+    for player, side in enumerate(game.sides):
+        behaviour = conversions.uniform_behaviour(side.decisions)
+        reach = conversions.reach_from_behaviour(side.decisions, behaviour)
+        counts = np.diff(side.incidence.starts)
+        of_worlds = np.bincount(side.incidence.worlds, np.repeat(reach, counts))
+        assert of_worlds.max() <= 1 + 1e-12 and counts.sum() == game.pairs[player]
+        first = game.form.arrays[player].levels[0]
+        (tolerance,) = first.tolerance
+        # Payoffs are 1 or -1, and all pairs are below the first level's infosets.
+        wanted = 16 * np.finfo(float).eps * game.pairs[player]
+        assert tolerance.sum() == pytest.approx(wanted, rel=1e-12)
+
+
 def test_uniform_play_is_worth_what_openspiel_says():
     name = HEX.format(2, 2)
     worlds = world_game(name)

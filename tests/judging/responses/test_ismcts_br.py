@@ -14,12 +14,12 @@ from spiel_cr.judging.response_matches import expected_reward
 from spiel_cr.judging.responses import (
     ismcts_br,
     ismcts_kernel,
-    posterior,
     responder_tree,
 )
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
+from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support.made_games import scaled_game
 from tests.support.strategies import random_behaviours
@@ -71,7 +71,7 @@ def test_beliefs_equal_those_of_a_walk(game, player):
     policy = policy_lib.tabular_policy(tree, behaviour)
     found: dict[str, dict[tuple[int, ...], float]] = {}
     _walk(tree, player, policy, tree.game.new_initial_state(), 1.0, found)
-    beliefs = posterior.beliefs(tree, player, behaviour[1 - player])
+    beliefs = tree_posterior.beliefs(tree, player, behaviour[1 - player])
     keys = list(tree.infosets[player].keys)
     compared = 0
     for history in np.flatnonzero(tree.histories.player == player):
@@ -99,7 +99,7 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
     behaviour = _sparse(tree)
     arrays = responder_tree.build(tree, player, behaviour[1 - player], dtype=np.float64)
     reach = reach_of(tree.form, behaviour)[1 - player]
-    weight = posterior.weights(tree, player, behaviour[1 - player])
+    weight = tree_posterior.weights(tree, player, behaviour[1 - player])
     here = tree.histories.player == player
     total = np.bincount(tree.histories.infoset[here], weight[here])
     exact = best_responses.infoset_values(tree.form, player, reach)[:-1]

@@ -14,14 +14,13 @@ from spiel_cr.games.opening import loading
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import summary
-from spiel_cr.judging.responses import ismcts_node
-from spiel_cr.judging.responses.beliefs import belief_tree
+from spiel_cr.judging.responses import belief_tree, ismcts_node
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
-from spiel_cr.judging.responses.state_posterior import StatePosterior
 from spiel_cr.judging.targets import load_target
 from spiel_cr.players import opponents
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from tests.support import games, reference
 from tests.support.states import after
 

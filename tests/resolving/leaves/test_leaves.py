@@ -60,10 +60,10 @@ def test_signals_are_resolved_to_the_end():
 def test_a_bot_reads_brackets_in_brackets():
     tree = games.compiled("kuhn")
     text = "resolving(iterations=3,depth=1,depth_unit=moves,leaf=uniform(),solver=cfr)"
-    bot = spiel_cr.load_bot(text, tree, 0)
+    bot = spiel_cr.load_bot(tree, text, 0)
     text = text.replace("leaf=uniform()", "leaf=exact(iterations=(1))")
     with pytest.raises(ValueError, match="iterations"):
-        spiel_cr.load_bot(text, tree, 0)
+        spiel_cr.load_bot(tree, text, 0)
     assert bot.resolver.config.leaf == "uniform()"
 
 

@@ -1,7 +1,6 @@
 """Infosets that share regrets: against slow CFR by buckets, and against plain CFR."""
 
 import functools
-import json
 
 import jax
 import jax.numpy as jnp
@@ -11,7 +10,6 @@ import pytest
 import spiel_cr
 from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
-from spiel_cr.eval.cli import main
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree import compiler, replay
@@ -20,6 +18,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import abstraction, cfr
 from spiel_cr.solvers.mccfr import mccfr, trajectories
 from tests.support import games, made_games, reference
+from tests.support.commands import report
 from tests.support.solving import solve_with
 
 KEEP = "python_latent_tic_tac_toe(conflict=keep)"
@@ -319,13 +318,12 @@ def test_loss_of_forgetting_bets_in_leduc():
 
 
 def test_command_line(capsys):
-    words = ["--game", "python_leduc_poker", "--iterations", "50", "--json"]
-    main._run(main._parse(["spiel-cr", "solve", *words, "--imperfect-recall"]))
-    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    words = ("--game", "python_leduc_poker", "--iterations", 50)
+    found = report(capsys, "solve", *words, "--imperfect-recall")
     result = spiel_cr.solve(
         "python_leduc_poker", "cfr+", 50, layout=spiel_cr.Layout(imperfect_recall=True)
     )
-    assert report["nash_conv"] == pytest.approx(result.nash_conv(), abs=TOLERANCE)
+    assert found["nash_conv"] == pytest.approx(result.nash_conv(), abs=TOLERANCE)
 
 
 def test_runs_resume(tmp_path):

@@ -190,7 +190,7 @@ def test_a_bot_draws_an_iterate_per_match(tmp_path):
     """
     path = tmp_path / "deep.npz"
     save_deep_policy(path, game(), bank(), {})
-    bot = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    bot = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
     assert isinstance(bot, IterateBot)
     state = game().new_initial_state()
     for card in (1, 2):
@@ -208,12 +208,12 @@ def test_a_bot_draws_an_iterate_per_match(tmp_path):
     each = [policy.probabilities_of(state, t)[0] for t in range(ITERATES)]
     mean = np.dot(WEIGHTS, each) / WEIGHTS.sum()
     assert policy.action_probabilities(state)[0] == pytest.approx(mean)
-    again = load_bot(f"deep(path={path},draw=true)", "kuhn_poker", 0, seed=3)
+    again = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
     for expected in drawn[:5]:
         again.restart()
         assert again.iterate == expected
     with pytest.raises(ValueError, match="bot='deep' needs a file"):
-        load_bot("deep", "kuhn_poker", 0)
+        load_bot("kuhn_poker", "deep", 0)
 
 
 def test_networks_are_asked_for_arrays_of_states():

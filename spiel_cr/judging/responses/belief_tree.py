@@ -1,6 +1,6 @@
 """Information states of the responder with whole beliefs, and how these are followed.
 
-The tree of `beliefs/belief_search.py`.
+The tree of `belief_search.py`.
 """
 
 import dataclasses

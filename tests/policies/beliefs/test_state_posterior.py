@@ -9,11 +9,11 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.stepping.observations import observations
-from spiel_cr.judging.responses.state_posterior import (
+from spiel_cr.players import opponents
+from spiel_cr.policies.beliefs.state_posterior import (
     PARTICLES,
     StatePosterior,
 )
-from spiel_cr.players import opponents
 from tests.support import games, made_games, reference
 from tests.support.states import after
 

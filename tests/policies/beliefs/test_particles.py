@@ -9,15 +9,15 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.stepping.observations import observations
-from spiel_cr.judging.responses import particles as particles_lib
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.local_best_response import LBRBot
-from spiel_cr.judging.responses.particles import (
+from spiel_cr.policies.beliefs import particles as particles_lib
+from spiel_cr.policies.beliefs.particles import (
     ParticleFilter,
     Particles,
 )
-from spiel_cr.judging.responses.state_posterior import StatePosterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers
 from tests.support import games
 from tests.support.states import after

@@ -14,7 +14,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.games.stepping.observations import Stage, observations
-from spiel_cr.judging.responses.particles import (
+from spiel_cr.policies.beliefs.particles import (
     ParticleFilter,
     Particles,
     TooManyStatesError,

@@ -1,0 +1,157 @@
+"""What the opponent can do beyond a partial tree's frontier, where that can be walked.
+
+The player goes on by its blueprint there, so the opponent meets one fixed strategy: the
+rest of the game is walked level by level, and nothing of it is kept but the opponent's
+infosets and what it gets. A walk costs what one iteration of a solver would cost there,
+so the rest may have many times the histories of the tree.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.resolving.decomposition import Decomposition
+from spiel_cr.resolving.partial.blueprint import Blueprint
+from spiel_cr.resolving.partial.compiling import Snapshot
+from spiel_cr.resolving.partial.partial_tree import PartialTree
+from spiel_cr.resolving.plans import Beyond
+
+
+class _Level(NamedTuple):
+    """Histories after equally many moves.
+
+    Attributes:
+      nodes: the histories.
+      weight: float64 [n], probability of chance, and of the player beyond the frontier.
+      own: int64 [n], the player's last sequence within the tree.
+      other: int64 [n], the opponent's extended sequence, see `Beyond`.
+    """
+
+    nodes: Nodes
+    weight: np.ndarray
+    own: np.ndarray
+    other: np.ndarray
+
+    def select(self, chosen: np.ndarray) -> "_Level":
+        nodes, *columns = self
+        return _Level(nodes.select(chosen), *(column[chosen] for column in columns))
+
+    def append(self, more: "_Level") -> "_Level":
+        nodes = Nodes(*map(_joined, self.nodes, more.nodes))
+        return _Level(nodes, *map(_joined, self[1:], more[1:]))
+
+
+def walk_beyond(
+    partial: PartialTree,
+    snapshot: Snapshot,
+    d: Decomposition,
+    blueprint: Blueprint,
+    most: int,
+) -> Beyond | None:
+    """Walks all that may follow the frontier if the player plays its blueprint.
+
+    What the opponent knows is told apart by its place in the tree, too. So where a game
+    tells a player something that it forgets later, it is thought to know a little more
+    than it does.
+
+    Args:
+      partial: the tree.
+      snapshot: it as a compiled game.
+      d: the layers of that.
+      blueprint: of the player whose layers they are.
+      most: histories to walk at most.
+
+    Returns:
+      The opponent's infosets there, and what it gets; None: there are more histories.
+    """
+    player, table = d.player, partial.table
+    rows = table.frontier()
+    order = np.argsort(snapshot.ids)
+    at = order[np.searchsorted(snapshot.ids, table.id[rows], sorter=order)]
+    frontier = _Level(
+        table.nodes(rows),
+        table.chance[rows],
+        d.tree.histories.sequence[player][at].astype(np.int64),
+        d.extended[at].astype(np.int64),
+    )
+    simulator = LabelledSimulator(partial.simulator.source, observations=False)
+    simulator.acting_labels = partial.simulator.acting_labels
+    counts = [len(labels) for labels in simulator.acting_labels]
+    try:
+        return _walk(frontier, table.depth[rows], simulator, d, blueprint, most)
+    finally:
+        for labels, count in zip(simulator.acting_labels, counts, strict=True):
+            labels.forget(count)
+
+
+def _walk(
+    frontier: _Level,
+    depth: np.ndarray,
+    simulator: LabelledSimulator,
+    d: Decomposition,
+    blueprint: Blueprint,
+    most: int,
+) -> Beyond | None:
+    sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
+    sequences += len(d.augmented_layer)
+    points, ends = [np.zeros((2, 0), np.int64)], [np.zeros((3, 0))]
+    level, walked = frontier.select(depth < 0), 0
+    for moves in range(int(depth.min(initial=0)), 1 << 30):
+        level = level.append(frontier.select(depth == moves))
+        walked += len(level.own)
+        if walked > most:
+            return None
+        over = level.nodes.player == TERMINAL
+        gain = level.weight * level.nodes.utility
+        ends.append(np.stack([level.own, level.other, gain])[:, over])
+        level = level.select(~over & (level.weight > 0))
+        if not len(level.own) and not (depth > moves).any():
+            break
+        acts = level.nodes.player == 1 - d.player
+        if acts.any():
+            infosets, first, group = np.unique(
+                np.stack([level.nodes.label[acts], level.other[acts]], axis=1),
+                axis=0,
+                return_index=True,
+                return_inverse=True,
+            )
+            num_actions = level.nodes.num_actions[acts][first].astype(np.int64)
+            points.append(np.stack([infosets[:, 1], num_actions]))
+            begins = sequences + np.cumsum(num_actions) - num_actions
+            level.other[acts] = begins[group.reshape(-1)]
+            sequences += int(num_actions.sum())
+        level = _children(level, simulator, d.player, blueprint)
+    parent, num_actions = np.concatenate(points, axis=1)
+    own, other, gain = np.concatenate(ends, axis=1)
+    sign = 1.0 if d.player == 1 else -1.0
+    return Beyond(
+        parent, num_actions, own.astype(np.int64), other.astype(np.int64), sign * gain
+    )
+
+
+def _children(
+    level: _Level, simulator: LabelledSimulator, player: int, blueprint: Blueprint
+) -> _Level:
+    """What comes next; the opponent's sequences are those of its first actions."""
+    if not len(level.own):
+        return level
+    nodes = level.nodes
+    below, parents = simulator.children(nodes.states, nodes.player)
+    begins = np.flatnonzero(np.diff(parents, prepend=-1))
+    place = np.arange(len(parents)) - np.repeat(
+        begins, np.diff([*begins, len(parents)])
+    )
+    actor = nodes.player[parents]
+    weight = level.weight[parents] * np.where(actor == CHANCE, below.factor, 1.0)
+    own = actor == player
+    if own.any():
+        acting = nodes.player == player
+        weight[own] *= blueprint.play(nodes.select(acting), player)
+    other = level.other[parents] + np.where(actor == 1 - player, place, 0)
+    return _Level(below, weight, level.own[parents], other)
+
+
+def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    return np.concatenate([first, second])

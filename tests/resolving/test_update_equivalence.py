@@ -1,0 +1,174 @@
+"""Exact search by update equivalence, held to plain recursion over OpenSpiel states."""
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.games.worlds.game import world_game
+from spiel_cr.policies.conversions import tabular_policy
+from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.resolving.update_equivalence import mirror_step, search_everywhere
+
+HEX = "dark_hex(num_rows=2,num_cols=2)"
+
+
+def _random_behaviour(laid, seed):
+    random = np.random.default_rng(seed)
+    found = []
+    for decisions in laid.form.decisions:
+        odds = random.random(decisions.num_sequences - 1)
+        owner = decisions.owner[1:]
+        odds /= np.bincount(owner, odds)[owner]
+        found.append(np.append(1.0, odds))
+    return found[0], found[1]
+
+
+def _policy(laid, behaviour):
+    make = tabular_policy if hasattr(laid, "infosets") else WorldPolicy
+    return make(laid, behaviour)
+
+
+def _key(state, told):
+    """What the player who acts knows; `told` is only of hidden boards, else None."""
+    player = state.current_player()
+    known = state.information_state_string(player) if told is None else told[player]
+    return player, known
+
+
+def _after(state, action, told):
+    """What players were told after an action: whether it was their turn again."""
+    if told is None or state.is_chance_node():
+        return told
+    player, child = state.current_player(), state.child(action)
+    after = list(told)
+    after[player] = (*told[player], action, child.current_player() == player)
+    return tuple(after)
+
+
+def _by_recursion(game, policy, eta, alpha, told):
+    """The searched policy at all that players know, by the formula as it stands."""
+    worth, mass = defaultdict(lambda: defaultdict(float)), defaultdict(float)
+    blueprint, scale = {}, max(-game.min_utility(), game.max_utility())
+
+    def walk(state, reach, told):
+        """Player 0's value; `reach` is of player 0, player 1 and chance."""
+        if state.is_terminal():
+            return state.returns()[0]
+        if state.is_chance_node():
+            return sum(
+                p * walk(state.child(a), (reach[0], reach[1], reach[2] * p), told)
+                for a, p in state.chance_outcomes()
+            )
+        player = state.current_player()
+        odds = policy.action_probabilities(state, player)
+        key = _key(state, told)
+        blueprint[key] = odds
+        others = reach[2] * reach[1 - player]
+        mass[key] += others
+        total = 0.0
+        for action, p in odds.items():
+            after = [*reach]
+            after[player] *= p
+            value = walk(state.child(action), tuple(after), _after(state, action, told))
+            worth[key][action] += others * value * (1 - 2 * player) / scale
+            total += p * value
+        return total
+
+    walk(game.new_initial_state(), (1.0, 1.0, 1.0), told)
+    searched = {}
+    for key, odds in blueprint.items():
+        rho = 1 / len(odds)
+        weights = {
+            a: (p * math.exp(eta * worth[key][a] / mass[key]) * rho ** (alpha * eta))
+            ** (1 / (1 + alpha * eta))
+            for a, p in odds.items()
+        }
+        total = sum(weights.values())
+        searched[key] = {a: weight / total for a, weight in weights.items()}
+    return searched
+
+
+def _decisions(state, told):
+    """Every decision of a game."""
+    if state.is_terminal():
+        return
+    if not state.is_chance_node():
+        yield state, told
+    for action in state.legal_actions():
+        yield from _decisions(state.child(action), _after(state, action, told))
+
+
+@pytest.mark.parametrize(
+    ("lay_out", "name", "eta", "alpha"),
+    [
+        (spiel_cr.compile_game, "kuhn_poker", 1.0, 0.0),
+        (spiel_cr.compile_game, "leduc_poker", 3.0, 0.1),
+        (spiel_cr.compile_game, HEX, 0.3, 0.02),
+        (world_game, HEX, 1.0, 0.0),
+        (world_game, HEX, 10.0, 0.1),
+    ],
+)
+def test_searching_everywhere_is_the_formula_at_every_decision(
+    lay_out, name, eta, alpha
+):
+    laid = lay_out(name)
+    behaviour = _random_behaviour(laid, seed=3)
+    told = ((), ()) if lay_out is world_game else None
+    expected = _by_recursion(laid.game, _policy(laid, behaviour), eta, alpha, told)
+    searched = search_everywhere(laid, behaviour, eta=eta, alpha=alpha)
+    policy = _policy(laid, searched)
+    met = set()
+    for state, told_there in _decisions(laid.game.new_initial_state(), told):
+        key = _key(state, told_there)
+        if key in met:
+            continue
+        met.add(key)
+        got = policy.action_probabilities(state, key[0])
+        for action, probability in expected[key].items():
+            assert got[action] == pytest.approx(probability, abs=1e-9)
+    assert met == set(expected)
+
+
+def test_where_nobody_can_be_the_blueprint_stays():
+    tree = spiel_cr.compile_game("kuhn_poker")
+    decisions = tree.form.decisions
+    behaviour = _random_behaviour(tree, seed=1)
+    for own, other in ((0, 1), (1, 0)):
+        # The other player always takes its first action: some infosets are not met.
+        pure = np.zeros(decisions[other].num_sequences)
+        pure[0] = pure[decisions[other].first_sequence] = 1.0
+        both = (behaviour[own], pure) if own == 0 else (pure, behaviour[own])
+        searched = search_everywhere(tree, both, eta=5.0)
+        assert np.isfinite(searched[own]).all()
+        np.testing.assert_array_equal(searched[other], pure)
+        unmet = np.isclose(searched[own], behaviour[own], atol=1e-15)
+        assert unmet[1:].any() and not unmet[1:].all()
+
+
+def test_a_step_of_no_length_and_the_magnet():
+    owner = np.array([0, 0, 1, 1, 1])
+    blueprint = np.array([0.25, 0.75, 0.0, 0.4, 0.6])
+    values = np.array([1.0, -1.0, 1.0, 0.5, 0.2])
+    np.testing.assert_allclose(
+        mirror_step(blueprint, values, owner, eta=0.0), blueprint, atol=1e-15
+    )
+    pulled = mirror_step(blueprint, values, owner, eta=1e6, alpha=1e3)
+    # So strong a magnet leaves nothing but itself, where the blueprint plays.
+    np.testing.assert_allclose(pulled, [0.5, 0.5, 0, 0.5, 0.5], atol=1e-2)
+    lengths = np.array([0.0, 0.0, 2.0, 2.0, 2.0])
+    mixed = mirror_step(blueprint, values, owner, eta=lengths)
+    np.testing.assert_allclose(mixed[:2], blueprint[:2], atol=1e-15)
+    assert mixed[3] / mixed[4] == pytest.approx(0.4 / 0.6 * math.exp(0.6))
+
+
+def test_utilities_are_scaled_by_the_largest_one():
+    assert pyspiel.load_game("leduc_poker").max_utility() == 13
+    tree = spiel_cr.compile_game("leduc_poker")
+    behaviour = _random_behaviour(tree, seed=0)
+    searched = search_everywhere(tree, behaviour, eta=13.0)
+    # The step of length 13 is that of length 1 in chips: no value beyond 13 chips.
+    assert np.abs(np.log(searched[0] / behaviour[0])).max() < 2 * 13
