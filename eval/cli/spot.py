@@ -21,6 +21,7 @@ import argparse
 import pathlib
 
 from spiel_cr.poker import Answers, answers, spot
+from spiel_cr.poker.answers import known
 from spiel_cr.policies.signal_nodes import find_actions
 from spiel_cr.policies.signal_policy import SignalPolicy
 
@@ -100,9 +101,9 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
         "player": found.player,
         "round": found.round,
         "actions": found.actions,
-        "ev": found.mean(found.ev).tolist(),
-        "equity": found.mean(found.equity).tolist(),
-        "frequencies": found.mean(found.played).tolist(),
+        "ev": known(found.mean(found.ev)),
+        "equity": known(found.mean(found.equity)),
+        "frequencies": [known(share) for share in found.mean(found.played)],
         "hands": found.rows(),
     }
 
@@ -110,6 +111,8 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
 def text_of(found: Answers) -> str:
     """What the whole range of the player who acts does, and what it is worth."""
     after = " ".join(found.path) or "the deal"
+    if not found.likelihood.any():
+        return f"after {after}: player {found.player}, who never gets there"
     played = ", ".join(
         f"{name} {share:.1%}"
         for name, share in zip(found.actions, found.mean(found.played), strict=True)

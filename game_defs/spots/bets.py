@@ -97,8 +97,8 @@ def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
         if sum(map(len, chosen)) == number:
             break
     rest = words[sum(map(len, chosen)) :]
-    if chosen[2] == [BETS]:
-        chosen[2] = [BETS, DONKS]
+    if BETS in chosen[2]:
+        chosen[2].append(DONKS)
     whole = zip(chosen, (STREETS, PLAYERS, KINDS), strict=True)
     return [own or list(known) for own, known in whole], rest
 

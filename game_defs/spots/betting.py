@@ -74,11 +74,6 @@ class Bets(NamedTuple):
     names: tuple[str, ...]
     children: tuple[dict[int, int], ...]
 
-    @property
-    def num_actions(self) -> int:
-        """One more than the highest action."""
-        return int(self.tree.action.max()) + 1
-
     def path(self, node: int) -> list[int]:
         """The nodes from below the root to this one."""
         nodes = []
@@ -135,7 +130,8 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
     After a fold the place is that of who folds; after the last street its round is one
     more than there are.
     """
-    player, (own, other) = place.player, _chips(place)
+    player = place.player
+    own, other = place.chips[player], place.chips[1 - player]
     found = {}
     if other > own:
         found[FOLD] = "Fold", place
@@ -169,15 +165,9 @@ def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
     return found
 
 
-def _chips(place: _Place) -> tuple[int, int]:
-    """Chips of who acts, and of the other."""
-    first, second = place.chips
-    return (first, second) if place.player == 0 else (second, first)
-
-
 def _amounts(place: _Place, stakes: Stakes) -> list[int]:
     """What the player who acts may bet up to, since the start; ascending."""
-    own, other = _chips(place)
+    own, other = place.chips[place.player], place.chips[1 - place.player]
     if other == stakes.stack or place.raises >= stakes.bets.cap:
         return []
     kind = RAISES if other > own else BETS

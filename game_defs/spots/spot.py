@@ -28,6 +28,7 @@ one, both are the same game.
 """
 
 import functools
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -47,6 +48,7 @@ from game_defs.spots.ranges import DECK, HANDS, read_range
 
 NAME = "python_poker_spot"
 _RIVER, _TURN = 5, 4
+_CARD = re.compile(f"[{RANKS}][{SUITS}]")
 _FIRST = ("oop", "ip")
 _GAME_TYPE = base.game_type(
     NAME,
@@ -102,7 +104,7 @@ class Spot(base.Shared):
                 f"be dealt; give a player other hands"
             )
         pairs = first[:, None] * self.deals.meets * second
-        self._first = pairs.sum(axis=1) / pairs.sum()
+        self._first = pairs.sum(axis=1)
         sizes = read_bets(given["bets"])
         self.stakes = Stakes(
             given["pot"], given["stack"], sizes, deal, _FIRST.index(given["first"])
@@ -119,20 +121,16 @@ class Spot(base.Shared):
         Args:
           dealt: the outcomes so far.
         """
-        if len(dealt) < base.NUM_PLAYERS:
-            weights = self._first
-            if dealt:
-                weights = self.deals.reaches[1] * self.deals.meets[dealt[0]]
-                weights = weights / weights.sum()
-            found = np.flatnonzero(weights)
-        else:
-            known = (
-                int(np.bitwise_or.reduce(HANDS.bits[[*dealt]])) | self.deals.board_mask
-            )
-            cards = np.arange(len(DECK))
-            found = cards[known >> cards & 1 == 0]
-            weights = np.full(len(DECK), 1 / len(found))
-        return list(zip(found.tolist(), weights[found].tolist(), strict=True))
+        if len(dealt) == base.NUM_PLAYERS:
+            known = {*self.deals.rules.board, *HANDS.cards[[*dealt]].flat}
+            left = [card for card in range(len(DECK)) if card not in known]
+            return [(card, 1 / len(left)) for card in left]
+        weights = self._first
+        if dealt:
+            weights = self.deals.reaches[1] * self.deals.meets[dealt[0]]
+        hands = np.flatnonzero(weights)
+        chances = weights[hands] / weights.sum()
+        return list(zip(hands.tolist(), chances.tolist(), strict=True))
 
     def board_text(self, dealt: tuple[int, ...]) -> str:
         """All public cards."""
@@ -147,26 +145,20 @@ def _spot(*given: tuple[str, Any]) -> Spot:
 
 def _read_board(text: str) -> tuple[int, ...]:
     """The cards of a turn or a river."""
-    cards = text.replace(" ", "")
-    whole = len(cards) % 2 == 0
-    pairs = zip(cards[::2], cards[1::2], strict=False)
-    if not whole or not all(r in RANKS and s in SUITS for r, s in pairs):
+    pairs = _CARD.findall(text)
+    if "".join(pairs) != text.replace(" ", ""):
         raise ValueError(
             f"board={text!r} is not a list of cards; write ranks of {RANKS} and suits "
             f"of {SUITS}, such as 5c9dJs2h"
         )
-    found = DECK.cards(cards)
-    twice = [card for card in found if found.count(card) > 1]
-    if twice:
+    twice = [card for card in pairs if pairs.count(card) > 1]
+    if twice or len(pairs) not in (_TURN, _RIVER):
+        problem = f"{twice[0]} twice" if twice else f"{len(pairs)} cards"
         raise ValueError(
-            f"board={text!r} has {DECK.text(twice[:1])} twice; give different cards"
+            f"board={text!r} has {problem}; give 4 different cards (a turn) or 5 (a "
+            f"river): earlier streets are not supported"
         )
-    if len(found) not in (_TURN, _RIVER):
-        raise ValueError(
-            f"board={text!r} has {len(found)} cards; give 4 (a turn) or 5 (a river): "
-            f"earlier streets are not supported"
-        )
-    return tuple(found)
+    return tuple(DECK.cards("".join(pairs)))
 
 
 def _read_ranges(text: str) -> np.ndarray:
@@ -190,7 +182,7 @@ class SpotGame(base.Game):
         super().__init__(
             _GAME_TYPE,
             merged,
-            num_distinct_actions=bets.num_actions,
+            num_distinct_actions=1 + int(bets.tree.action.max()),
             max_chance_outcomes=len(HANDS),
             max_utility=stakes.stack + stakes.pot / 2,
             max_game_length=len(bets.path(len(bets.names) - 1)),

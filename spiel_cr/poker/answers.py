@@ -53,10 +53,9 @@ class Answers(NamedTuple):
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """The mean of [H, ...] over the range here; NaN if nobody gets here."""
-        met = self.likelihood > 0
         with np.errstate(invalid="ignore"):
-            share = self.likelihood[met] / self.likelihood.sum()
-        return np.tensordot(share, values[met], 1) if met.any() else values[0] * np.nan
+            share = self.likelihood / self.likelihood.sum()
+        return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
 
     def rows(self) -> list[dict[str, Any]]:
         """A row for each signal; None where a number is unknown."""
@@ -66,9 +65,14 @@ class Answers(NamedTuple):
             hand, _, board = name.partition(" | ")
             row = {"hand": hand, "board": board, "combos": int(self.combos[h])}
             for key, number in zip(("weight", "equity", "ev"), numbers[h], strict=True):
-                row[key] = None if np.isnan(number) else number
+                row[key] = known(number)
             rows.append({**row, "probabilities": self.played[h].tolist()})
         return rows
+
+
+def known(value: Any) -> float | None:
+    """A number for JSON; None for NaN."""
+    return None if np.isnan(value) else float(value)
 
 
 def answers(

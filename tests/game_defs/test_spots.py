@@ -243,7 +243,7 @@ def test_deals_are_as_likely_as_weights_say():
     ("given", "said"),
     [
         ({"board": "5c9dJs2h5c"}, "board='5c9dJs2h5c' has 5c twice"),
-        ({"board": "5c9dJs"}, "has 3 cards; give 4 (a turn) or 5 (a river)"),
+        ({"board": "5c9dJs"}, "has 3 cards; give 4 different cards (a turn)"),
         ({"board": "5c9dJx2h"}, "is not a list of cards; write ranks of"),
         ({"pot": 0}, "pot=0 is out of range"),
         ({"stack": -1}, "stack=-1 is out of range"),

@@ -116,6 +116,19 @@ def test_ranges_and_rows():
     assert root.mean(root.ev) == pytest.approx(whole, abs=1e-9)
 
 
+def test_where_nobody_gets():
+    policy = random_policy("5c9dJs2h3c")
+    bet = poker.answers(policy).actions.index("bet-10")
+    behaviour = policy.behaviour[0].copy()
+    block = policy.decisions[0].block(behaviour, 0)
+    block[:, 1 - bet], block[:, bet] = 1.0, 0.0
+    never = SignalPolicy(policy.signals, [behaviour, policy.behaviour[1]])
+    found = poker.answers(never, "bet-10")
+    assert not found.likelihood.any() and np.isnan(found.mean(found.ev))
+    row = found.rows()[0]
+    assert row["ev"] is None and row["equity"] is None and row["weight"] > 0
+
+
 def test_combos_count_suits_that_are_alike():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
     signals = signal_game(game)

@@ -98,6 +98,19 @@ def test_states_are_what_is_declared(board, first):
     check_compiled(signal_game(game), spiel_cr.compile_game(game))
 
 
+@pytest.mark.parametrize(("first", "value"), [("AA,65s;KK", 40), ("KK;AA,65s", -40)])
+def test_nuts_or_air(first, value):
+    """Six hands that win against four that lose, and a bet of the pot.
+
+    One bluff is bet for two value bets, so that calls win nothing: a bet is worth the
+    half of the pot that the other has put in. That are 9 hands of 10; the last one
+    checks and loses as much.
+    """
+    game = poker.spot("2s2c7d7h3s", 100, 100, ranges=first, bets="pot")
+    result = spiel_cr.solve(game, "lp", layout=spiel_cr.Layout("compiled"))
+    assert result.value_bounds() == pytest.approx((value, value), abs=1e-9)
+
+
 def test_words_make_one_string():
     game = poker.spot("5c9dJs2h", 200, 1900, ranges="QQ+,AK;22+", bets="50%,pot; cap 3")
     assert str(game) == (
@@ -114,7 +127,7 @@ def test_words_make_one_string():
         ({"stack": 0}, "stack=0"),
         ({"first": "button"}, "first='button'"),
         ({"ranges": ("AA", "KK", "QQ")}, "3 ranges; give two"),
-        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 4"),
+        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 4 different"),
     ],
 )
 def test_refusals(given, said):
