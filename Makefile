@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-best-response bench-large bench-partial \
+	bench-best-response bench-large bench-hidden-boards bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
 
 help:
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
 	@echo "make bench-large     games of millions of histories"
+	@echo "make bench-hidden-boards  phantom tic-tac-toe beside one thread of C (minutes; 6 GB)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
@@ -104,6 +105,9 @@ bench-best-response: $(VENV)/.installed-test
 
 bench-large: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks large
+
+bench-hidden-boards: $(VENV)/.installed-test
+	$(BIN)/python -m benchmarks hidden_boards --parts plain-c
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial

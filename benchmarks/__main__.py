@@ -14,7 +14,7 @@ NAMES = {
     "uncompiled": "sampling of games that are never compiled, beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
     "large": "compiling, solving and memory on games of millions of histories",
-    "hidden_boards": "every kind of solver on hidden boards, judged exactly",
+    "hidden_boards": "solvers on hidden boards, judged exactly; beside plain C",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",
     "abstraction": "lossy abstraction, judged in the whole game",
     "resolving": "resolved strategies: NashConv by iterations a solve",

@@ -53,18 +53,30 @@ def compiler() -> str | None:
     return shutil.which("cc")
 
 
-def _compile() -> ctypes.CDLL:
-    """Builds the shared library afresh, for this very CPU."""
+def build_library(source: pathlib.Path, *flags: str) -> ctypes.CDLL:
+    """Builds a shared library afresh, for this very CPU.
+
+    Args:
+      source: its only file.
+      *flags: more of them.
+
+    Raises:
+      RuntimeError: there is no C compiler, or it failed.
+    """
     cc = compiler()
     if cc is None:
         raise RuntimeError("no C compiler (cc) on the path")
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "reference.so"
-        command = [cc, *FLAGS, "-o", str(library), str(_SOURCE)]
+        command = [cc, *FLAGS, *flags, "-o", str(library), str(source)]
         built = subprocess.run(command, capture_output=True, text=True, check=False)
         if built.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {built.stderr.strip()}")
-        loaded = ctypes.CDLL(str(library))
+        return ctypes.CDLL(str(library))
+
+
+def _compile() -> ctypes.CDLL:
+    loaded = build_library(_SOURCE)
     loaded.cfr_plus.argtypes = [ctypes.POINTER(_Player), ctypes.c_long, ctypes.c_long]
     loaded.cfr_plus.restype = None
     return loaded

@@ -24,9 +24,9 @@ from benchmarks import c_reference, peers
 from benchmarks.frame import Row, say
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
+from spiel_cr.eval.common.exact_judge import ExactJudge
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import registry
-from spiel_cr.judging.cpp_judge import ExactJudge
 
 # Batches of iterations between two looks at the clock take about this many seconds, or
 # a tenth of the budget if that is less.

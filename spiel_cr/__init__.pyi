@@ -1,6 +1,6 @@
 """The public names, and where they are; `__init__.py` imports each when asked."""
 
-from .games.opening.loading import load_game as load_game
+from .games.opening.opened import load_game as load_game
 from .games.tree.compiler import compile_game as compile_game
 from .judging.exploiting import exploit as exploit
 from .judging.many_matches import play_matches as play_matches

@@ -22,7 +22,7 @@ import pytest
 from absl import flags, logging
 
 from spiel_cr.common import jax_utils, memory
-from spiel_cr.games.tree import numbering
+from spiel_cr.games.tree import compiler, numbering
 from tests.support import games
 
 # OpenSpiel's test helpers read absl flags, which only an absl program parses.
@@ -130,6 +130,16 @@ def absl_log(caplog, monkeypatch):
     monkeypatch.setattr(logging.get_absl_logger(), "propagate", True)
     with caplog.at_level("WARNING", logger="absl"):
         yield caplog
+
+
+@pytest.fixture
+def nothing_is_compiled(monkeypatch):
+    """Whoever compiles a game fails."""
+
+    def compile_game(*_, **__):
+        raise AssertionError("compiled")
+
+    monkeypatch.setattr(compiler, "compile_game", compile_game)
 
 
 @pytest.fixture(autouse=True)

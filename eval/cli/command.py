@@ -6,13 +6,12 @@ import pathlib
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
-from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 
 from ..common.files import csv_text
 
@@ -94,27 +93,6 @@ OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
     ("out", "cache"),
     "policy",
 )
-
-
-def add_depth_options(
-    parser: argparse.ArgumentParser, text: str, *, required: bool = False
-) -> None:
-    """Adds `--depth` and `--depth-unit`, of lookaheads.
-
-    Args:
-      parser: of a command.
-      text: what the depth is.
-      required: whether it must be given.
-    """
-    option(parser, "--depth", text, metavar="N", type=int, required=required)
-    option(
-        parser,
-        "--depth-unit",
-        "what --depth counts; a round ends where chance moves after a decision, and "
-        "moves from the start make one cut for the whole game",
-        "moves",
-        choices=get_args(DepthUnit),
-    )
 
 
 def check_arguments(arguments: argparse.Namespace) -> None:

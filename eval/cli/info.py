@@ -3,7 +3,7 @@
 import argparse
 import collections
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -88,20 +88,17 @@ def _worlds(worlds: WorldGame) -> dict[str, object]:
     }
     print(f"{worlds.game}, by worlds")
     _print(shown)
-    peaks = {
-        name: world_footprint.peak_bytes(
-            sum(worlds.pairs), sum(sequences), np.dtype(name).itemsize
-        )
-        for name in ("float64", "float32")
-    }
-    _print_peaks(peaks)
+    counts = sum(worlds.pairs), sum(sequences)
+    peaks = _peaks(lambda dtype: world_footprint.peak_bytes(*counts, dtype.itemsize))
     return {"form": "worlds", **shown, "peak_bytes": peaks}
 
 
-def _print_peaks(peaks: Mapping[str, float]) -> None:
-    """Prints what solving takes in each type of arithmetic."""
+def _peaks(taken: Callable[[np.dtype], float]) -> dict[str, float]:
+    """What solving takes in each type of arithmetic, printed and reported."""
+    peaks = {name: taken(np.dtype(name)) for name in ("float64", "float32")}
     said = (f"{memory.describe_bytes(p)} in {n}" for n, p in peaks.items())
     print("  solving    about " + ", ".join(said))
+    return peaks
 
 
 def _signals(signals: SignalGame) -> dict[str, object]:
@@ -126,12 +123,8 @@ def _signals(signals: SignalGame) -> dict[str, object]:
     for described, count in alike.items():
         print(f"  {counted(count, 'kernel'):<10} {described}")
     size = footprint.game_bytes(signals)
-    peaks = {
-        name: footprint.peak_bytes(signals, np.dtype(name))
-        for name in ("float64", "float32")
-    }
     print(f"  memory     {size / 1e6:,.1f} MB, the game without a solver's arrays")
-    _print_peaks(peaks)
+    peaks = _peaks(lambda dtype: footprint.peak_bytes(signals, dtype))
     shown["public_nodes"] = shown.pop("public")
     return {
         "form": "signals",

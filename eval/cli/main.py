@@ -35,7 +35,7 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common import announcing, atomic, plugins, program_cache
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFailedError
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
 from . import signals
@@ -146,7 +146,7 @@ def _run(arguments: argparse.Namespace) -> None:
             # It passed all checks of its string, and fails on the way.
             text = (
                 f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
-                f"{loading.reason(error)}; choose other values of its parameters"
+                f"{game_strings.reason(error)}; choose other values of its parameters"
             )
         print(f"spiel-cr: error: {head}{text}", file=sys.stderr)
         sys.exit(2)

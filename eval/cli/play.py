@@ -25,14 +25,14 @@ from typing import TextIO
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
 
 from ..table import families, server, table
-from ..table.series import HUMAN, Played, Series, check_bots
+from ..table.series import HUMAN, Played, Series
 from .command import Commands, add_command, bot_options, option, split_bots, whole_value
 
 # Seconds that a bot's thread gets to end its move when the table is closed.
@@ -138,8 +138,6 @@ def play(
         bad seed or number of matches.
     """
     source, out = source or sys.stdin, out or sys.stdout
-    check_bots(bots)
-    check_seed(seed)
     check_iterations(matches, name="matches")
     series = Series(game, bots, seed=seed, memory_limit=memory_limit)
     # What refuses the game does so before anything is shown.

@@ -8,14 +8,14 @@ from typing import Any, get_args
 import spiel_cr
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
+from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES, DepthUnit
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.laying_out import Layout, lay_out
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
-from .command import Commands, add_command, add_depth_options, given, option
+from .command import Commands, add_command, given, option
 from .solve import add_form_option, add_solver_options, report_result, say_form
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
@@ -37,9 +37,15 @@ def add(commands: Commands) -> None:
     option(parser, "--game", text, required=False)
     add_solver_options(parser)
     add_form_option(parser)
-    add_depth_options(
+    text = "look N moves or rounds ahead in every solve, not to the end of the game"
+    option(parser, "--depth", text, metavar="N", type=int)
+    option(
         parser,
-        "look N moves or rounds ahead in every solve, not to the end of the game",
+        "--depth-unit",
+        "what --depth counts; a round ends where chance moves after a decision, and "
+        "moves from the start make one cut for the whole game",
+        "moves",
+        choices=get_args(DepthUnit),
     )
     option(
         parser,

@@ -15,6 +15,7 @@ from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, footprint, laying_out
 from spiel_cr.solvers.solve import lay_out, task_of
+from spiel_cr.solvers.task import Family
 
 from ..common.plurals import counted
 from ..reporting import plots
@@ -73,7 +74,7 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
 
 
-def _names(family: algorithms.Family) -> str:
+def _names(family: Family) -> str:
     return ", ".join(family.presets)
 
 

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.json_log import Record
-from spiel_cr.judging.cpp_judge import ExactJudge
 
 from ..common import conditions
 from ..common.budget import Budget
+from ..common.exact_judge import ExactJudge
 from ..common.game_instance import GameInstance, MissingError
 from ..contestants import registry
 from ..contestants.protocol import Entry, SolverAdapter

@@ -16,9 +16,9 @@ from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.policies import conversions
 
+from ..common.exact_judge import Strategy
 from ..common.game_instance import GameInstance
 
 Way = Literal["iterates", "restarts", "once"]

@@ -7,16 +7,15 @@ import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.judging import traversing
-from spiel_cr.judging.cpp_judge import Strategy
 from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers import algorithms, footprint, network_run
-from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.first_order import solvers as first_order
-from spiel_cr.solvers.mccfr import mccfr
+from spiel_cr.solvers import algorithms
+from spiel_cr.solvers.laying_out import COMPILED, Laid
+from spiel_cr.solvers.task import Algorithm, Task
 
+from ..common.exact_judge import Strategy
 from ..common.game_instance import GameInstance, MissingError
 from ..common.plurals import counted
 from . import protocol
@@ -99,25 +98,23 @@ def _ours(
     return Entry(text, f"spiel_cr {text}", True, how, make, **options)
 
 
-def _solver(text: str, algorithm: algorithms.Algorithm) -> Entry:
+def _solver(text: str, algorithm: Algorithm) -> Entry:
     """An algorithm that iterates, on tables or on networks."""
     config, family = algorithm.config, algorithm.family
-    trains = family in (algorithms.DEEP, algorithms.SELF_PLAY)
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        if trains:
-            return NetworkAdapter(instance, algorithms.Task(algorithm, seed=seed))
-        footprint.check(instance.tree, config, None, instance.memory_limit)
-        if family is algorithms.MCCFR:
-            solver = mccfr.make_solver(instance.tree, config=config, seed=seed)
-            return IteratingAdapter(solver)
-        whole = cfr if family is algorithms.CFR else first_order
-        return IteratingAdapter(whole.make_solver(instance.tree.form, config=config))
+        layout = spiel_cr.Layout(memory_limit=instance.memory_limit)
+        task = Task(algorithm, layout=layout, seed=seed)
+
+        def start() -> Any:
+            return task.run_of(Laid(instance.tree, COMPILED)).solver
+
+        return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 
     scheme = getattr(config, "scheme", getattr(config, "sampling", ""))
     how = _HOW[family.name].format(config, _SAMPLES.get((family.name, scheme)))
     options: dict[str, Any] = {"samples": family.samples}
-    if trains:
+    if family.networks:
         options |= {"modules": ("optax",), "extra": "deep"}
     return _ours(text, how, make, **options)
 
@@ -129,18 +126,17 @@ class NetworkAdapter(protocol.SolverAdapter):
     each time that it is asked. Programs are compiled by another solver before.
     """
 
-    def __init__(self, instance: GameInstance, task: algorithms.Task) -> None:
+    def __init__(self, start: Callable[[], Any]) -> None:
         """Compiles all programs.
 
         Args:
-          instance: the game.
-          task: the algorithm.
+          start: makes the solver.
 
         Raises:
           MissingError: the game has no tensors for networks.
         """
         try:
-            other = network_run.networks(task, instance.tree)
+            other = start()
         except ValueError as error:
             raise MissingError(str(error)) from error
 
@@ -149,7 +145,7 @@ class NetworkAdapter(protocol.SolverAdapter):
             other.average_behaviours()
 
         self.compile_seconds = protocol.seconds_of_compiling(work)
-        self._solver = network_run.networks(task, instance.tree)
+        self._solver = start()
 
     def run(self, iterations: int) -> None:
         self._solver.run(iterations)

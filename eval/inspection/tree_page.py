@@ -4,7 +4,6 @@ The page holds the tree as JSON and builds what is opened. It opens from disk.
 """
 
 import json
-import pathlib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -17,7 +16,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import reach_of
 
-from ..reporting.html_page import page, text
+from ..reporting.html_page import beside, page, text
 from .infoset_view import InfosetView, Strategy, action_names
 
 # What OpenSpiel calls an outcome that a game has no word for.
@@ -65,16 +64,12 @@ def tree_page(
     }
     # "</script>" in a string would end the script.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    html, css, script = (beside(__file__, kind) for kind in ("html", "css", "js"))
     body = (
         f"<header><h1>{text(title)}</h1><p class=lead>{text(lead)}</p></header>"
-        f"{_file('html')}<script id=data type=application/json>{content}</script>"
+        f"{html}<script id=data type=application/json>{content}</script>"
     )
-    return page(title, f"<style>{_file('css')}</style>{body}", _file("js"))
-
-
-def _file(kind: str) -> str:
-    """The page's contents, style or script, which stand beside this file."""
-    return pathlib.Path(__file__).with_suffix(f".{kind}").read_text("utf-8")
+    return page(title, f"<style>{css}</style>{body}", script)
 
 
 def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:

@@ -41,6 +41,16 @@ def plain(value: float, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
+def beside(module: str, kind: str) -> str:
+    """The contents, style or script of a page, in a file beside its module's.
+
+    Args:
+      module: its `__file__`.
+      kind: the suffix, without its dot.
+    """
+    return pathlib.Path(module).with_suffix(f".{kind}").read_text("utf-8")
+
+
 def page(title: str, body: str, script: str = "") -> str:
     """A whole page.
 
@@ -49,7 +59,7 @@ def page(title: str, body: str, script: str = "") -> str:
       body: HTML.
       script: JavaScript, run at the end.
     """
-    style = pathlib.Path(__file__).with_suffix(".css").read_text("utf-8")
+    style = beside(__file__, "css")
     code = f"<script>{script}</script>" if script else ""
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from spiel_cr.jam_fold import hand_classes
+from spiel_cr.jam_fold.charts import share
 
 from . import html_page
 
@@ -42,7 +45,8 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
     )
     heads = "".join(f"<th>{n}</th>" for n in _NAMES[3 - len(summary["stacks"]) :])
     charts = "".join(
-        f"<h2>{html_page.text(name)}: {_share(jams):.1%} of hands</h2>{_grid(jams)}"
+        f"<h2>{html_page.text(name)}: {share(np.array(jams)):.1%} of hands</h2>"
+        f"{_grid(jams)}"
         for name, jams in summary["jams"].items()
     )
     body = (
@@ -53,11 +57,6 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
         f"diagonal.</p>{charts}</main>"
     )
     return html_page.page(title, body)
-
-
-def _share(jams: Sequence[float]) -> float:
-    sizes = hand_classes.class_sizes()
-    return sum(j * s for j, s in zip(jams, sizes, strict=True)) / int(sizes.sum())
 
 
 def _grid(jams: Sequence[float]) -> str:

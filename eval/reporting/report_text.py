@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from spiel_cr.common.json_log import Record
-from spiel_cr.judging.cpp_judge import OPENSPIEL, OURS
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
+from ..common.exact_judge import OPENSPIEL, OURS
 from ..common.plurals import counted
 from ..contestants import registry
 from . import curves, document

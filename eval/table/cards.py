@@ -22,7 +22,7 @@ def kuhn(look: Look, other: Look | None) -> Drawing:
     mine = _rank(int(number), count)
     theirs = back()
     if other is not None:
-        theirs = card(_rank(int(re.match(r"\d+", other.text)[0]), count), "♠")  # type: ignore[index]
+        theirs = card(_rank(int(other.text.rstrip("pb")), count), "♠")
     faced = "b" in bets
     return Drawing(
         [

@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import pathlib
 from typing import Any
 
 from ..reporting import html_page
@@ -18,9 +17,11 @@ def make(view: dict[str, Any]) -> tuple[str, str]:
       HTML without anything of a match: the page asks for that; and the policy, under
       which no script but the page's runs, and nothing is loaded from elsewhere.
     """
-    script = _file("js")
+    html, css, script = (
+        html_page.beside(__file__, kind) for kind in ("html", "css", "js")
+    )
     title = f"A table of {view['game']}"
-    body = f"<style>{_file('css')}</style>{_file('html')}"
+    body = f"<style>{css}</style>{html}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
         f"default-src 'none'; script-src 'sha256-{digest}'; "
@@ -28,7 +29,3 @@ def make(view: dict[str, Any]) -> tuple[str, str]:
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
     return html_page.page(title, body, script), policy
-
-
-def _file(kind: str) -> str:
-    return pathlib.Path(__file__).with_suffix(f".{kind}").read_text("utf-8")

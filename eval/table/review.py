@@ -340,20 +340,16 @@ def _range(
     return {"lines": lines, "others": round(max(others, 0.0), 6)}
 
 
-def story(match: Match, game: pyspiel.Game, names: tuple[str, str]) -> list[list[str]]:
+def story(state: pyspiel.State, names: tuple[str, str]) -> list[list[str]]:
     """Who did what in a match that is over, chance included.
 
     Args:
-      match: that is over.
-      game: OpenSpiel's.
+      state: at its end.
       names: what players 0 and 1 are called.
 
     Returns:
       [who, what] for each move.
     """
-    state = game.new_initial_state()
-    for action in match.actions:
-        state.apply_action(action)
     return [
         [names[player] if player >= 0 else "chance", name]
         for player, name in families.moves_of(state, drawn=True)

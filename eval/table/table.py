@@ -186,7 +186,7 @@ class Table:
             seen=families.opponents_moves(state, seat, drawn=True),
             result=played.match.returns[seat],
             score=self._score(),
-            story=review.story(played.match, self._series.game, names),
+            story=review.story(state, names),
             more=not self._is_last(),
             reviewed=len(self._reviews) - 1,
         )

@@ -1,7 +1,8 @@
-"""Histories of a game in arrays, and who acts at one."""
+"""Histories of a game in arrays; who acts at one, and states that are played to."""
 
 import dataclasses
 import itertools
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 import pyspiel
@@ -88,3 +89,38 @@ class Histories:
             depth = depth - 1
             rows = np.flatnonzero(depth > 0)
         return paths
+
+
+def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
+    """A player's information-state string after some actions, chance included."""
+    state = game.new_initial_state()
+    for action in actions:
+        state.apply_action(int(action))
+    return state.information_state_string(player)
+
+
+def states_along(
+    game: pyspiel.Game, paths: np.ndarray
+) -> Iterator[tuple[int, pyspiel.State]]:
+    """Plays each of many paths.
+
+    Paths with a common beginning share the states there, so each state on the way is
+    made once.
+
+    Args:
+      game: a sequential game.
+      paths: integers [paths, D], actions from the root, chance included, then -1.
+
+    Yields:
+      The index of each path, in any order, and the state after it; do not change it.
+    """
+    states = [game.new_initial_state()]
+    last = np.full(paths.shape[1], -1)
+    for number in np.lexsort(paths.T[::-1]) if len(paths) else ():
+        path = paths[number]
+        differs = np.flatnonzero(np.append(path != last, True))[0]
+        del states[differs + 1 :]
+        for action in path[differs : np.count_nonzero(path >= 0)].tolist():
+            states.append(states[-1].child(action))
+        yield int(number), states[-1]
+        last = path

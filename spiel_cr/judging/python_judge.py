@@ -10,11 +10,11 @@ from spiel_cr.common import memory
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.game_checks import impossible_outcomes
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import footprint
-from spiel_cr.solvers.laying_out import impossible_outcomes
 
 JUDGES = ("auto", "openspiel", "spiel_cr")
 
@@ -34,7 +34,7 @@ class Verdict(NamedTuple):
       nash_conv: sum of both players' gains from exact best responses, in the game's
         units; exploitability in most papers is half of it.
       game_value: player 0's expected utility when both players follow the policy.
-      by: who computed NashConv: one of `JUDGES`, or one of `cpp_judge`'s two.
+      by: who computed NashConv: one of `JUDGES`, or who compared solvers.
       bounds: what player 0 gets against a best response, and by one: the value of the
         game is between them; None where OpenSpiel judged.
       reason: why not OpenSpiel; empty where it did, or where it was not asked.

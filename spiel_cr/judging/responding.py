@@ -8,20 +8,13 @@ asked wherever it comes, as in a match, so that its value is exact as well.
 import time
 
 import numpy as np
-import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import (
-    Pairing,
-    judged,
-    play_responses,
-    seat_of,
-    seated,
-)
-from spiel_cr.judging.response_seats import Seat
+from spiel_cr.judging.response_matches import play_responses, seat_of
+from spiel_cr.judging.response_seats import Seat, seated
 from spiel_cr.judging.responses import ismcts_br
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
@@ -33,8 +26,6 @@ from spiel_cr.players import bots, opponents
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
-from spiel_cr.policies.bot_base import Learns
-from spiel_cr.policies.rollouts import Answers
 
 
 def respond(
@@ -64,29 +55,27 @@ def respond(
             f"learned, or allow more memory"
         ) from target.too_large
     # Learned in matches; what it then plays is judged on the form all the same.
-    if states or config.method == "learned":
+    in_matches = states or config.method == "learned"
+    if in_matches or config.method != "exact" and target.tree is None:
         return _on_states(target, player, config)
-    if config.method == "exact" or target.tree is not None:
-        return _on_form(target, player, config)
-    return _on_states(target, player, config)
+    return _on_form(target, player, config)
 
 
 def _on_form(target: Target, player: int, config: ResponseConfig) -> Seat:
     """A response on a compiled game or the form of signals."""
-    behaviour = target.strategy()
+    other = target.strategy()[1 - player]
     announce(f"{config.method} response of player {player}")
     begun = time.perf_counter()
-    found, simulations = _strategy(target, player, behaviour[1 - player], config)
+    found, simulations = _strategy(target, player, other, config)
     seconds = time.perf_counter() - begun
-    both = seated(player, found, behaviour[1 - player])
     returns = np.zeros(0)
     if target.rivals is not None:
-        bot = bots.PolicyBot(player, target.as_policy(both), seed=config.seed)
-        rival = target.bot(1 - player, config.seed)
-        pairing = Pairing(target.game, player, bot, rival, config.seed)
-        returns, _ = play_responses(pairing, config)
-    seat = seat_of(target.game, player, returns, simulations, seconds)
-    return judged(seat._replace(behaviour=found), target)
+        policy = target.as_policy(seated(player, found, other))
+        bot = bots.PolicyBot(player, policy, seed=config.seed)
+        returns, _ = play_responses(target, player, bot, config)
+    return seat_of(
+        target, player, returns, found, simulations=simulations, seconds=seconds
+    )
 
 
 def _strategy(
@@ -117,43 +106,25 @@ def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
     than these.
     """
     announce(f"{config.method} response of player {player}, on states")
-    game, known = target.game, target.behaviour is not None
     begun = time.perf_counter()
     responder, simulations = state_responder(target, player, config)
     found, returns, half = None, np.zeros(0), None
-    if known:
+    if target.behaviour is not None:
         found = played_strategy(target, responder, most=config.matches)
     if found is None:
-        rival = target.bot(1 - player, config.seed)
-        luck = luck_of(target, player, rival) if config.luck_rollouts else None
-        pairing = Pairing(game, player, responder, rival, config.seed)
         returns, half = play_responses(
-            pairing, config, luck=luck, opponent_is_known=target.rivals is None
+            target, player, responder, config, takes_luck=True
         )
-    seconds = time.perf_counter() - begun
-    simulations += responder.simulations
-    seat = seat_of(game, player, returns, simulations, seconds)
-    seat = seat._replace(
-        plain_half_width=half, beliefs=responder.beliefs, behaviour=found
+    return seat_of(
+        target,
+        player,
+        returns,
+        found,
+        simulations=simulations + responder.simulations,
+        seconds=time.perf_counter() - begun,
+        plain_half_width=half,
+        beliefs=responder.beliefs,
     )
-    return judged(seat, target)
-
-
-def luck_of(
-    target: Target, player: int, rival: pyspiel.Bot
-) -> dict[int, Answers] | None:
-    """How both play in rollouts, to take luck out; None of bots that `Learns`.
-
-    Args:
-      target: the opponent.
-      player: the responder.
-      rival: who plays the opponent's seat.
-    """
-    if target.rivals and isinstance(rival, Learns):
-        return None
-    uniform = openspiel_policy.UniformRandomPolicy(target.game)
-    policies = seated(player, uniform, target.policy)
-    return {seat: Answers(policy, seat) for seat, policy in enumerate(policies)}
 
 
 def state_responder(

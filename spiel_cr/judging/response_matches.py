@@ -1,59 +1,25 @@
 """What a response is worth: exactly where its strategy is known, else by matches."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.announcing import is_wanted
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.judging.control_variates import Luck, without_luck
-from spiel_cr.judging.one_match import Observer, play_match
+from spiel_cr.judging.one_match import play_match
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_seats import Seat, mean_of_matches
+from spiel_cr.judging.response_seats import Seat, mean_of_matches, seated
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.policies.rollouts import Answers
-
-
-class Pairing(NamedTuple):
-    """A response and whom it plays.
-
-    Attributes:
-      game: sequential.
-      player: the responder's seat.
-      responder: plays it.
-      rival: plays the other one; one that `Learns` is as new in each match.
-      seed: of all matches.
-    """
-
-    game: pyspiel.Game
-    player: int
-    responder: pyspiel.Bot
-    rival: pyspiel.Bot
-    seed: int
-
-    def play(self, number: int, observers: Sequence[Observer] = ()) -> float:
-        """The responder's return in a match; both seats have the same deals.
-
-        Args:
-          number: of the match.
-          observers: of it.
-        """
-        random = np.random.default_rng([self.seed, self.player, number])
-        chance = np.random.default_rng([self.seed, number])
-        if isinstance(self.rival, Learns):
-            # Each match is one of a new bot, so that they are independent.
-            self.rival.forget(int(random.integers(2**31)))
-        both = seated(self.player, self.responder, self.rival)
-        match = play_match(self.game, both, random, chance=chance, observers=observers)
-        return match.returns[self.player]
 
 
 def expected_reward(
@@ -71,23 +37,41 @@ def expected_reward(
     return (1 if player == 0 else -1) * best_responses.expected_value(form, reach)
 
 
-def seated(player: int, own: Any, other: Any) -> Any:
-    """What belongs to a player and to its opponent, by seat."""
-    return (own, other) if player == 0 else (other, own)
-
-
 def seat_of(
-    game: pyspiel.Game,
+    target: Target,
     player: int,
     returns: np.ndarray,
-    simulations: int,
-    seconds: float,
+    behaviour: np.ndarray | None,
+    **facts: Any,
 ) -> Seat:
-    """A response by its returns in matches, float64 [matches]; nan without any."""
-    largest = largest_utility(game)
+    """A response, with what a best response and the policy itself get in its seat.
+
+    Args:
+      target: to whom.
+      player: the responder.
+      returns: float64 [matches], of the response; empty where there were none.
+      behaviour: float64 [S], its action probabilities; None: they are not known.
+      facts: of the `Seat`, whatever was measured besides.
+    """
+    largest = largest_utility(target.game)
     mean = mean_of_matches(returns, largest)[0] if len(returns) else math.nan
-    seat = Seat(player, mean, False, None, None, returns, simulations, seconds)
-    return seat._replace(largest=largest)
+    seat = Seat(player, mean, False, None, None, returns, **facts)
+    seat = seat._replace(largest=largest, behaviour=behaviour)
+    if target.form is None or target.behaviour is None:
+        return seat
+    form = target.form
+    own, other = seated(player, *target.behaviour)
+    if behaviour is not None:
+        value = expected_reward(form, player, behaviour, other)
+        seat = seat._replace(value=value, is_exact=True)
+    if target.tree is not None:
+        largest = float(np.abs(target.tree.histories.utility).max())
+    reach = reach_of(form, target.behaviour)[1 - player]
+    return seat._replace(
+        largest=largest,
+        exact_value=best_responses.best_response_value(form, player, reach),
+        on_policy=expected_reward(form, player, own, other),
+    )
 
 
 def largest_utility(game: pyspiel.Game) -> float:
@@ -95,72 +79,67 @@ def largest_utility(game: pyspiel.Game) -> float:
     return float(np.abs(utility_bounds(game) or 0.0).max())
 
 
-def judged(seat: Seat, target: Target) -> Seat:
-    """A seat, with what a best response and the policy itself get there.
-
-    Args:
-      seat: by its matches, with the response's behaviour where that is known.
-      target: as it is where its strategy is not known.
-    """
-    if target.form is None or target.behaviour is None:
-        return seat
-    player, form = seat.player, target.form
-    own, other = seated(player, *target.behaviour)
-    if seat.behaviour is not None:
-        value = expected_reward(form, player, seat.behaviour, other)
-        seat = seat._replace(value=value, is_exact=True)
-    if target.tree is not None:
-        largest = float(np.abs(target.tree.histories.utility).max())
-        seat = seat._replace(largest=largest)
-    reach = reach_of(form, target.behaviour)[1 - player]
-    return seat._replace(
-        exact_value=best_responses.best_response_value(form, player, reach),
-        on_policy=expected_reward(form, player, own, other),
-    )
-
-
 def play_responses(
-    pairing: Pairing,
+    target: Target,
+    player: int,
+    responder: pyspiel.Bot,
     config: ResponseConfig,
     *,
-    luck: Mapping[int, Answers] | None = None,
-    opponent_is_known: bool = False,
+    takes_luck: bool = False,
 ) -> tuple[np.ndarray, float | None]:
-    """The responder's returns.
+    """The responder's returns; matches of both seats have the same deals.
 
     Args:
-      pairing: who plays.
-      config: how many matches.
-      luck: how both players play in rollouts, to take luck out; None: it stays.
-      opponent_is_known: the rival plays as `luck` says.
+      target: whom it plays; a bot that `Learns` is as new in each match, so that they
+        are independent.
+      player: the responder.
+      responder: plays its seat.
+      config: how many matches, and their seed.
+      takes_luck: take luck out, with rollouts of `config`; it stays where the target
+        is a bot that `Learns`.
 
     Returns:
       float64 [matches], less what luck explains, and half of the 95 % confidence
       interval without that; None where luck stays.
     """
-    player, returns, lucks = pairing.player, [], []
+    seed, known = config.seed, target.rivals is None
+    rival = target.bot(1 - player, seed)
+    answers = None
+    if takes_luck and config.luck_rollouts and (known or not isinstance(rival, Learns)):
+        uniform = openspiel_policy.UniformRandomPolicy(target.game)
+        policies = enumerate(seated(player, uniform, target.policy))
+        answers = {seat: Answers(policy, seat) for seat, policy in policies}
+    returns, lucks = [], []
     for number in tqdm(
         range(config.matches),
         desc=f"matches, player {player}",
         unit="match",
         disable=not is_wanted(),
     ):
-        observers = []
+        random = np.random.default_rng([seed, player, number])
+        if isinstance(rival, Learns):
+            rival.forget(int(random.integers(2**31)))
+        luck = None
+        if answers is not None:
+            luck = Luck(
+                player,
+                answers,
+                np.random.default_rng([seed, 3, player, number]),
+                rollouts=config.luck_rollouts,
+                opponent_is_known=known,
+            )
+        match = play_match(
+            target.game,
+            seated(player, responder, rival),
+            random,
+            chance=np.random.default_rng([seed, number]),
+            observers=() if luck is None else (luck,),
+        )
+        returns.append(match.returns[player])
         if luck is not None:
-            random = np.random.default_rng([pairing.seed, 3, player, number])
-            observers = [
-                Luck(
-                    player,
-                    luck,
-                    random,
-                    rollouts=config.luck_rollouts,
-                    opponent_is_known=opponent_is_known,
-                )
-            ]
-        returns.append(pairing.play(number, observers))
-        lucks += [observer.total for observer in observers]
+            lucks.append(luck.total)
     plain = np.array(returns)
-    if luck is None:
+    if answers is None:
         return plain, None
-    half = mean_of_matches(plain, largest_utility(pairing.game))[1]
+    half = mean_of_matches(plain, largest_utility(target.game))[1]
     return without_luck(plain, np.array(lucks)), half

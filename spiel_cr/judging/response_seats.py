@@ -70,15 +70,8 @@ class Seat(NamedTuple):
             "matches": len(self.returns),
             "simulations": self.simulations,
             "seconds": self.seconds,
-            "beliefs": None if self.beliefs is None else _belief_report(self.beliefs),
+            "beliefs": None if self.beliefs is None else self.beliefs.report(),
         }
-
-
-def _belief_report(beliefs: BeliefRecord) -> dict[str, Any]:
-    """For JSON."""
-    names = ("decisions", "approximate", "empty")
-    sizes = ("mean_effective_size", "least_effective_size")
-    return {name: getattr(beliefs, name) for name in (*names, *sizes)}
 
 
 def summary(seats: Sequence[Seat]) -> dict[str, Any]:
@@ -140,3 +133,8 @@ def mean_of_matches(returns: np.ndarray, largest: float) -> tuple[float, float]:
     mean, half = mean_and_half_width(returns, bounds)
     assert half is not None
     return mean, half
+
+
+def seated(player: int, own: Any, other: Any) -> Any:
+    """What belongs to a player and to its opponent, by seat."""
+    return (own, other) if player == 0 else (other, own)

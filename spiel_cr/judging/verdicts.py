@@ -13,15 +13,17 @@ from spiel_cr.common.announcing import listening
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
+from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import seated
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.targets import load_target, worlds_of
-from spiel_cr.players.bot_strings import prepare
+from spiel_cr.judging.targets import load_target
+from spiel_cr.players.bot_strings import is_bot, read_bot
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
@@ -131,8 +133,7 @@ def best_response(
         seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:
-        other = target.behaviour[1 - player]
-        policy = target.as_policy(seated(player, seat.behaviour, other))
+        policy = target.answered(player, seat.behaviour)
     return BestResponse(
         player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
@@ -189,10 +190,14 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    if worlds_of(game, memory_limit) is not None:
+    if isinstance(bot, str) and is_bot(bot):
+        read_bot(bot)
+    if isinstance(game, CompiledGame):
+        tree: CompiledGame | WorldGame = game
+    else:
+        tree = lay_out_to_judge(open_game(game), memory_limit)
+    if isinstance(tree, WorldGame):
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
-    known = prepare(game, [bot], memory_limit=memory_limit)
-    tree = as_compiled(known, observations=True, memory_limit=memory_limit)
     first, second = (
         traversing.traverse(
             tree,

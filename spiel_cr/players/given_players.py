@@ -9,6 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.opponents import BotPolicy
 from spiel_cr.policies.bot_base import check_seat
 from spiel_cr.policies.result import Result
 
@@ -39,6 +40,11 @@ def seat_bot(
         return bot_strings.load_bot(game, given, seat, seed=seed)
     if isinstance(given, Result):
         given = given.average_policy()
+    return _seated(given, seat, seed, name)
+
+
+def _seated(given: object, seat: int, seed: int, name: str) -> pyspiel.Bot:
+    """See `seat_bot`; of anything but strings and results."""
     if isinstance(given, openspiel_policy.Policy):
         return PolicyBot(seat, given, seed=seed)
     bot = given
@@ -52,3 +58,36 @@ def seat_bot(
         )
     check_seat(bot, seat, name)
     return bot
+
+
+def asked_player(
+    given: GivenPlayer, game: pyspiel.Game, seat: int, *, seed: int
+) -> tuple[openspiel_policy.Policy, tuple[pyspiel.Bot, pyspiel.Bot] | None]:
+    """A policy as it is; a bot by what it answers, see `BotPolicy`.
+
+    Args:
+      given: no string, and no result.
+      game: sequential.
+      seat: of a bot that has one; in the other seat it plays uniformly.
+      seed: of what bots draw.
+
+    Returns:
+      The policy of both seats; and the bots of player 0 and of player 1 where these are
+      known by their moves alone, else None.
+
+    Raises:
+      ValueError: no player, or a bot of the other seat.
+    """
+    if isinstance(given, openspiel_policy.Policy):
+        return given, None
+    if isinstance(given, pyspiel.Bot):
+        check_seat(given, seat, "policy_or_bot")
+
+    def make(player: int, seed: int) -> pyspiel.Bot:
+        absent = isinstance(given, pyspiel.Bot) and player != seat
+        who = openspiel_policy.UniformRandomPolicy(game) if absent else given
+        return _seated(who, player, seed, "policy_or_bot")
+
+    first, second = (make(player, seed + 1 + player) for player in (0, 1))
+    tells = first.provides_policy() and second.provides_policy()
+    return BotPolicy(game, make, seed=seed), None if tells else (first, second)

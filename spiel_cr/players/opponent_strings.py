@@ -1,5 +1,6 @@
 """Opponents from strings."""
 
+import numpy as np
 import pyspiel
 from open_spiel.python.policy import Policy
 
@@ -7,6 +8,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players.bot_strings import (
     BOTS,
     NamedBot,
@@ -47,13 +49,15 @@ def load_opponent(
       FileNotFoundError: no such file.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    named = read_opponent(text, game)
+    loaded = open_game(game).game
+    named = read_opponent(text, loaded)
     if named.whole:
-        game = as_compiled(game, observations=True, memory_limit=memory_limit)
-    return policy_of(named, game, seed)
+        tree = as_compiled(game, observations=True, memory_limit=memory_limit)
+        return policy_of(named, tree, seed)
+    return policy_of(named, game if isinstance(game, CompiledGame) else loaded, seed)
 
 
-def policy_of(named: NamedBot, game: Game, seed: int) -> Policy:
+def policy_of(named: NamedBot, game: CompiledGame | pyspiel.Game, seed: int) -> Policy:
     """What a named player plays in both seats; a bot is asked, see `BotPolicy`.
 
     Args:
@@ -65,7 +69,7 @@ def policy_of(named: NamedBot, game: Game, seed: int) -> Policy:
     if policy is not None:
         return policy
     asked = BotPolicy(
-        open_game(game).game,
+        game.game if isinstance(game, CompiledGame) else game,
         lambda player, seed: named.make(game, player, seed),
         seed=seed,
     )
@@ -74,19 +78,19 @@ def policy_of(named: NamedBot, game: Game, seed: int) -> Policy:
     return asked
 
 
-def read_opponent(text: str, game: Game) -> NamedBot:
+def read_opponent(text: str, game: pyspiel.Game) -> NamedBot:
     """Reads a string, and compiles nothing.
 
     Args:
       text: as for `load_opponent`.
-      game: as there; only fixed players of poker look at it.
+      game: sequential; only fixed players of poker look at it.
 
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
     """
     text = text.strip()
     if text in CHUMPS:
-        policy = chump(open_game(game).game, text)
+        policy = chump(game, text)
         return plays(lambda game, seed: policy, whole=False)
     if text.endswith(".npz"):
         return saved({"path": text})
@@ -134,24 +138,29 @@ def _read_algorithm(text: str) -> tuple[str, int | None]:
     return found.without("iterations"), found.convert(types)["iterations"]
 
 
-def rival_of(
-    named: NamedBot, game: Game, player: int, *, seed: int = 0
-) -> pyspiel.Bot | None:
-    """The bot itself, where its policy is only an estimate of it.
+def rivals_of(
+    named: NamedBot, game: CompiledGame | pyspiel.Game, seed: int
+) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
+    """The bots themselves, where their policy is only an estimate of them.
 
     Args:
       named: from `read_opponent`.
       game: as for `policy_of`.
-      player: the seat.
-      seed: of the bot; another one than the estimate's makes what it draws independent
-        of that.
+      seed: of the estimate. The bots have others, since what that happened to draw is
+        not their style.
 
     Returns:
-      None where `policy_of` gives a policy that is exact: no bot, a bot with a fixed
-      strategy, or one whose resolving depends on the number of iterations only.
+      Those of player 0 and of player 1; None where `policy_of` gives a policy that is
+      exact: no bot, a bot with a fixed strategy, or one whose resolving depends on the
+      number of iterations only.
     """
     if named.exact:
         return None
-    bot = named.make(game, player, seed)
+    seeds = (
+        np.random.SeedSequence([seed, 2, 1 - seat]).generate_state(1)[0] >> 1
+        for seat in (0, 1)
+    )
+    first, second = (named.make(game, seat, int(own)) for seat, own in enumerate(seeds))
     # A user's policy.
-    return None if isinstance(bot, PolicyBot) else bot
+    policies = isinstance(first, PolicyBot) or isinstance(second, PolicyBot)
+    return None if policies else (first, second)

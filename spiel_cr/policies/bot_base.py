@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.checks import check_seed
-from spiel_cr.games.opening.loading import check_state
+from spiel_cr.games.opening.game_checks import check_state
 
 
 @runtime_checkable

@@ -13,8 +13,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.games.histories import states_along
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.replay import states_along
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 
 # For each player float64 [S], action probabilities by logical sequence.

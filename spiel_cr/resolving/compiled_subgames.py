@@ -10,9 +10,10 @@ import pyspiel
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving.continual import LayerState, initial_state
+from spiel_cr.resolving import compiled_roles
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.layers import LayerState
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.lookahead import look_ahead
@@ -89,7 +90,7 @@ class CompiledSubgames:
         if config.depth is not None:
             leaf.check(tree)
         d = self.decomposition = decompose(tree, player)
-        self._blank = initial_state(d, leaf)
+        self._blank = compiled_roles.start(d, leaf)
         self._responses: Responses | None = None
         if isinstance(leaf, Continuations):
             self._responses = Responses(d)

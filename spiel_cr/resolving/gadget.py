@@ -137,6 +137,11 @@ class Forest:
     front: Front
     cut: CutPlace | None = None
 
+    @property
+    def other_first(self) -> bool:
+        """Whether o is to update before i."""
+        return self.front.other_first
+
     @functools.cached_property
     def form(self) -> SequenceForm:
         """The game that a solver solves, laid out when it is first asked for."""

@@ -138,11 +138,13 @@ class PublicForest(NamedTuple):
       form: the game that a solver solves.
       own: int32 [m], i's infosets, numbers of the whole game.
       next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
+      other_first: whether o is to update before i.
     """
 
     form: SequenceForm
     own: np.ndarray
     next_augmented: np.ndarray
+    other_first: bool = False
 
 
 def build_public_forest(

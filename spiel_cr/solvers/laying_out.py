@@ -9,13 +9,11 @@ import os
 from collections.abc import Mapping
 from typing import NamedTuple, TypeAlias
 
-import pyspiel
-
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import check_choice, check_whole
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import declared, signal_game
@@ -25,7 +23,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame, world_game
 from spiel_cr.games.worlds.hidden import hidden_board
 from spiel_cr.solvers.cfr.abstraction import Buckets
-from spiel_cr.solvers.deep.infosets import feature_count
 
 COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
 # Of games that are laid out, and of all.
@@ -126,13 +123,6 @@ class Laid(NamedTuple):
 AnyGame: TypeAlias = Openable | CompiledGame | SignalGame | WorldGame
 
 
-def impossible_outcomes(state: pyspiel.State) -> list[int]:
-    """Outcomes of chance that are listed with probability zero; [] elsewhere."""
-    if not state.is_chance_node():
-        return []
-    return [action for action, chance in state.chance_outcomes() if not chance > 0]
-
-
 def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
     """Signals, worlds or compiled: which suits a game. Takes up to a second.
 
@@ -146,11 +136,11 @@ def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
     other = SIGNALS if declared(opened) else WORLDS
     if other == WORLDS and hidden_board(opened.rules) is None:
         return Choice(COMPILED)
-    if impossible := impossible_outcomes(opened.game.new_initial_state()):
+    if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
         why = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
         return Choice(SIGNALS, why)
     most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
-    histories = opened.estimate(most)
+    histories = estimate.estimate_histories(opened.game, room=most)
     said = estimate.describe_histories(histories)
     if histories > most:
         why = f"{said}, more than the {most:,} up to which games are compiled"
@@ -227,7 +217,7 @@ def lay_out(
     if not isinstance(game, SignalGame | CompiledGame | WorldGame):
         game = open_game(game)
     if need.features is not None and isinstance(game, Opened | CompiledGame):
-        feature_count(game.game, need.features)
+        game_checks.feature_count(game.game, need.features)
     choice = choose(game, need, layout)
     if choice.form == SIGNALS:
         if not isinstance(game, SignalGame):

@@ -1,38 +1,66 @@
 """Networks on their way, of compiled games and of games that are stepped."""
 
 import functools
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import Held, HeldByPolicy
-from spiel_cr.solvers.algorithms import SELF_PLAY, Task
 from spiel_cr.solvers.deep import needs
+from spiel_cr.solvers.deep.deep_config import PRESETS
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
+from spiel_cr.solvers.deep.deep_training import check_stepped
 from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
+from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
-from spiel_cr.solvers.deep.tensors import Stepped, stepped
+from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.run import Run, settings_text
+from spiel_cr.solvers.task import Task
+
+_PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
+
+# What trains networks on a game.
+Trainer: TypeAlias = type[DeepSolver] | type[SelfPlay]
 
 
-def make_networks(laid: Laid, task: Task) -> Run:
-    """The solver that trains networks on its way.
+def read_stepped(asked: Any) -> Any:
+    """Settings for games that are stepped.
 
     Args:
+      asked: a preset with parameters, or settings.
+
+    Raises:
+      ValueError: a setting that only compiled games have.
+    """
+    config = read_settings(asked, _PRESETS)
+    check_stepped(config)
+    return config
+
+
+def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Run:
+    """A trainer on its way through a compiled game.
+
+    Args:
+      trainer: of the algorithm's family.
       laid: the game in its form.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError, ImportError: as `solve`.
     """
-    if isinstance(laid.game, CompiledGame):
-        seal = fingerprint(laid.game)
-        return NetworkRun(networks(task, laid.game), laid.game, seal)
+    assert isinstance(laid.game, CompiledGame)
+    solver = trainer(laid.game, task.algorithm.config, seed=task.seed)
+    return NetworkRun(solver, laid.game, fingerprint(laid.game))
+
+
+def on_steps(trainer: Trainer, laid: Laid, task: Task) -> Run:
+    """The same of a game that is stepped."""
     assert isinstance(laid.game, Opened)
     game, config = laid.game.game, task.algorithm.config
     use_rules = task.layout.vectorised
@@ -42,24 +70,10 @@ def make_networks(laid: Laid, task: Task) -> Run:
         limit = task.layout.memory_limit
         needs.check(config, game, way.knowledge, iterations, limit)
         seal = key_making.fingerprint(way.source)
-        return NetworkRun(networks(task, way), None, seal)
+        return NetworkRun(trainer(way, config, seed=task.seed), None, seal)
     except BaseException:
         way.source.close()
         raise
-
-
-def networks(task: Task, game: CompiledGame | Stepped) -> DeepSolver | SelfPlay:
-    """The solver that trains networks.
-
-    Args:
-      task: of an algorithm that does.
-      game: compiled; or one that is stepped.
-
-    Raises:
-      ValueError, ImportError: as `DeepSolver`.
-    """
-    make = SelfPlay if task.algorithm.family is SELF_PLAY else DeepSolver
-    return make(game, task.algorithm.config, seed=task.seed)
 
 
 class NetworkRun(Run):

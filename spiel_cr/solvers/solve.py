@@ -8,16 +8,12 @@ import numpy as np
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
-from spiel_cr.games.opening.opened import Opened
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, laying_out
-from spiel_cr.solvers.algorithms import Task
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.laying_out import AnyGame, Laid, Layout
-from spiel_cr.solvers.network_run import make_networks
-from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
-from spiel_cr.solvers.table_run import make_table
-from spiel_cr.solvers.tabular_run import make_tabular
+from spiel_cr.solvers.run import Checkpoint, Goal, drive
+from spiel_cr.solvers.task import Task
 
 
 def task_of(
@@ -132,7 +128,7 @@ def solve(
         if task.algorithm.family.iterates:
             program = f"compiling the program of {task.algorithm.name}"
             announce(program, progress=progress)
-        run = _run_of(laid, task)
+        run = task.run_of(laid)
         try:
             keeper = None
             if task.checkpoint is not None:
@@ -152,14 +148,3 @@ def solve(
             curve=curve,
             **run.outcome(),
         )
-
-
-def _run_of(laid: Laid, task: Task) -> Run:
-    """The solver of a task on its way; see `solve` for what it raises."""
-    family = task.algorithm.family
-    if family in (algorithms.DEEP, algorithms.SELF_PLAY):
-        return make_networks(laid, task)
-    if laid.form == laying_out.STEPPED:
-        assert isinstance(laid.game, Opened)
-        return make_table(laid.game, task)
-    return make_tabular(laid, task)

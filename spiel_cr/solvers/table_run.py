@@ -13,32 +13,33 @@ from spiel_cr.games.stepping import key_making, recall_checks
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.workers import Workers
 from spiel_cr.policies.result import HeldByPolicy, TableFacts
-from spiel_cr.solvers.algorithms import Task
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.laying_out import STEPPED
+from spiel_cr.solvers.laying_out import STEPPED, Laid
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
 from spiel_cr.solvers.run import Run, settings_text
+from spiel_cr.solvers.task import Task
 
 # Of so many depths the states of a batch are held.
 _DEPTHS = 2
 
 
-def make_table(opened: Opened, task: Task) -> Run:
+def make_table(laid: Laid, task: Task) -> Run:
     """The solver that fills a table on its way.
 
     Args:
-      opened: the game.
+      laid: the game, stepped.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
+    assert isinstance(laid.game, Opened)
     layout, config = task.layout, task.algorithm.config_in(STEPPED)
-    kind = key_making.kind_for(opened, use_rules=layout.vectorised)
-    source = key_making.make_source(opened, kind, workers=layout.workers)
+    kind = key_making.kind_for(laid.game, use_rules=layout.vectorised)
+    source = key_making.make_source(laid.game, kind, workers=layout.workers)
     try:
         recall_checks.check_source(source, exact=config.averaging == "exact")
         size, room = _table_room(source, config, layout.memory_limit, task.path)

@@ -17,7 +17,6 @@ from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import Held
 from spiel_cr.solvers import footprint, lp
-from spiel_cr.solvers.algorithms import MCCFR, PUBLIC, Task
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.abstraction import (
     Labels,
@@ -27,57 +26,70 @@ from spiel_cr.solvers.cfr.abstraction import (
     labels_of,
     of_both,
 )
-from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.first_order import solvers as first_order
+from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
+from spiel_cr.solvers.task import Task
 
 
-def make_tabular(laid: Laid, task: Task) -> Run:
-    """The solver of a laid-out game on its way.
-
-    Args:
-      laid: the game in its form.
-      task: what is asked for.
-
-    Raises:
-      GameTooLargeError, ValueError: as `solve`.
-    """
+def full_width(laid: Laid, task: Task) -> Run:
+    """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    if not task.algorithm.family.iterates:
-        return LinearRun(held)
-    config, family = task.algorithm.config, task.algorithm.family
-    options: dict[str, Any] = {"config": config}
-    if task.dtype is not None:
-        options["dtype"] = task.dtype
-    if family.buckets:
-        options["buckets"] = _labels(held, task)
-    seed: int | None = task.seed
-    batch = 0
-    if family is PUBLIC:
-        batch = 1
-        assert isinstance(held.laid, SignalGame)
-        solver = public.make_solver(
-            held.laid,
-            config,
-            dtype=held.dtype,
-            seed=task.seed,
-            memory_limit=task.layout.memory_limit,
-        )
-    elif family is MCCFR:
-        assert isinstance(held.laid, CompiledGame)
-        batch = config.batch
-        solver = mccfr.make_solver(held.laid, seed=task.seed, **options)
-    else:
-        seed = None
-        make: Any = cfr.make_solver
-        if not isinstance(config, CFRConfig):
-            make = first_order.make_solver
-        solver = make(held.form, **options)
-    return TabularRun(solver, held, batch=batch, seed=seed)
+    config, labels = task.algorithm.config, _labels(held, task)
+    solver = cfr.make_solver(held.form, config=config, dtype=task.kind, buckets=labels)
+    return TabularRun(solver, held)
+
+
+def first_order(laid: Laid, task: Task) -> Run:
+    """A first-order method on the whole game; arguments, errors as `Maker`."""
+    held = _hold(laid, task)
+    config = task.algorithm.config
+    solver = methods.make_solver(held.form, config=config, dtype=task.kind)
+    return TabularRun(solver, held)
+
+
+def sampled(laid: Laid, task: Task) -> Run:
+    """Tables updated by sampled histories; arguments, errors as `Maker`."""
+    held = _hold(laid, task)
+    assert isinstance(held.laid, CompiledGame)
+    config = task.algorithm.config
+    solver = mccfr.make_solver(
+        held.laid,
+        config=config,
+        dtype=task.kind,
+        seed=task.seed,
+        buckets=_labels(held, task),
+    )
+    return TabularRun(solver, held, batch=config.batch, seed=task.seed)
+
+
+def sampled_in_public(laid: Laid, task: Task) -> Run:
+    """Tables updated by sampled public actions; arguments, errors as `Maker`."""
+    held = _hold(laid, task)
+    assert isinstance(held.laid, SignalGame)
+    solver = public.make_solver(
+        held.laid,
+        held.form,
+        task.algorithm.config,
+        dtype=task.kind,
+        seed=task.seed,
+        memory_limit=task.layout.memory_limit,
+    )
+    return TabularRun(solver, held, batch=1, seed=task.seed)
+
+
+def linear(laid: Laid, task: Task) -> Run:
+    """A linear program of the whole game; arguments, errors as `Maker`."""
+    held = _hold(laid, task)
+    if not isinstance(held.laid, CompiledGame):
+        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
+        remedy = "take cfr+, or choose smaller game parameters"
+        limit = task.layout.memory_limit
+        memory.check_need(f"{task.algorithm.name} on {held.game}", need, limit, remedy)
+    return LinearRun(held)
 
 
 def _labels(held: Held, task: Task) -> Labels:
@@ -130,22 +142,17 @@ def _hold(laid: Laid, task: Task) -> Held:
       GameTooLargeError: solving it takes more than the limit; of a signal game this is
         told before its form is laid out.
     """
-    config, limit = task.algorithm.config, task.layout.memory_limit
-    kind = np.dtype(task.dtype or task.algorithm.family.dtypes[0])
-    linear = isinstance(config, str)
     assert not isinstance(laid.game, Opened)
-    if isinstance(laid.game, CompiledGame) or not linear:
-        footprint.check(laid.game, config, kind, limit)
+    # What a linear program takes is known of a tree, else of a form alone.
+    if isinstance(laid.game, CompiledGame) or task.algorithm.family.iterates:
+        limit = task.layout.memory_limit
+        footprint.check(laid.game, task.algorithm.config, task.kind, limit)
     if isinstance(laid.game, CompiledGame):
         return Held(laid.game, laid.game.form)
     memory.trim()
     form = form_of(laid.game) if isinstance(laid.game, SignalGame) else laid.game.form
-    held = Held(laid.game, form, kind)
+    held = Held(laid.game, form, task.kind)
     memory.trim()
-    if linear:
-        need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
-        remedy = "take cfr+, or choose smaller game parameters"
-        memory.check_need(f"{config} on {held.game}", need, limit, remedy)
     return held
 
 

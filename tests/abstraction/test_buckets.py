@@ -15,6 +15,7 @@ from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
+from tests.support.solving import solve_with
 
 LEDUC = "python_leduc_poker(num_ranks=6)"
 SMALL = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
@@ -132,9 +133,7 @@ def test_buckets_as_labels_are_the_smaller_game(leduc):
         leduc, found.partition, spiel_cr.solve(small, "cfr", 30).average
     )
     labels = buckets.infoset_buckets(leduc, found.partition)
-    direct = spiel_cr.solve(
-        leduc, "cfr", 30, layout=spiel_cr.Layout(buckets=labels)
-    ).average
+    direct = solve_with(leduc, "cfr", 30, buckets=labels).average
     for one, other in zip(lifted, direct, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-6)
     low = spiel_cr.solve(leduc, "cfr", 30).average

@@ -13,9 +13,9 @@ import spiel_cr
 from benchmarks import c_reference, cfr, race, sampling
 from benchmarks.games import string_of
 from benchmarks.peers import find
+from spiel_cr.eval.common.exact_judge import ExactJudge
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.judging import python_judge
-from spiel_cr.judging.cpp_judge import ExactJudge
 from tests.support.benchmark_pages import FACTS
 
 needs_cc = pytest.mark.skipif(

@@ -77,7 +77,7 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
 def test_no_strategy_is_refused(kuhn):
     first, second = random_behaviours(kuhn.tree, 0)
     first[1] += 0.1
-    with pytest.raises(ValueError, match="sum to 1.1"):
+    with pytest.raises(ValueError, match="player 0 has the probabilities"):
         measure.ExactJudge(kuhn).final((first, second))
 
 

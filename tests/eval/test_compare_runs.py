@@ -256,11 +256,11 @@ def test_a_crash_costs_its_own_run_only():
     quick = measure.Run(KUHN, "openspiel-cfr", 0, None, 5)
 
     def kill():
-        (process,) = multiprocessing.active_children()
-        os.kill(process.pid, signal.SIGKILL)
+        while not (found := multiprocessing.active_children()):
+            time.sleep(0.01)
+        os.kill(found[0].pid, signal.SIGKILL)
 
-    timer = threading.Timer(0.5, kill)
-    timer.start()
+    threading.Thread(target=kill).start()
     crashed, good = workers.run_in_processes([endless, quick], 1, None)
     assert crashed["error"] == "its process ended with code -9"
     assert crashed["algorithm"] == "openspiel-cfr" and crashed["nash_conv"] is None

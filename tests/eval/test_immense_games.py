@@ -24,14 +24,7 @@ DEEP, LARGE = "chess", "goofspiel(imp_info=true,num_cards=9)"
 GAMES = (
     DEEP,
     LARGE,
-    *(
-        "battleship",
-        "go(board_size=9)",
-        "hex(board_size=11)",
-        "kriegspiel",
-        "checkers",
-        "hive",
-    ),
+    *"battleship go(board_size=9) hex(board_size=11) kriegspiel checkers hive".split(),
     *("dots_and_boxes(num_rows=4,num_cols=4)", "quoridor", "othello", "connect_four"),
     *("liars_dice(numdice=3,dice_sides=6)", "goofspiel(imp_info=true,num_cards=13)"),
     *("python_ii_goofspiel(num_cards=9)", "oshi_zumo(coins=50,size=3)"),

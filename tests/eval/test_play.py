@@ -10,43 +10,11 @@ import spiel_cr
 from spiel_cr.eval.cli import play as play_command
 from spiel_cr.judging import one_match as matches
 from tests.support.commands import report, told
+from tests.support.scripted import Opinionated, Scripted
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
 GOOFSPIEL = "goofspiel(num_cards=3,imp_info=true,points_order=descending)"
-
-
-class Scripted(pyspiel.Bot):
-    """Chooses by a function of the state, and writes down what it is told."""
-
-    def __init__(self, choose):
-        pyspiel.Bot.__init__(self)
-        self.choose = choose
-        self.restarts = 0
-        self.heard = []
-
-    def restart(self):
-        self.restarts += 1
-
-    def inform_action(self, state, player, action):
-        self.heard.append((player, action))
-
-    def step(self, state):
-        return self.choose(state)
-
-
-class Opinionated(Scripted):
-    """Gives a fixed policy, right or wrong, and never steps."""
-
-    def __init__(self, policy):
-        Scripted.__init__(self, lambda state: pytest.fail("was asked to step"))
-        self.policy = policy
-
-    def provides_policy(self):
-        return True
-
-    def get_policy(self, state):
-        return self.policy
 
 
 def first(state):
@@ -127,7 +95,7 @@ def test_actions_are_drawn_as_often_as_the_policy_says():
 
 
 def test_what_has_no_probability_is_not_drawn():
-    bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)])]
+    bots = [Opinionated([(0, 0.0), (1, 1.0)]), Opinionated([(0, 1.0), (1, 0.0)], 1)]
     for seed in range(20):
         assert play(KUHN, bots, seed).actions[2:] == (1, 0)
 
@@ -284,21 +252,11 @@ def test_two_bots_are_shown_move_by_move():
 
 
 @pytest.mark.parametrize("bots", (["uniform", "uniform"], ["human", "uniform"]))
-def test_players_that_need_no_tree_get_none(monkeypatch, bots):
-    def refuse(*arguments, **options):
-        pytest.fail("the game was compiled")
-
-    monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
+def test_players_that_need_no_tree_get_none(nothing_is_compiled, bots):
     match, text = at_terminal(
         bots, "4\n0\n8\n2\n6\n1\n3\n5\n7\n" * 9, game="phantom_ttt"
     )
     assert match is not None and text.startswith("phantom_ttt(), seed 0")
-
-
-def test_a_game_too_large_for_a_bot_is_refused_at_once():
-    message = r"bot='resolving' needs the whole game.*resolving\(max_histories=N"
-    with pytest.raises(ValueError, match=message):
-        at_terminal(["human", "resolving"], "", game="phantom_ttt")
 
 
 def test_command_for_bots(capsys):

@@ -23,16 +23,10 @@ from spiel_cr.eval.reporting import (
 from tests.support import browser
 
 GAMES = ["kuhn_poker", "leduc_poker"]
-ALGORITHMS = [
-    "cfr+",
-    "evr-mccfr",
-    "lp",
-    "resolve(solver=cfr+)",
-    "openspiel-cfr+",
-    "openspiel-es-mccfr",
-    "openspiel-lp",
-    "openspiel-efr",
-]
+ALGORITHMS = (
+    "cfr+;evr-mccfr;lp;resolve(solver=cfr+);openspiel-cfr+;openspiel-es-mccfr;"
+    "openspiel-lp;openspiel-efr"
+).split(";")
 SETTINGS = {
     "games": GAMES,
     "algorithms": ALGORITHMS,
@@ -42,6 +36,7 @@ SETTINGS = {
     "versions": {"spiel_cr": "0.1", "open_spiel": "2.0.2"},
     "memory_limit": "4GB",
 }
+OF_KUHN = {**SETTINGS, "games": GAMES[:1]}
 # Of a line of results.
 CONDITIONS = {
     "machine": "a processor, 2 cores",
@@ -211,14 +206,8 @@ def test_command_can_be_typed_again(folder):
 
 def test_rows_are_sorted_medians():
     first = summary.summarise(SETTINGS, records())[0]
-    assert [row.entry.name for row in first.rows] == [
-        "lp",
-        "cfr+",
-        "resolve(solver=cfr+)",
-        "openspiel-cfr+",
-        "evr-mccfr",
-        "openspiel-es-mccfr",
-    ]
+    names = "lp cfr+ resolve(solver=cfr+) openspiel-cfr+ evr-mccfr openspiel-es-mccfr"
+    assert [row.entry.name for row in first.rows] == names.split()
     sampled = first.rows[4]
     assert sampled.seeds == 3
     assert sampled.nash_conv == summary.Range(0.02, 0.01, 0.07)
@@ -235,8 +224,7 @@ def test_seeds_that_skipped_points_are_joined_from_the_end():
     short = record("kuhn_poker", "evr-mccfr", 1, 0.04)
     short["curve"] = short["curve"][1:]
     lines = [record("kuhn_poker", "evr-mccfr", 0, 0.02), short]
-    settings = {**SETTINGS, "games": ["kuhn_poker"]}
-    (row,) = summary.summarise(settings, lines)[0].rows
+    (row,) = summary.summarise(OF_KUHN, lines)[0].rows
     assert [band.iterations for band in row.curve] == [100, 1000]
     assert [band.nash_conv[1:] for band in row.curve] == [
         pytest.approx((0.2, 0.4)),
@@ -252,7 +240,7 @@ def test_runs_from_the_beginning_are_joined_by_iterations():
         line = record("kuhn_poker", name, seed, 1.0)
         line["curve"] = [[0.001 * n, n, 10.0 * seed + 1 / n] for n in counts]
         lines.append(line)
-    settings = {**SETTINGS, "games": ["kuhn_poker"], "algorithms": [name]}
+    settings = {**OF_KUHN, "algorithms": [name]}
     (row,) = summary.summarise(settings, lines)[0].rows
     assert [band.iterations for band in row.curve] == [8, 32, 100]
     assert row.curve[1].nash_conv == pytest.approx((10 + 1 / 32, 1 / 32, 20 + 1 / 32))
@@ -266,7 +254,7 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
     lines = [
         record("kuhn_poker", "cfr+", 0, 1e-3, judge="spiel_cr", judge_reason=reason)
     ]
-    report.write(tmp_path, {**SETTINGS, "games": ["kuhn_poker"]}, lines)
+    report.write(tmp_path, OF_KUHN, lines)
     for name in ("report.html", "report.md"):
         text = (tmp_path / name).read_text("utf-8").replace("&#x27;", "'")
         assert reason in text and "spiel_cr's own exact best response" in text
@@ -275,7 +263,7 @@ def test_where_openspiel_cannot_judge_the_report_says_so(tmp_path):
 def test_rows_with_too_few_iterations_to_mean_anything_are_marked(tmp_path, capsys):
     names = {"openspiel-mmd": 999, "openspiel-deep-cfr": 8, "cfr+": 1}
     lines = [record("kuhn_poker", n, 0, 1.0, iterations=i) for n, i in names.items()]
-    settings = {**SETTINGS, "games": ["kuhn_poker"], "algorithms": list(names)}
+    settings = {**OF_KUHN, "algorithms": list(names)}
     report.write(tmp_path, settings, lines)
     text = (tmp_path / "report.md").read_text("utf-8")
     rows = [line for line in text.splitlines() if line.startswith("|")]
@@ -375,10 +363,8 @@ def test_runs_that_a_longer_one_overtook_are_not_drawn():
             summary.CurveBand(seconds, count, summary.Range(value, value, value))
             for seconds, count, value in points
         )
-        (row,) = summary.summarise(
-            {"games": ["kuhn_poker"], "algorithms": ["cfr+"], "seeds": 1},
-            [record("kuhn_poker", "cfr+", 0, 1e-5)],
-        )[0].rows
+        lines = [record("kuhn_poker", "cfr+", 0, 1e-5)]
+        (row,) = summary.summarise(OF_KUHN, lines)[0].rows
         (series,) = curves.series_of(
             [row._replace(entry=row.entry._replace(way=way), curve=bands)],
             against="seconds",
@@ -398,7 +384,7 @@ def test_ratios_are_words(tmp_path):
     ):
         lines = [record("kuhn_poker", "cfr+", 0, level)]
         lines.append(record("kuhn_poker", "openspiel-cfr+", 0, 1e-3))
-        report.write(tmp_path, {**SETTINGS, "games": ["kuhn_poker"]}, lines)
+        report.write(tmp_path, OF_KUHN, lines)
         assert words in (tmp_path / "report.md").read_text("utf-8")
 
 

@@ -20,6 +20,7 @@ from spiel_cr.solvers import laying_out
 from tests.support.commands import refused, run, told
 from tests.support.kuhn_signals import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.solving import solve_with
 
 LEDUC = "python_leduc_poker"
 KUHN = "kuhn_poker"
@@ -191,9 +192,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     """Of merged signals, which are fewer than the declared ones."""
     game = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
     path = tmp_path / "rhode.npz"
-    result = spiel_cr.solve(
-        game, "cfr+", 20, layout=spiel_cr.Layout("signals"), dtype="float32"
-    )
+    result = solve_with(game, "cfr+", 20, form="signals", dtype="float32")
     result.save(path)
     declared = signal_game(game).num_signals(0)
     assert sum(result.signals.num_signals(0)) < sum(declared)

@@ -7,7 +7,6 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.games.tree import compiler
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import nash_conv, reach_of
@@ -15,6 +14,7 @@ from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
 from tests.support.commands import refused, report, run, told
+from tests.support.solving import solve_with
 
 SAMPLE = (
     *("--algorithm", "os-mccfr(batch=64,incremental=false)"),
@@ -27,22 +27,11 @@ LIMIT = ("--memory-limit", "3GB")
 def saved(tmp_path_factory):
     """A policy of Kuhn poker that was sampled without compiling."""
     path = tmp_path_factory.mktemp("policy") / "kuhn.npz"
-    result = spiel_cr.solve(
-        "kuhn_poker",
-        "os-mccfr(batch=64)",
-        3,
-        layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    result = solve_with(
+        "kuhn_poker", "os-mccfr(batch=64)", 3, form="stepped", memory_limit="3GB"
     )
     result.save(path)
     return path
-
-
-@pytest.fixture
-def nothing_is_compiled(monkeypatch):
-    def compile_game(*_, **__):
-        raise AssertionError("compiled")
-
-    monkeypatch.setattr(compiler, "compile_game", compile_game)
 
 
 def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):

@@ -77,9 +77,7 @@ def test_studies_agree_with_what_was_published(capsys, name):
     # Measured, and said in docs/comparing.md.
     known = {
         # Equal histograms are not enough.
-        "gameshrink": [
-            "by histograms: NashConv after 200 iterations of cfr+, in chips"
-        ],
+        "gameshrink": ["by histograms: NashConv after 200 iterations of cfr+, in chips"]
     }
     assert differs == known.get(name, [])
     assert found["seconds"] < 600

@@ -229,11 +229,7 @@ LARGE = (
     *("liars_dice(numdice=2,dice_sides=4)", "python_ii_goofspiel(num_cards=7)"),
     *("python_latent_tic_tac_toe", "python_scotland_yard"),
 )
-_ON_LARGE = [
-    _UNIFORM,
-    _loaded(_PARTIAL.format(3000), 300),
-    *_STATES,
-]
+_ON_LARGE = [_UNIFORM, _loaded(_PARTIAL.format(3000), 300), *_STATES]
 
 
 _HONEST = [_loaded("honest(rollouts=2)", 3000, repeats=True)]

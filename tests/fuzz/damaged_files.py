@@ -282,10 +282,7 @@ def _change_members(
     elif way == 3:  # the contents of two members, which are never equal
         changed[at], changed[other] = (
             (name, members[other][1]),
-            (
-                members[other][0],
-                content + b"\0" * (content == members[other][1]),
-            ),
+            (members[other][0], content + b"\0" * (content == members[other][1])),
         )
     elif way == 4:
         changed[at] = (name, content[: int(rng.integers(len(content)))])

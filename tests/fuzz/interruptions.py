@@ -104,7 +104,7 @@ _SAID = {
 }
 _MOUNTED = ("disk", "read-only")
 # What the clock says, and where files are.
-_PASSING = set(
+PASSING = set(
     "seconds compile_seconds iterations_per_second peak_memory_bytes max_ms late_moves "
     "out report html programs_compiled policy build_seconds trajectories_per_second "
     "table_limit judge_seconds".split()
@@ -126,7 +126,7 @@ class Ended(NamedTuple):
     def results(self, folder: pathlib.Path) -> Any:
         """What lasts of the last line, wherever the folder of the trial is."""
         line = self.out.splitlines()[-1].replace(str(folder), "DIR")
-        return lasting(json.loads(line), _PASSING)
+        return lasting(json.loads(line), PASSING)
 
 
 class Process:
@@ -458,7 +458,7 @@ def compare_files(folder: pathlib.Path, true: pathlib.Path) -> None:
         if name.suffix == ".npz":
             arrays = storage.load(mine)[0], storage.load(other)[0]
             assert arrays[0].keys() == arrays[1].keys()
-            for key in arrays[0].keys() - _PASSING:
+            for key in arrays[0].keys() - PASSING:
                 array = arrays[0][key]
                 np.testing.assert_array_equal(array, arrays[1][key], strict=True)
         elif name.name in ("table.csv", "page.html"):

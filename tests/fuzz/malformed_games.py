@@ -1,20 +1,24 @@
 """Games that break one promise at one history, made of the rules of real games.
 
-`mutants` makes them; a mutant is asked by its states, or by its rules on arrays.
+`mutants` makes them; `askers` ask a mutant by its states, or by its rules on arrays.
 `complaint` says what is wrong with an answer: not refused, no history, no remedy.
+`python -m tests.fuzz malformed_games FIRST LAST` does many, a mutant a trial.
 """
 
+import contextlib
 import math
 import random
 import re
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
+import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+from spiel_cr.resolving.partial.partial_tree import compile_partial
 from tests.support.made_games import (
     CHANCE,
     TERMINAL,
@@ -269,3 +273,40 @@ def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
     if mutant.path is None or str([*mutant.path]) in places:
         return ""
     return f"another history: {said}"
+
+
+_LEAF = "rollouts(n=1)"
+
+
+def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
+    """All that must refuse a mutant, by name: who compiles it, who would play it."""
+    game, arrays = (mutant.game(vectorised=v) for v in (False, True))
+    found: dict[str, Callable[[], Any]] = {
+        "states": lambda: spiel_cr.compile_game(game),
+        "solve": lambda: spiel_cr.solve(game, "cfr+", 1),
+        "resolve": lambda: spiel_cr.resolve(game, iterations=1),
+    }
+    if mutant.arrays:
+        found["arrays"] = lambda: spiel_cr.compile_game(arrays)
+    # A tree of a part of the game meets what is wrong at a single node.
+    if mutant.kind in {*CHANGES, "both players win"}:
+        found["partial tree"] = lambda: compile_partial(game, 10**5, _LEAF)
+    if mutant.kind in CHANGES:
+        found["partial tree on arrays"] = lambda: compile_partial(arrays, 10**5, _LEAF)
+    return found
+
+
+@contextlib.contextmanager
+def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
+    """Trials of all games in turn, or of `only` these."""
+    bases = only or GAMES
+
+    def trial(number: int) -> dict[str, Any]:
+        base, seed = bases[number % len(bases)], number // len(bases)
+        mutant = random.Random(number).choice(list(mutants(base, seed)))
+        asked = askers(mutant)
+        said = {name: complaint(mutant, ask) for name, ask in asked.items()}
+        wrong = [f"{mutant}, {name}: {text}" for name, text in said.items() if text]
+        return {"outcome": mutant.kind, "asked": len(asked), "faults": wrong}
+
+    yield trial

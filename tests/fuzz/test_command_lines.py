@@ -80,8 +80,7 @@ def test_the_checker_sees_parameters(said, complaint):
     bad = next(bad for bad in every if bad.value == given)
     err = f"spiel-cr: error: algorithm={given!r}: {said}"
     found = command_lines.complaints(
-        command_lines.Line(0, ["solve"], (bad,)),
-        Outcome(2, "", err, "", 0.0),
+        command_lines.Line(0, ["solve"], (bad,)), Outcome(2, "", err, "", 0.0)
     )
     assert bool(found) == bool(complaint)
     assert any(text.startswith(complaint) for text in found) or not complaint

@@ -23,6 +23,9 @@ SETTINGS = [
     (25, 10, 3, 2),
 ]
 LARGE = [(19, 12, 3, 5), (100, 1000, 10, 13)]
+HOLDEM = (
+    "python_rhode_island_holdem(ante=1,bets=1 2 4,max_bets=1,num_ranks=2,num_suits=2)"
+)
 ODD = "python_leduc_poker(stack0=4,stack1=9,max_raises=2,num_ranks=4)"
 
 
@@ -108,9 +111,10 @@ def test_rules_and_returns(settings):
             assert state.legal_actions() == legal, state
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=str)
-def test_knowledge(settings):
-    tree = game_contract.full_tree(game_string(*settings))
+@pytest.mark.parametrize("string", [*(game_string(*s) for s in SETTINGS), HOLDEM])
+def test_knowledge(string):
+    """Also of Rhode Island Hold'em, where cards are dealt and shown alike."""
+    tree = game_contract.full_tree(string)
     game_contract.check_knowledge(
         tree, known_to, lambda history, _: (len(history[:2]), tuple(history[2:]))
     )

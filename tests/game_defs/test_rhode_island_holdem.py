@@ -87,13 +87,6 @@ def settings_of(game):
     return *numbers, sizes, given["max_bets"]
 
 
-def known_to(history, player):
-    """The own card, the public ones, all bets, and how many cards were dealt."""
-    private, rest = list(history[:2]), list(history[2:])
-    own = private[player] if len(private) > player else None
-    return own, len(private), tuple(rest)
-
-
 def betting_strings(max_bets):
     """Yields the bets and deals before each decision, and who decides."""
     begun = [
@@ -147,13 +140,6 @@ def test_rules_and_returns(game, num_games):
         assert state.current_player() == mover, state
         if legal is not None:
             assert state.legal_actions() == legal, state
-
-
-def test_knowledge():
-    tree = game_contract.full_tree(SMALL)
-    game_contract.check_knowledge(
-        tree, known_to, lambda history, _: (len(history[:2]), tuple(history[2:]))
-    )
 
 
 @pytest.mark.parametrize(

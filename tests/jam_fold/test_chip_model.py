@@ -26,9 +26,7 @@ from spiel_cr.jam_fold.chip_model import chip_model, finishing_orders
 )
 def test_published_values(stacks, prizes, expected, digits):
     np.testing.assert_allclose(
-        chip_model(np.array(stacks), np.array(prizes)),
-        expected,
-        atol=0.51 / 10**digits,
+        chip_model(np.array(stacks), np.array(prizes)), expected, atol=0.51 / 10**digits
     )
 
 

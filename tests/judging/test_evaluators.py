@@ -19,21 +19,14 @@ from spiel_cr.resolving.decomposition import decompose
 from tests.support import games
 from tests.support.commands import refused, report, run
 from tests.support.learner import Learner
+from tests.support.scripted import Opinionated
 
 LIARS_DICE = "liars_dice(numdice=1,dice_sides=3)"
 SEATS = (0, 1)
-KEYS = {
-    "nash_conv",
-    "infosets",
-    "infosets_defined",
-    "moves",
-    "late_moves",
-    "max_ms",
-    "programs_compiled",
-    "seconds",
-    "judge",
-    "unmet_play",
-}
+KEYS = set(
+    "nash_conv infosets infosets_defined moves late_moves max_ms programs_compiled "
+    "seconds judge unmet_play".split()
+)
 
 
 @functools.cache
@@ -223,33 +216,10 @@ def test_bots_use_their_own_information_only(name, text):
     assert scrambled > 5
 
 
-class Stub(pyspiel.Bot):
-    """Answers what it is told to, or nothing."""
-
-    def __init__(self, answer):
-        pyspiel.Bot.__init__(self)
-        self._answer = answer
-
-    def player_id(self):
-        return 0
-
-    def restart(self):
-        pass
-
-    def inform_action(self, state, player, action):
-        pass
-
-    def provides_policy(self):
-        return self._answer is not None
-
-    def get_policy(self, state):
-        return self._answer
-
-
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "Stub tells actions but no probabilities"),
+        (None, "Opinionated tells actions but no probabilities"),
         ([(0, 0.5), (1, 0.6)], "distribution over the legal actions"),
         ([(0, -0.5), (1, 1.5)], "distribution"),
         ([(0, 0.5), (2, 0.5)], "distribution"),
@@ -259,7 +229,7 @@ class Stub(pyspiel.Bot):
 )
 def test_bots_that_cannot_be_evaluated(answer, message):
     with pytest.raises(ValueError, match=message):
-        traversing.traverse(compiled("kuhn"), Stub(answer))
+        traversing.traverse(compiled("kuhn"), Opinionated(answer))
 
 
 def test_repeats_as_one():

@@ -13,9 +13,10 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.eval.common import exact_judge
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging import cpp_judge, python_judge, response_seats
+from spiel_cr.judging import python_judge, response_seats
 from spiel_cr.judging.responding import respond, rollout_of
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import Seat
@@ -29,6 +30,7 @@ from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import games
 from tests.support.commands import report, told
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.scripted import Scripted, drawing
 
 
 def _both(target, config):
@@ -275,9 +277,9 @@ def test_moves_of_chance_without_probability(without, nearly):
     table = policy.tabular_policy(tree, behaviour)
     judged = python_judge.judge(tree.game, table)
     assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    cpp = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
+    cpp = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
     assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
-    assert cpp.by == cpp_judge.OPENSPIEL
+    assert cpp.by == exact_judge.OPENSPIEL
 
 
 def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
@@ -293,8 +295,8 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     refused = "more than 2 histories lie below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
-    judge = cpp_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
-    assert judge.curve_by == cpp_judge.OURS
+    judge = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game))
+    assert judge.curve_by == exact_judge.OURS
     assert refused in judge.final(result.average).reason
 
 
@@ -436,25 +438,6 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
     assert found["exact_value"] is None and found["share"] is None
 
 
-class _Silent(pyspiel.Bot):
-    """Draws from a policy and does not tell which; knows no `restart_at`."""
-
-    def __init__(self, policy, player, seed):
-        pyspiel.Bot.__init__(self)
-        self._policy, self._player = policy, player
-        self._random = np.random.default_rng(seed)
-
-    def restart(self):
-        pass
-
-    def inform_action(self, state, player, action):
-        pass
-
-    def step(self, state):
-        odds = self._policy.action_probabilities(state, self._player)
-        return int(self._random.choice(list(odds), p=list(odds.values())))
-
-
 def test_never_above_the_exact_value_by_more_than_the_interval():
     """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
     600, were the search to find the best response always."""
@@ -479,7 +462,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     for seed in range(20):
         estimate = opponents.BotPolicy(
             tree.game,
-            lambda player, own: _Silent(equilibrium, player, own),
+            lambda player, own: Scripted(drawing(equilibrium, own)),
             queries=20,
             seed=seed,
         )
@@ -489,7 +472,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
         expected.append(sum(best))
         target = Target(
             *("silent", tree.game, estimate, tree, tree.form),
-            rivals=tuple(_Silent(equilibrium, p, 1000 + seed) for p in (0, 1)),
+            rivals=tuple(Scripted(drawing(equilibrium, 1000 + seed)) for _ in (0, 1)),
         )
         _, report = _both(target, ResponseConfig("exact", matches=150, seed=seed))
         assert report["exact_value"] is None
@@ -508,8 +491,8 @@ def test_who_is_judged_as_a_rival():
         ("resolving(iterations=2)", True),
         (oos, False),
     ):
-        named = opponent_strings.read_opponent(text, tree)
-        assert (opponent_strings.rival_of(named, tree, 0) is None) == exact
+        named = opponent_strings.read_opponent(text, tree.game)
+        assert (opponent_strings.rivals_of(named, tree, 0) is None) == exact
 
 
 def test_opponents_respect_the_memory_limit():

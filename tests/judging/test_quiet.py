@@ -15,7 +15,7 @@ def _responds(method, **options):
 
 
 def _bot(player, seed):
-    return spiel_cr.load_bot("uniform", KUHN, player, seed=seed)
+    return spiel_cr.load_bot(KUHN, "uniform", player, seed=seed)
 
 
 CALLS = {
@@ -33,7 +33,7 @@ CALLS = {
 SILENT = {
     "nash_conv": lambda: spiel_cr.nash_conv(KUHN, "uniform"),
     "exact": lambda: spiel_cr.best_response(KUHN, "uniform", 0),
-    "load_bot": lambda: spiel_cr.load_bot("resolving(iterations=2)", KUHN, 0),
+    "load_bot": lambda: spiel_cr.load_bot(KUHN, "resolving(iterations=2)", 0),
     "compile_game": lambda: spiel_cr.compile_game(KUHN),
     "exploit": lambda: spiel_cr.exploit(KUHN, "uniform", instruments=["exact"]),
 }

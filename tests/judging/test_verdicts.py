@@ -14,6 +14,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.players.bots import uniform_bot
 from tests.support import games
+from tests.support.solving import solve_with
 
 
 @pytest.fixture(scope="module")
@@ -35,9 +36,7 @@ def test_nash_conv_is_openspiels(solved):
 @pytest.mark.slow
 def test_nash_conv_of_a_policy_of_signals():
     game = "python_leduc_poker"
-    result = spiel_cr.solve(
-        game, "cfr+", 3, layout=spiel_cr.Layout("signals"), dtype="float32"
-    )
+    result = solve_with(game, "cfr+", 3, form="signals", dtype="float32")
     found = spiel_cr.nash_conv(game, result.average_policy())
     assert found == pytest.approx(result.nash_conv(), rel=1e-5)
 
@@ -156,16 +155,10 @@ def test_results_print_in_a_few_lines(solved):
 def test_other_results_print_in_a_few_lines():
     assert_short(
         [
-            spiel_cr.solve(
-                "python_leduc_poker", "lp", layout=spiel_cr.Layout("signals")
-            ),
+            solve_with("python_leduc_poker", "lp", form="signals"),
             signal_game("python_leduc_poker"),
-            spiel_cr.solve(
-                "kuhn_poker", "os-mccfr(batch=4)", 1, layout=spiel_cr.Layout("stepped")
-            ),
-            spiel_cr.solve(
-                "kuhn_poker", "sd-cfr(hidden=4)", 1, layout=spiel_cr.Layout("stepped")
-            ),
+            solve_with("kuhn_poker", "os-mccfr(batch=4)", 1, form="stepped"),
+            solve_with("kuhn_poker", "sd-cfr(hidden=4)", 1, form="stepped"),
         ]
     )
 

@@ -47,12 +47,7 @@ def make(kind, name, player, seed=0):
 
 
 # Programs of outcome sampling compile for long.
-KINDS = (
-    "resolving",
-    pytest.param("oos", marks=pytest.mark.slow),
-    "policy",
-    "uniform",
-)
+KINDS = ("resolving", pytest.param("oos", marks=pytest.mark.slow), "policy", "uniform")
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -7,12 +7,13 @@ from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import compile_game, solve
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players import opponent_strings, opponents
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
 from tests.support.learner import Learner
+from tests.support.scripted import Scripted, drawing
 from tests.support.states import after
 
 HOLDEM = (
@@ -162,20 +163,15 @@ def test_uniform():
     assert type(given) is policy_lib.UniformRandomPolicy
 
 
-class SilentBot(pyspiel.Bot):
+class SilentBot(Scripted):
     """Draws from a policy, and does not tell which."""
-
-    def __init__(self, given, seed):
-        pyspiel.Bot.__init__(self)
-        self._given, self._random = given, np.random.default_rng(seed)
 
     def restart_at(self, state):
         self.at = str(state)
 
     def step(self, state):
         assert self.at == str(state), "every query begins with restart_at"
-        chosen = self._given.action_probabilities(state)
-        return int(self._random.choice(list(chosen), p=list(chosen.values())))
+        return super().step(state)
 
 
 def test_a_silent_bot_is_estimated():
@@ -187,7 +183,7 @@ def test_a_silent_bot_is_estimated():
 
     def make(player, seed):
         seeds.append(seed)
-        return SilentBot(truth, seed)
+        return SilentBot(drawing(truth, seed))
 
     given = opponents.BotPolicy(game, make, queries=400, seed=3)
     found = given.to_tabular()
@@ -200,12 +196,8 @@ def test_a_silent_bot_is_estimated():
 
 
 def test_a_bot_that_cheats_at_the_rules():
-    class Wrong(SilentBot):
-        def step(self, state):
-            return 7
-
     given = opponents.BotPolicy(
-        load_game("kuhn_poker"), lambda player, seed: Wrong(None, seed)
+        load_game("kuhn_poker"), lambda player, seed: SilentBot(lambda state: 7)
     )
     with pytest.raises(ValueError, match="chose 7"):
         given.action_probabilities(after("kuhn_poker", 0, 1))

@@ -105,12 +105,12 @@ def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = opponent_strings.load_opponent("my_bots:First", game)
     assert type(policy).__name__ == "First"
-    named = [
-        opponent_strings.read_opponent(text, game)
+    first, last = (
+        opponent_strings.rivals_of(opponent_strings.read_opponent(text, game), game, 0)
         for text in ("my_bots:First", "my_bots:Last")
-    ]
-    first, last = (opponent_strings.rival_of(one, game, 0) for one in named)
-    assert first is None and type(last).__name__ == "Last"
+    )
+    assert first is None
+    assert [type(rival).__name__ for rival in last] == ["Last"] * 2
     bot = opponent_strings.load_opponent("my_bots:Last", game)
     assert isinstance(bot, BotPolicy)
     expected = spiel_cr.nash_conv("kuhn_poker", policy)

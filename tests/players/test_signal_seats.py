@@ -43,8 +43,7 @@ def play(game, bots, seed):
 
 
 @pytest.mark.parametrize(
-    ("name", "iterations"),
-    [("kuhn", 20), pytest.param("leduc", 20, marks=slow)],
+    ("name", "iterations"), [("kuhn", 20), pytest.param("leduc", 20, marks=slow)]
 )
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_same_strategy_as_resolve(name, iterations, player):

@@ -144,8 +144,7 @@ def counterfactual(tree, policy, key):
 
 
 @pytest.mark.parametrize(
-    "seed",
-    [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 12))],
+    "seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in range(1, 12))]
 )
 def test_random_games(seed):
     """Uneven trees: other numbers of actions, players who move several times."""

@@ -4,7 +4,7 @@ import pyspiel
 import pytest
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players import opponents
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.rollouts import Answers

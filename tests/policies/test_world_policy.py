@@ -8,13 +8,14 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.games.worlds import world_game
-from spiel_cr.judging import targets, verdicts
+from spiel_cr.judging import judged_form, targets
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
     ask,
     behaviour_from_policy,
 )
+from spiel_cr.solvers.laying_out import Choice
 from tests.support.hidden_boards import Drawn
 
 TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
@@ -29,8 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    for module in (targets, verdicts):
-        monkeypatch.setattr(module, "worlds_of", lambda game, *_: world_game(game))
+    monkeypatch.setattr(judged_form, "prefer", lambda *_: Choice("worlds"))
 
 
 def test_openspiel_judges_it_alike(solved):

@@ -21,8 +21,8 @@ EVERYTHING = FILES + [
     for name in ("tests", "benchmarks", "examples")
     for p in sorted((ROOT / name).rglob("*.py"))
 ]
-# The wings of spiel_cr: each imports only those before it. Beside them stand spots of
-# hold'em, on `policies`, and tournaments of jam or fold, on `common` alone.
+# The wings of spiel_cr: each imports only those before it. Tournaments of jam or fold
+# stand beside them, on `common` alone.
 WINGS = (
     "common",
     "games",
@@ -32,10 +32,10 @@ WINGS = (
     "resolving",
     "players",
     "judging",
+    "poker",
 )
 SPIEL_CR = {
     **{wing: " ".join(WINGS[:k]) for k, wing in enumerate(WINGS)},
-    "poker": "common games policies",
     "jam_fold": "common",
 }
 EVAL = {

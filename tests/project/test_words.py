@@ -60,11 +60,7 @@ EXCEPTIONS = (
         "CHANGELOG.md",
         "it says what things were called before",
     ),
-    (
-        "part",
-        "*resolving/leaves/*",
-        "of what is computed at a time",
-    ),
+    ("part", "*resolving/leaves/*", "of what is computed at a time"),
     (
         "expansion",
         "spiel_cr/resolving/partial/*",

@@ -12,6 +12,7 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -19,6 +20,7 @@ from spiel_cr.solvers.laying_out import Layout
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
+from tests.support.strategies import forest_solver
 
 slow = pytest.mark.slow
 PLAYERS = (0, 1)
@@ -75,7 +77,7 @@ class AverageValues:
     """A solver that reports the opponent's values under the average strategies."""
 
     def __init__(self, variant, iterations, d, forest):
-        solver = solver_of(variant, iterations)(d, forest)
+        solver = forest_solver(variant, iterations)(d, forest)
         self.form, self.average_behaviour = solver.form, solver.average_behaviour
         self.reach = [solver.average(p) for p in PLAYERS]
 
@@ -100,10 +102,10 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     tree, behaviours = games.compiled(name), []
     for player in PLAYERS:
         d = decomposition.decompose(tree, player)
-        state = continual.initial_state(d)
+        state = CompiledRole(d).start()
         for layer in range(1, d.num_layers + 1):
-            state = continual.resolve_layer(
-                d, layer, state, lambda d, f: AverageValues(variant, 500, d, f)
+            state = CompiledRole(d).resolve(
+                layer, state, lambda d, f: AverageValues(variant, 500, d, f)
             )
         behaviours.append(state.behaviour)
     table = conversions.tabular_policy(tree, behaviours)
@@ -114,34 +116,17 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
 def test_infosets_that_are_never_reached_have_a_strategy():
     """Reach of player 0 set to zero above its second layer: still all distributions."""
     d = decomposition.decompose(games.compiled("goofspiel4"), 0)
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     decisions = d.tree.infosets[0].decisions
     behaviour = state.behaviour.copy()
     first = decisions.first_sequence[0]
     behaviour[first : first + 4] = [1, 0, 0, 0]
     state = state._replace(behaviour=behaviour)
     for layer in (2, 3):
-        state = continual.resolve_layer(d, layer, state, solver_of("cfr+", 30))
+        state = CompiledRole(d).resolve(layer, state, forest_solver("cfr+", 30))
         assert np.isfinite(state.opponent_values).all()
     sums = np.bincount(decisions.owner[1:], state.behaviour[1:])
     np.testing.assert_allclose(sums, 1, atol=1e-12)
-
-
-def solver_of(variant, iterations):
-    """Solves forests as `resolve` does."""
-
-    def solve(d, forest):
-        solver = cfr.make_solver(
-            forest.form,
-            config=find(variant).config,
-            values=True,
-            first=d.player,
-            compile="fast",
-        )
-        solver.run(iterations)
-        return solver
-
-    return solve
 
 
 def test_same_bits_twice():
@@ -168,8 +153,8 @@ def test_the_first_layer_is_the_whole_game():
     compiled = games.compiled("goofspiel4")
     for p in PLAYERS:
         d = decomposition.decompose(compiled, p)
-        start = continual.initial_state(d)
-        state = continual.resolve_layer(d, 1, start, solver_of("cfr+", 40))
+        start = CompiledRole(d).start()
+        state = CompiledRole(d).resolve(1, start, forest_solver("cfr+", 40))
         whole = cfr.make_solver(
             compiled.form,
             config=find("cfr+").config,
@@ -194,7 +179,7 @@ class Recorder:
     """Solves forests step by step; keeps each iterate of both players."""
 
     def __init__(self, variant, iterations):
-        self._make, self._iterations = solver_of(variant, 0), iterations
+        self._make, self._iterations = forest_solver(variant, 0), iterations
 
     def __call__(self, d, forest):
         self.forest = forest
@@ -239,11 +224,11 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
     gamma = find(variant).config.gamma
-    state = continual.initial_state(d)
+    state = CompiledRole(d).start()
     for layer in range(1, d.num_layers):
         above = state
         recorder = Recorder(variant, 4)
-        state = continual.resolve_layer(d, layer, state, recorder)
+        state = CompiledRole(d).resolve(layer, state, recorder)
         totals: dict[int, float] = {}
         roots = [r for r in brute.roots if brute.layer[r] == layer + 1]
         for t, iterate in enumerate(recorder.iterates, start=1):
@@ -273,13 +258,12 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
 def test_the_gadget_is_used():
     """Other opponent values give another strategy."""
     d = decomposition.decompose(games.compiled("kuhn"), 0)
-    first = continual.resolve_layer(
-        d, 1, continual.initial_state(d), solver_of("cfr+", 500)
-    )
+    role, solve = CompiledRole(d), forest_solver("cfr+", 500)
+    first = role.resolve(1, role.start(), solve)
     strategies = []
     for shift in (0.0, 0.3, -0.3):
         state = first._replace(opponent_values=first.opponent_values + shift)
-        last = continual.resolve_layer(d, 2, state, solver_of("cfr+", 500))
+        last = role.resolve(2, state, solve)
         strategies.append(last.behaviour)
     at = d.own_layer[d.tree.infosets[0].decisions.owner] == 2
     at[0] = False

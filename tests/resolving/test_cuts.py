@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.jax_utils import typed
-from spiel_cr.resolving import continual
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.layers import DepthLimit
 from spiel_cr.resolving.leaves.alike import lay_out_alike
 from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import cfr
 from tests.support import games
-from tests.support.strategies import everywhere
+from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)
 SOLVER, ITERATIONS = "cfr+", 12
@@ -136,22 +135,11 @@ def resolver_of(name, player, leaf, **settings):
 def forests(name, player, leaf, depth=1, unit="moves"):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = cut(name, player)
-
-    def solve(d, forest):
-        solver = cfr.make_solver(
-            forest.form,
-            config=find(SOLVER).config,
-            values=True,
-            first=player,
-            compile="fast",
-        )
-        solver.run(ITERATIONS)
-        return solver
-
-    state = continual.initial_state(d)
-    limit = continual.DepthLimit(depth, unit, leaf)
+    solve = forest_solver(SOLVER, ITERATIONS)
+    state = CompiledRole(d).start()
+    limit = DepthLimit(depth, unit, leaf)
     for number in range(1, d.num_layers + 1):
-        state = continual.resolve_layer(d, number, state, solve, limit)
+        state = CompiledRole(d, limit).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from spiel_cr import solve
-from spiel_cr.resolving.continual import DepthLimit, LayerState, resolve, resolve_layer
+from spiel_cr.resolving.compiled_roles import CompiledRole
+from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.layers import DepthLimit, LayerState
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolver import Resolver
@@ -145,7 +147,9 @@ def test_where_the_player_never_comes_the_plan_stays():
             solver.run(50)
             return solver
 
-        return resolve_layer(d, 2, state, solver_of, DepthLimit(1, "moves", leaf))
+        return CompiledRole(d, DepthLimit(1, "moves", leaf)).resolve(
+            2, state, solver_of
+        )
 
     np.testing.assert_array_equal(resolved(0.0).behaviour, plan)
     assert np.abs(resolved(0.5).behaviour - plan).max() > 0.01

@@ -14,14 +14,14 @@ import pytest
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
-from spiel_cr.resolving import continual, decomposition
+from spiel_cr.resolving import decomposition
+from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import cfr
 from tests.support import games, made_games
-from tests.support.strategies import everywhere
+from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)
 # The last is cut by turns: player 1 may act twice before player 0 notices.
@@ -75,18 +75,10 @@ def check_distributions(decisions, behaviour):
 def forests(name, player, solver, iterations):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = decomposition.decompose(compiled(name), player)
-    config = find(solver).config
-
-    def solve(d, forest):
-        made = cfr.make_solver(
-            forest.form, config=config, values=True, first=player, compile="fast"
-        )
-        made.run(iterations)
-        return made
-
-    state = continual.initial_state(d)
+    solve = forest_solver(solver, iterations)
+    state = CompiledRole(d).start()
     for number in range(1, d.num_layers + 1):
-        state = continual.resolve_layer(d, number, state, solve)
+        state = CompiledRole(d).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -16,11 +16,9 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.subgame_games import Layer, best_response_values
-from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import cfr
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
-from tests.support.strategies import random_behaviours
+from tests.support.strategies import random_behaviours, solver_of
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 10.
@@ -331,13 +329,7 @@ def test_shapes_differ_without_the_common_capacity():
 
 
 def run(form, player, iterations):
-    solver = cfr.make_solver(
-        form,
-        config=find("cfr+").config,
-        values=True,
-        first=player,
-        compile="fast",
-    )
+    solver = solver_of(form, "cfr+", values=True, first=player)
     solver.run(iterations)
     return solver
 

@@ -21,7 +21,7 @@ from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.tabular_run import TabularRun
 from tests.support import games
-from tests.support.solving import solve_with
+from tests.support.solving import assert_same, solve_with
 
 ROOT = pathlib.Path(__file__).parents[2]
 PLAYERS = (0, 1)
@@ -32,13 +32,6 @@ game, algorithm, form, path = sys.argv[1:]
 spiel_cr.solve(game, algorithm, 200_000, seed=5, layout=spiel_cr.Layout(form),
                checkpoint=spiel_cr.Checkpoint(path, 0.2))
 """
-
-
-def assert_same(result, expected):
-    assert result.iterations == expected.iterations
-    for player in PLAYERS:
-        np.testing.assert_array_equal(result.average[player], expected.average[player])
-        np.testing.assert_array_equal(result.current[player], expected.current[player])
 
 
 @pytest.mark.parametrize(

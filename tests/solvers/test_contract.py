@@ -19,6 +19,7 @@ import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED
+from spiel_cr.solvers.task import Task
 from tests.support.kuhn_signals import kuhn
 
 slow = pytest.mark.slow
@@ -95,7 +96,7 @@ def cases():
     for row in ROWS:
         for form in (COMPILED, SIGNALS, STEPPED):
             game = "leduc" if form == SIGNALS else "kuhn"
-            task = algorithms.Task(algorithms.find(row.text))
+            task = Task(algorithms.find(row.text))
             if form not in task.need().refused and (
                 (row, form) not in _QUICK or game == "leduc"
             ):

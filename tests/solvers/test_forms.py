@@ -136,12 +136,8 @@ def test_buckets_by_number():
     """A player of kuhn poker who does not look at its card, in either form."""
     tree = games.compiled("kuhn")
     blind = {key: key[1:] for key in tree.infosets[0].keys}
-    expected = spiel_cr.solve(
-        tree, "cfr+", 50, layout=spiel_cr.Layout(buckets=(blind, None))
-    )
-    found = spiel_cr.solve(
-        kuhn(), "cfr+", 50, layout=spiel_cr.Layout(buckets=([0] * 3 + [1] * 3, None))
-    )
+    expected = solve_with(tree, "cfr+", 50, buckets=(blind, None))
+    found = solve_with(kuhn(), "cfr+", 50, buckets=([0] * 3 + [1] * 3, None))
     bounds = pytest.approx(expected.value_bounds(), abs=1e-9)
     assert found.value_bounds() == bounds
     assert found.nash_conv() > 0.1
@@ -160,17 +156,13 @@ def test_a_resumed_run_gives_the_same_bits(tmp_path):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
             assert (one == other).all()
     with pytest.raises(ValueError, match="form 'signals', and this run has 'compiled'"):
-        spiel_cr.solve(
-            TINY, "dcfr", 40, layout=spiel_cr.Layout("compiled"), checkpoint=path
-        )
+        solve_with(TINY, "dcfr", 40, form="compiled", checkpoint=path)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_policies_of_results_are_loaded(tmp_path, dtype):
     path = tmp_path / "policy.npz"
-    result = spiel_cr.solve(
-        TINY, "cfr+", 20, layout=spiel_cr.Layout("signals"), dtype=dtype
-    )
+    result = solve_with(TINY, "cfr+", 20, form="signals", dtype=dtype)
     result.save(path)
     metadata = storage.load_metadata(path)
     assert metadata["kind"] == "signal policy" and metadata["iterations"] == 20

@@ -55,9 +55,7 @@ def test_plan_is_one(name):
 
 
 def test_result():
-    result = spiel_cr.solve(
-        "kuhn_poker", "lp", layout=spiel_cr.Layout(memory_limit="3GB")
-    )
+    result = solve_with("kuhn_poker", "lp", memory_limit="3GB")
     assert result.algorithm == "lp" and result.iterations > 0
     assert result.nash_conv() <= 1e-9
     assert result.current is None and result.curve == ()

@@ -119,10 +119,7 @@ WAYS = {
     **{f"resolver {v}": by_resolvers(v, 20) for v in RESOLVING},
     "oos": by_online_sampling(10),
 }
-QUICK_WAYS = (
-    "cfr+ float64",
-    "pdcfr+ float32",
-)
+QUICK_WAYS = ("cfr+ float64", "pdcfr+ float32")
 
 
 @functools.cache

@@ -116,6 +116,13 @@ def content(tmp_path_factory):
     return path.read_bytes()
 
 
+@pytest.fixture
+def path(tmp_path, content):
+    """The same as a file."""
+    (tmp_path / "checkpoint").write_bytes(content)
+    return tmp_path / "checkpoint"
+
+
 @pytest.mark.parametrize(
     ("options", "named"),
     [
@@ -126,17 +133,13 @@ def content(tmp_path_factory):
         ({"iterations": 4}, "5 iterations already"),
     ],
 )
-def test_other_runs_are_refused(tmp_path, content, options, named):
-    path = tmp_path / "checkpoint"
-    path.write_bytes(content)
+def test_other_runs_are_refused(path, content, options, named):
     with pytest.raises(ValueError, match=f"checkpoint.*{named}"):
         sample(**options, checkpoint_path=path)
     assert path.read_bytes() == content
 
 
-def test_a_run_goes_on_with_the_limit_that_it_began_with(tmp_path, content):
-    path = tmp_path / "checkpoint"
-    path.write_bytes(content)
+def test_a_run_goes_on_with_the_limit_that_it_began_with(path):
     result = sample(memory_limit=None, checkpoint_path=path)
     assert_same(result, sample())
     batch = batch_bytes(find(SMALL).config, 2, result.game.max_game_length())
@@ -145,9 +148,7 @@ def test_a_run_goes_on_with_the_limit_that_it_began_with(tmp_path, content):
 
 
 @pytest.mark.parametrize("room", [10**15, 0, -1])
-def test_a_checkpoint_cannot_ask_for_any_memory(tmp_path, content, room):
-    path = tmp_path / "checkpoint"
-    path.write_bytes(content)
+def test_a_checkpoint_cannot_ask_for_any_memory(path, room):
     arrays, metadata = storage.load(path)
     sizes = {"memory_limit": 2 * 10**15, "table_limit": room}
     storage.save(path, arrays, {**metadata, **sizes})
@@ -155,9 +156,8 @@ def test_a_checkpoint_cannot_ask_for_any_memory(tmp_path, content, room):
         sample(memory_limit=None, checkpoint_path=path)
 
 
-def test_files_of_other_kinds_are_refused(tmp_path, content):
-    path, policy = tmp_path / "checkpoint", tmp_path / "policy"
-    path.write_bytes(content)
+def test_files_of_other_kinds_are_refused(tmp_path, path):
+    policy = tmp_path / "policy"
     with pytest.raises(ValueError, match="holds a checkpoint"):
         spiel_cr.load_policy(path)
     sample().save(policy)
@@ -170,9 +170,7 @@ def test_files_of_other_kinds_are_refused(tmp_path, content):
 
 
 @pytest.mark.parametrize("name", ["random", "counts", "key", "regret"])
-def test_checkpoints_without_an_array_are_damaged(tmp_path, content, name):
-    path = tmp_path / "checkpoint"
-    path.write_bytes(content)
+def test_checkpoints_without_an_array_are_damaged(path, name):
     arrays, metadata = storage.load(path)
     del arrays[name]
     storage.save(path, arrays, metadata)

@@ -19,14 +19,14 @@ def openspiel_nash_conv(result):
 
 
 def test_seconds_stop():
-    started = time.monotonic()
+    started = time.process_time()
     result = spiel_cr.solve(
         games.compiled("leduc7"), "cfr+", spiel_cr.Goal(MOST, seconds=0.5)
     )
     assert 0 < result.iterations < MOST
     assert result.seconds >= 0.5
     # Chunks last a quarter of a second; the rest is for slow machines.
-    assert time.monotonic() - started < 15
+    assert time.process_time() - started < 15
 
 
 @pytest.mark.parametrize("eval_every", [None, 7])

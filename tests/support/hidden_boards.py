@@ -10,6 +10,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+from spiel_cr.games.worlds.sides import Side
 
 _CELLS = 4
 
@@ -173,11 +174,34 @@ def of_states(game: object) -> Enumerated:
 Belief = dict[tuple[int, int], float]
 
 
-def response_to_uniform(cells: int, wins: Callable, player: int) -> float:
-    """What a best response to uniform play gets on a classical board without draws.
+def stones_and_tries(side: Side) -> tuple[np.ndarray, np.ndarray]:
+    """int64 [I] each, as bits, for the infosets of a board that tells what is taken."""
+    own, levels = side.decisions, side.decisions.levels()
+    stones, tried = np.zeros(len(own), np.int64), np.zeros(len(own), np.int64)
+    owner = own.owner
+    for level in range(1, levels.max() + 1):
+        mine = np.flatnonzero(levels == level)
+        last, above = own.parent[mine], owner[own.parent[mine]]
+        bits = 1 << side.actions[last - 1].astype(np.int64)
+        tried[mine] = tried[above] | bits
+        stones[mine] = stones[above] | np.where(side.answer[mine], 0, bits)
+    return stones, tried
+
+
+def response_to_beliefs(
+    cells: int, wins: Callable, player: int, odds: np.ndarray
+) -> float:
+    """What a best response gets on a classical board without draws.
 
     It follows the responder's attempts one by one, and believes in pairs of the other
     player's stones and attempts, as bits, each with its probability.
+
+    Args:
+      cells: of the board.
+      wins: whether stones, as bits [n], win for a player.
+      player: who responds.
+      odds: float [stones, attempts, cells], in what proportion the other player makes
+        each attempt that it has not yet made.
     """
     bits = [1 << cell for cell in range(cells)]
     won = [[bool(wins(np.array([s]), p)[0]) for s in range(1 << cells)] for p in (0, 1)]
@@ -186,16 +210,18 @@ def response_to_uniform(cells: int, wins: Callable, player: int) -> float:
         """What the responder loses in it, and the belief after it."""
         lost, after, ahead = 0.0, Belief(), dict(belief)
         while ahead:
-            (stones, tried), odds = ahead.popitem()
+            (stones, tried), probability = ahead.popitem()
             left = [bit for bit in bits if not tried & bit]
-            for bit in left:
+            shares = [odds[stones, tried, bit.bit_length() - 1] for bit in left]
+            for bit, share in zip(left, shares, strict=True):
+                part = probability * share / sum(shares)
                 put = stones | (0 if own & bit else bit)
                 into = ahead if own & bit else after
                 if put != stones and won[1 - player][put]:
-                    lost += odds / len(left)
+                    lost += part
                 else:
                     key = put, tried | bit
-                    into[key] = into.get(key, 0.0) + odds / len(left)
+                    into[key] = into.get(key, 0.0) + part
         return lost, after
 
     def best(own: int, tried: int, belief: Belief) -> float:
@@ -205,8 +231,8 @@ def response_to_uniform(cells: int, wins: Callable, player: int) -> float:
         for bit in bits:
             if tried & bit:
                 continue
-            fails = {key: odds for key, odds in belief.items() if key[0] & bit}
-            rest = {key: odds for key, odds in belief.items() if not key[0] & bit}
+            fails = {key: part for key, part in belief.items() if key[0] & bit}
+            rest = {key: part for key, part in belief.items() if not key[0] & bit}
             value = best(own, tried | bit, fails)
             if won[player][own | bit]:
                 value += sum(rest.values())

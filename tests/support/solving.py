@@ -1,5 +1,7 @@
 """`solve` with all its settings by name, for tests that list them as data."""
 
+import numpy as np
+
 import spiel_cr
 
 GOAL = ("iterations", "seconds", "until", "eval_every")
@@ -7,6 +9,17 @@ LAYOUT = (
     *("form", "vectorised", "workers", "memory_limit", "cache"),
     *("buckets", "imperfect_recall"),
 )
+
+
+def assert_same(result, expected):
+    """The same bits of both players."""
+    assert result.iterations == expected.iterations
+    for mine, theirs in zip(
+        (*result.average, *result.current),
+        (*expected.average, *expected.current),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def solve_with(game, algorithm="cfr+", iterations=None, **options):

@@ -27,6 +27,17 @@ def solver_of(form, name, **options):
     return cfr.make_solver(form, config=find(name).config, **options)
 
 
+def forest_solver(name, iterations):
+    """Solves forests as `resolve` does, for the roles of `continual`."""
+
+    def solve(d, forest):
+        solver = solver_of(forest.form, name, values=True, first=d.player)
+        solver.run(iterations)
+        return solver
+
+    return solve
+
+
 def everywhere(resolver, match=None, order=None):
     """float64 [S], what a resolver plays at all infosets, asked one by one."""
     match = resolver.match() if match is None else match

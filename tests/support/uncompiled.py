@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy

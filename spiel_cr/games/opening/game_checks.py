@@ -7,6 +7,7 @@ noticed at the first state that breaks it, also in a game that is never compiled
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -21,6 +22,8 @@ CHANCE_TOLERANCE = 1e-9
 # share of the game's declared utilities, for payoffs that are differences of these.
 PAYOFF_TOLERANCE = 1e-9
 DECLARED_TOLERANCE = 1e-13
+# Moves within which a player is to have moved, where information states are tried.
+_FIRST_MOVES = 20
 
 
 def chance_outcomes(state: pyspiel.State) -> list[tuple[int, float]]:
@@ -134,6 +137,95 @@ def check_returns(state: pyspiel.State, given: Sequence[float]) -> None:
             "spiel_cr solves zero-sum games; choose a zero-sum variant among the "
             "game's parameters, or correct its returns",
         )
+
+
+def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
+    """Refuses games that cannot be the two-player zero-sum games that they claim.
+
+    Args:
+      game: a sequential game.
+      asks: ask it once what a player knows.
+
+    Raises:
+      InvalidGameError: it says something else, or cannot be asked.
+    """
+    if asks:
+        _try_information(game)
+    low, high = game.min_utility(), game.max_utility()
+    # OpenSpiel takes the sum of the first terminal of an EFG file, and rounds it.
+    tolerance = sum_tolerance(game, low, high)
+    tolerance = tolerance if math.isfinite(tolerance) else 0.0
+    total = game.utility_sum()
+    if total is not None and not abs(total) <= tolerance:
+        raise InvalidGameError(
+            f"{game}: utility_sum={total} and the game says that it is zero-sum; "
+            f"correct its utility_sum, or its payoffs"
+        )
+
+
+def _try_information(game: pyspiel.Game) -> None:
+    """Asks a game written in Python once what a player knows.
+
+    OpenSpiel's states take that from an observer if they do not say it themselves, and
+    without one Python raises AttributeError.
+    """
+    state = game.new_initial_state()
+    for _ in range(_FIRST_MOVES):
+        player = state.current_player()
+        if player in (0, 1):
+            try:
+                state.information_state_string(player)
+            except (AttributeError, NotImplementedError) as error:
+                raise InvalidGameError(
+                    f"{game}: information_state_string({player}) fails ({error}), and "
+                    f"spiel_cr needs to know what a player remembers; give the game's "
+                    f"states that method, or the game make_py_observer"
+                ) from error
+            return
+        legal = [] if state.is_terminal() else state.legal_actions()
+        if not legal:
+            return
+        state.apply_action(legal[0])
+
+
+def check_state(state: pyspiel.State) -> None:
+    """Refuses states of a game with simultaneous moves that was not converted.
+
+    Raises:
+      ValueError: it is one.
+    """
+    game = state.get_game()
+    if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
+        raise ValueError(
+            f"state: it is of {game}, whose moves are simultaneous, and players take "
+            f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
+        )
+
+
+def impossible_outcomes(state: pyspiel.State) -> list[int]:
+    """Outcomes of chance that are listed with probability zero; [] elsewhere."""
+    if not state.is_chance_node():
+        return []
+    return [action for action, chance in state.chance_outcomes() if not chance > 0]
+
+
+def feature_count(game: Any, features: str) -> int:
+    """F: the length of a game's tensors.
+
+    Args:
+      game: an OpenSpiel game.
+      features: "information_state" or "observation".
+
+    Raises:
+      ValueError: the game does not provide them.
+    """
+    if not getattr(game.get_type(), f"provides_{features}_tensor"):
+        raise ValueError(
+            f"features={features}: {game} offers no {features}_tensor, which a network "
+            f"reads; implement it in the game, or choose other features or "
+            f"network=table"
+        )
+    return int(np.prod(getattr(game, f"{features}_tensor_shape")()))
 
 
 def utility_bounds(game: pyspiel.Game) -> tuple[float, float] | None:

@@ -10,9 +10,11 @@ import functools
 from typing import Protocol, TypeAlias
 
 import pyspiel
+from absl import logging
 
-from spiel_cr.games.opening import estimate, vectorised
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening import game_checks, vectorised
+from spiel_cr.games.opening.game_strings import load_string
+from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
 
@@ -31,13 +33,10 @@ class Opened:
         """The game's rules on arrays, if it has them."""
         return vectorised.of_game(self.game)
 
-    def estimate(self, room: float) -> float:
-        """About how many histories there are; see `estimate.estimate_histories`.
-
-        Args:
-          room: the estimate ends where the number is clearly more or less than this.
-        """
-        return estimate.estimate_histories(self.game, room=room)
+    @functools.cached_property
+    def again(self) -> pyspiel.Game:
+        """The game loaded anew by its string, where that gives an equal one."""
+        return load_again(self.game) or self.game
 
 
 class HasGame(Protocol):
@@ -48,8 +47,82 @@ class HasGame(Protocol):
         """The game, loaded and checked."""
 
 
+_GameType = pyspiel.GameType
 # A game as users give it.
 Openable: TypeAlias = str | pyspiel.Game | HasGame
+
+
+def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
+    """Returns a sequential two-player zero-sum game, or says why that is impossible.
+
+    A simultaneous-move game is converted with OpenSpiel's
+    `convert_to_turn_based` (the second mover does not see the first one's move, so
+    values and equilibria stay the same), and a notice is logged.
+
+    Args:
+      game: an OpenSpiel game string such as "leduc_poker" or
+        "liars_dice(numdice=1,dice_sides=4)", or a game that is already loaded.
+
+    Returns:
+      The game, with sequential dynamics.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game or a parameter, or refuses
+        what the parameters say.
+      ValueError: the string cannot be read, or has a parameter of another type, see
+        `load_string`; or the game is not a two-player zero-sum game with explicit
+        chance and information states.
+      InvalidGameError: the game says that it is one and is not: utilities sum to
+        something else, information states cannot be asked, or payoffs are drawn while
+        it is walked.
+      TypeError: `game` is neither a string nor a `pyspiel.Game`.
+    """
+    if isinstance(game, str):
+        game = load_string(game)
+    if not isinstance(game, pyspiel.Game):
+        raise TypeError(
+            f"game must be an OpenSpiel game string or a pyspiel.Game, got "
+            f"{type(game).__name__}"
+        )
+    game_type = game.get_type()
+    if game.num_players() != 2:
+        raise ValueError(
+            f"{game}: spiel_cr needs exactly two players and this game has "
+            f"{game.num_players()}; if it takes a players parameter, set players=2"
+        )
+    if game_type.utility != _GameType.Utility.ZERO_SUM:
+        raise ValueError(
+            f"{game}: spiel_cr solves zero-sum games and this one is "
+            f"{game_type.utility.name.lower().replace('_', '-')}; choose a "
+            f"zero-sum variant among the game's parameters (goofspiel, for one, has "
+            f"returns_type=win_loss)"
+        )
+    if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
+        raise ValueError(
+            f"{game}: its chance events are sampled inside the game, so their "
+            f"probabilities are unknown; choose one with explicit chance outcomes"
+        )
+    if game_type.dynamics == _GameType.Dynamics.SIMULTANEOUS:
+        logging.warning(
+            "%s has simultaneous moves; it is converted to turns in which the second "
+            "mover does not see the first move (values and equilibria are the same)",
+            game,
+        )
+        game = pyspiel.convert_to_turn_based(game)
+    elif game_type.dynamics != _GameType.Dynamics.SEQUENTIAL:
+        raise ValueError(
+            f"{game}: dynamics {game_type.dynamics.name} are not supported; choose a "
+            f"game of sequential or simultaneous moves"
+        )
+    if not game.get_type().provides_information_state_string:
+        raise ValueError(
+            f"{game}: the game offers no information_state_string, which spiel_cr "
+            f"needs to know what a player remembers; implement it in the game, "
+            f"or choose one that has it"
+        )
+    check_drawn(game)
+    game_checks.check_promises(game, asks=is_python(game))
+    return game
 
 
 def open_game(game: Openable) -> Opened:

@@ -15,7 +15,7 @@ import pyspiel
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
-from spiel_cr.games.opening.loading import load_again
+from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.stepping.state_source import FACTS, Decision

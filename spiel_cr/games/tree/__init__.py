@@ -2,7 +2,7 @@
 
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.compiler import as_compiled, compile_game
 from spiel_cr.games.tree.fingerprints import fingerprint

@@ -11,7 +11,6 @@ import hashlib
 import json
 import os
 import pathlib
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
@@ -22,11 +21,10 @@ from absl import logging
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.loading import all_parameters, is_python, load_again
+from spiel_cr.games.opening.origins import UnknownOriginError, sources
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.infostate_strings import Strings
-from spiel_cr.games.tree.replay import lazy_strings
+from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import CompiledGame, Infosets, assemble
 
 # Packages whose code decides what is compiled, and where they are.
@@ -40,10 +38,6 @@ _COMPILER = (
 _SOURCES = pathlib.Path(__file__).parents[2]
 _PACKAGES = ("spiel_cr", "open_spiel", "numpy")
 _SUFFIX = ".npz"
-
-
-class UnknownOriginError(ValueError):
-    """What a game compiles to cannot be known from its string and its sources."""
 
 
 def through(
@@ -98,11 +92,7 @@ def identify(
       UnknownOriginError: that is unknown: the game is not what its string says, or its
         Python source is not to be found.
     """
-    if load_again(game) is None:
-        raise UnknownOriginError(
-            f"OpenSpiel loads no game, or another game by the string {game}; register "
-            f"it, and give it parameters, so that its string tells it from others"
-        )
+    files = sources(game, rules)
     versions = storage.versions()
     return {
         "kind": "compiled game",
@@ -111,44 +101,11 @@ def identify(
         "observations": observations,
         "vectorised": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
-        "sources": _hash_files(_sources(game, rules)),
+        "sources": _hash_files(files),
         "compiler": _hash_files(
             str(file) for name in _COMPILER for file in (_SOURCES / name).glob("*.py")
         ),
     }
-
-
-def _sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
-    """Files that a game depends on: its Python sources, and files in its parameters.
-
-    Of Python classes, all sources in the folders of their modules.
-
-    Raises:
-      UnknownOriginError: a class has no source file.
-    """
-    games, files = [game], set[str]()
-    for each in all_parameters(game.get_parameters()):
-        values = [value for value in each.values() if isinstance(value, str)]
-        files |= set(filter(os.path.isfile, values))
-        if "name" in each:
-            parameters = {key: each[key] for key in each if key != "name"}
-            games.append(pyspiel.load_game(each["name"], parameters))
-    classes: set[type] = set() if rules is None else {type(rules)}
-    for inner in games:
-        if is_python(inner):
-            classes |= {type(inner), type(inner.new_initial_state())}
-    for kind in {base for one in classes for base in one.__mro__}:
-        bundled = kind in (*pyspiel.Game.__mro__, *pyspiel.State.__mro__)
-        if bundled or kind.__module__.partition(".")[0] in sys.stdlib_module_names:
-            continue
-        file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-        if file is None or not os.path.isfile(file):
-            raise UnknownOriginError(
-                f"{game} has no source file for {kind.__qualname__}"
-            )
-        files.add(file)
-        files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}
-    return files
 
 
 def _hash_files(paths: Iterable[str]) -> str | None:

@@ -9,12 +9,11 @@ from spiel_cr.common.atomic import Path
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
-from spiel_cr.games.opening.opened import Openable, open_game
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree import cache as compile_cache
-from spiel_cr.games.tree import numbering, second_look, state_walk, vectorised_walk
-from spiel_cr.games.tree.infostate_strings import Strings
-from spiel_cr.games.tree.replay import lazy_strings
+from spiel_cr.games.tree import numbering, spot_check, state_walk, vectorised_walk
+from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import MAX_HISTORIES, CompiledGame, assemble
 
 Game: TypeAlias = str | pyspiel.Game | CompiledGame
@@ -82,7 +81,7 @@ def compile_game(
             later=_BYTES_AFTER,
             progress=progress,
         ) as watch:
-            return _compile(game, rules, observations, most, watch)
+            return _compile(opened, rules, observations, most, watch)
 
     try:
         if cache is None:
@@ -99,14 +98,14 @@ def compile_game(
 
 
 def _compile(
-    game: pyspiel.Game,
+    opened: Opened,
     rules: VectorisedGame | None,
     observations: bool,
     limit: int,
     watch: estimate.Watch,
 ) -> CompiledGame:
     """Compiles a checked game, by its rules on arrays or by a walk over its states."""
-    strings: tuple[list[str], ...] = ()
+    game, strings = opened.game, tuple[list[str], ...]()
     if rules is None:
         walked, strings = state_walk.walk(
             game, observations=observations, max_histories=limit, watch=watch
@@ -118,7 +117,7 @@ def _compile(
             max_histories=limit,
             watch=watch,
         )
-    second_look.check(game, walked, strings or None)
+    spot_check.check(opened, walked, strings or None)
     histories, infosets, labels = numbering.number(walked, game)
     del walked
     keys = [

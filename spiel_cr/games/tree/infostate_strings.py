@@ -7,6 +7,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import overload
 
 import numpy as np
+import pyspiel
+
+from spiel_cr.games.histories import Histories, states_along, string_at
+from spiel_cr.games.opening.vectorised import VectorisedGame
+
+# Paths played at once: few enough that their states stay in a processor's cache.
+_CHUNK = 1 << 14
 
 
 class Strings(Sequence[str]):
@@ -98,3 +105,61 @@ class Strings(Sequence[str]):
 
 def _nothing(number: int) -> str:
     raise AssertionError(f"string {number} is there already")
+
+
+def lazy_strings(
+    game: pyspiel.Game,
+    rules: VectorisedGame,
+    histories: Histories,
+    first: np.ndarray,
+    player: int,
+) -> Strings:
+    """A player's information-state strings, made when they are asked for.
+
+    Args:
+      game: asked if the vectorised game makes no strings.
+      rules: the vectorised game.
+      histories: all histories.
+      first: int32 [I], the first history of each of the player's infosets.
+      player: 0 or 1.
+    """
+
+    def one(infoset: int) -> str:
+        path = histories.actions_to(int(first[infoset]))
+        return string_at(game, path, player)
+
+    def every() -> Iterator[str]:
+        paths = histories.paths_to(first)
+        make = getattr(rules, "information_state_strings", None)
+        if make is None:
+            found = {
+                number: state.information_state_string(player)
+                for number, state in states_along(game, paths)
+            }
+            yield from (found[number] for number in range(len(paths)))
+            return
+        for states in vectorised_states_along(rules, paths):
+            yield from make(states, player)
+
+    return Strings(len(first), one, every)
+
+
+def vectorised_states_along(
+    rules: VectorisedGame, paths: np.ndarray
+) -> Iterator[np.ndarray]:
+    """Plays each of many paths by a vectorised game.
+
+    Args:
+      rules: the vectorised game.
+      paths: integers [paths, D], actions from the root, chance included, then -1.
+
+    Yields:
+      The states after the paths, in order, some thousands at a time.
+    """
+    for start in range(0, len(paths), _CHUNK):
+        some = paths[start : start + _CHUNK].astype(np.int64)
+        states = np.repeat(rules.new_initial_states(), len(some), axis=0)
+        for action in some.T:
+            on = action >= 0
+            states[on] = rules.child(states[on], action[on])
+        yield states

@@ -58,16 +58,17 @@ class Searched(NamedTuple):
     values: list[float]
 
 
+# Of the Dirichlet distribution of noise, of each action.
+_CONCENTRATION = 0.3
+
+
 def _noisy(
-    prior: Sequence[float],
-    noise: float,
-    concentration: float,
-    random: np.random.Generator,
+    prior: Sequence[float], noise: float, random: np.random.Generator
 ) -> list[float]:
     """The prior with a share of Dirichlet noise."""
     if not noise:
         return list(prior)
-    drawn = random.dirichlet([concentration] * len(prior))
+    drawn = random.dirichlet([_CONCENTRATION] * len(prior))
     mixed: list[float] = ((1 - noise) * np.array(prior) + noise * drawn).tolist()
     return mixed
 
@@ -175,15 +176,12 @@ class ISMCTSBRBot(StateResponder):
         best = max(enumerate(ranked), key=lambda place: place[1])[0]
         return searched.actions[best]
 
-    def search(
-        self, state: pyspiel.State, *, noise: float = 0.0, concentration: float = 0.3
-    ) -> Searched:
+    def search(self, state: pyspiel.State, *, noise: float = 0.0) -> Searched:
         """Runs the simulations of one decision.
 
         Args:
           state: the player is to act; what it does not know is not looked at.
           noise: share of Dirichlet noise in the prior of this state, for learning.
-          concentration: of the Dirichlet distribution, of each action.
 
         Returns:
           What was found; where the belief has no history, one visit of a random action.
@@ -200,7 +198,7 @@ class ISMCTSBRBot(StateResponder):
         if self._beliefs is not None and self._beliefs.enter(
             state, self.belief, random
         ):
-            searched = self._search_beliefs(random, noise, concentration)
+            searched = self._search_beliefs(random, noise)
             if searched is not None:
                 return searched
         if len(self._nodes) >= self._config.max_nodes:
@@ -211,7 +209,7 @@ class ISMCTSBRBot(StateResponder):
             prior, _ = self._prior_and_value(state, self._player)
             root = self._nodes[key] = Node(state.legal_actions(), list(prior))
         without_noise = root.prior
-        root.prior = _noisy(without_noise, noise, concentration, random)
+        root.prior = _noisy(without_noise, noise, random)
         number = uniform_numbers(random)
         for _ in range(self._config.simulations):
             history = self.belief.sample(random)
@@ -225,13 +223,13 @@ class ISMCTSBRBot(StateResponder):
         return Searched(list(root.actions), list(root.visits), values)
 
     def _search_beliefs(
-        self, random: np.random.Generator, noise: float, concentration: float
+        self, random: np.random.Generator, noise: float
     ) -> Searched | None:
         """As `search`, with the whole belief; None where that is too large."""
         assert self._beliefs is not None
         root = self._beliefs.root
         without_noise = root.prior
-        root.prior = _noisy(without_noise, noise, concentration, random)
+        root.prior = _noisy(without_noise, noise, random)
         worth = self._beliefs.search()
         root.prior = without_noise
         if worth is None:

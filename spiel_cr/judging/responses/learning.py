@@ -31,6 +31,10 @@ from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies.rollouts import Answers, play_on
 
+# Share of Dirichlet noise in the prior where a search begins, and weight of the
+# parameters' squares in the loss.
+_NOISE, _L2 = 0.25, 1e-5
+
 
 @dataclasses.dataclass(frozen=True)
 class LearningConfig:
@@ -40,29 +44,20 @@ class LearningConfig:
       search: of each decision in an episode; `batch` is not used.
       rounds: of episodes and training.
       episodes: of a round.
-      noise: share of Dirichlet noise in the prior where a search begins.
-      concentration: of the Dirichlet distribution, of each action.
-      temperature: episodes choose actions with visits ** (1 / temperature); 0: the most
-        visited one.
       hidden: units of the network's hidden layers.
       steps: of the optimiser (Adam) in a round.
       minibatch: samples of a step, drawn with replacement from the replay buffer.
       learning_rate: Adam's.
-      l2: weight of the parameters' squares in the loss.
       replay: samples (decisions of episodes) that the buffer keeps, the newest ones.
     """
 
     search: SearchConfig = SearchConfig(simulations=100)
     rounds: int = 20
     episodes: int = 64
-    noise: float = 0.25
-    concentration: float = 0.3
-    temperature: float = 1.0
     hidden: tuple[int, ...] = (128, 128)
     steps: int = 200
     minibatch: int = 256
     learning_rate: float = 1e-3
-    l2: float = 1e-5
     replay: int = 20_000
 
     def __post_init__(self) -> None:
@@ -75,14 +70,7 @@ class LearningConfig:
                 f"search.learn={self.search.learn} learns a table; here a network "
                 f"learns: leave it 0"
             )
-        for name, interval in (
-            ("noise", "[0, 1]"),
-            ("concentration", "(0, inf)"),
-            ("learning_rate", "(0, inf)"),
-            ("temperature", "[0, inf)"),
-            ("l2", "[0, inf)"),
-        ):
-            check_number(getattr(self, name), name, interval)
+        check_number(self.learning_rate, "learning_rate", "(0, inf)")
 
 
 class Learned(NamedTuple):
@@ -155,7 +143,7 @@ def learn_response(
         played = []
         for match in range(config.episodes):
             random = np.random.default_rng([seed, number, match])
-            played.append(_episode(game, bot, answers, config, random))
+            played.append(_episode(game, bot, answers, random))
         simulations += bot.simulations
         samples = _newest([samples, *played], config.replay)
         if not len(samples.returned):
@@ -171,7 +159,7 @@ def learn_response(
             (parameters, state),
             _padded(samples, config.replay),
             jnp.asarray(rows.astype(np.int32)),
-            jnp.asarray(config.l2, jnp.float32),
+            jnp.asarray(_L2, jnp.float32),
             learning_rate=config.learning_rate,
         )
         losses.append(network.Losses(*map(float, lost)))
@@ -183,16 +171,16 @@ def _episode(
     game: pyspiel.Game,
     bot: ISMCTSBRBot,
     answers: Mapping[int, Answers],
-    config: LearningConfig,
     random: np.random.Generator,
 ) -> network.Samples:
     """The decisions of a match, without those that have one action.
+
+    Actions are drawn by the visits of a search with noise.
 
     Args:
       game: that is played.
       bot: the responder; restarted.
       answers: the opponent's policy.
-      config: noise and temperature.
       random: of all moves; consumed.
     """
     player = bot.player_id()
@@ -204,11 +192,10 @@ def _episode(
         if len(legal) == 1:
             state.apply_action(legal[0])
             continue
-        found = bot.search(
-            state, noise=config.noise, concentration=config.concentration
-        )
+        found = bot.search(state, noise=_NOISE)
         visits = np.array(found.visits, np.float64)
-        place = choose(visits, config.temperature, random)
+        running = np.cumsum(visits / visits.max())
+        place = int((running <= random.random() * running[-1]).sum())
         shares.append(np.zeros(game.num_distinct_actions(), np.float32))
         shares[-1][found.actions] = visits / visits.sum()
         features.append(state.information_state_tensor(player))
@@ -221,20 +208,6 @@ def _episode(
         np.array(shares, np.float32),
         np.full(len(shares), returned, np.float32),
     )
-
-
-def choose(visits: np.ndarray, temperature: float, random: np.random.Generator) -> int:
-    """The place of an action, drawn with visits ** (1 / temperature).
-
-    Args:
-      visits: float64 [A], at least one of them positive.
-      temperature: 0: the most visited one, the first if equal.
-      random: consumed.
-    """
-    if temperature == 0:
-        return int(visits.argmax())
-    running = np.cumsum((visits / visits.max()) ** (1 / temperature))
-    return int((running <= random.random() * running[-1]).sum())
 
 
 def _newest(parts: Sequence[network.Samples], count: int) -> network.Samples:

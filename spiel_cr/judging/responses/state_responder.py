@@ -1,13 +1,14 @@
 """What bots that look ahead on OpenSpiel states share: belief, seed, statistics."""
 
 import dataclasses
+from typing import Any
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_seed
-from spiel_cr.games.opening.loading import check_state
+from spiel_cr.games.opening.game_checks import check_state
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import Answers, generator_at
@@ -37,6 +38,16 @@ class BeliefRecord:
         """Of approximate beliefs that are not empty; None: there were none."""
         count = self.approximate - self.empty
         return self.effective_sizes / count if count else None
+
+    def report(self) -> dict[str, Any]:
+        """For JSON."""
+        return {
+            "decisions": self.decisions,
+            "approximate": self.approximate,
+            "empty": self.empty,
+            "mean_effective_size": self.mean_effective_size,
+            "least_effective_size": self.least_effective_size,
+        }
 
     def add(self, belief: StatePosterior) -> None:
         """Takes in the belief of one more decision."""
@@ -93,11 +104,6 @@ class StateResponder(PolicyPlayer):
         self.beliefs = BeliefRecord()
         self.simulations = 0
         self._opponent = Answers(opponent, 1 - player)
-
-    @property
-    def num_nodes(self) -> int:
-        """Information states that it remembers now."""
-        return 0
 
     def restart(self) -> None:
         """A new match: the belief is dropped."""

@@ -1,7 +1,7 @@
 """Fixed opponents as `FixedPlayer`: many decisions at once."""
 
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,11 +14,9 @@ from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision
 from spiel_cr.players.opponents import restart_at
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import Knowledge
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
-
-# A player and what it sees at m decisions, to float64 [m, A], action probabilities.
-Strategy = Callable[[int, Seen], np.ndarray]
 
 
 class UniformPlayer:
@@ -52,17 +50,17 @@ class TablePlayer:
         return choose(odds, random.random(len(row)))
 
 
-class SeenPlayer:
-    """Draws by a strategy of what is seen, of networks."""
+class NetworkPlayer:
+    """Draws by networks that answer many decisions at once."""
 
-    def __init__(self, knowledge: Knowledge, strategy: Strategy) -> None:
+    def __init__(self, knowledge: Knowledge, policy: DeepPolicy) -> None:
         """Asks nothing yet.
 
         Args:
           knowledge: of the source's positions.
-          strategy: of both players.
+          policy: of both players.
         """
-        self._knowledge, self._strategy = knowledge, strategy
+        self._knowledge, self._policy = knowledge, policy
 
     def draw(
         self, positions: Positions, places: np.ndarray, random: np.random.Generator
@@ -70,7 +68,8 @@ class SeenPlayer:
         """See `FixedPlayer`."""
         player = int(positions.player[places[0]])
         seen = self._knowledge.seen(positions, places, player)
-        action = choose(self._strategy(player, seen), random.random(len(places)))
+        odds = self._policy.strategies(seen.rows, seen.legal, player)[0]
+        action = choose(odds, random.random(len(places)))
         rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
         chosen: np.ndarray = rank
         return chosen

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.stepping.simulator import Positions, Simulator, play
+from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.judging.control_variates import without_luck
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index
@@ -125,32 +125,23 @@ class Response:
             change = worth - expected[games]
             luck[games] += np.where(np.isnan(change), 0.0, change)
 
-        def act(
-            positions: Positions, live: np.ndarray, match: np.ndarray
+        def respond(
+            positions: Positions, there: np.ndarray, games: np.ndarray
         ) -> np.ndarray:
-            action = np.zeros(len(live), np.int64)
-            responds = positions.player[live] == self.player
-            if not responds.all():
-                other = live[~responds]
-                action[~responds] = setting.opponent.draw(positions, other, random)
-            if responds.any():
-                there, games = live[responds], match[responds]
-                row = self._index.find(positions.key[there])
-                arrive(games, _looked_up(self.worth, row, np.nan))
-                expected[games] = _looked_up(self.expected, row, np.nan)
-                chosen = _looked_up(self.action, row, -1)
-                habit = habit_of(decided[games], positions.num_actions[there])
-                usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
-                chosen = np.where(chosen < 0, usual, chosen)
-                decided[games] += 1
-                beyond = np.flatnonzero(chosen < 0)
-                if len(beyond):
-                    chosen[beyond] = setting.own.draw(positions, there[beyond], random)
-                action[responds] = chosen
-            return action
+            row = self._index.find(positions.key[there])
+            arrive(games, _looked_up(self.worth, row, np.nan))
+            expected[games] = _looked_up(self.expected, row, np.nan)
+            chosen = _looked_up(self.action, row, -1)
+            habit = habit_of(decided[games], positions.num_actions[there])
+            usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
+            chosen = np.where(chosen < 0, usual, chosen)
+            decided[games] += 1
+            beyond = np.flatnonzero(chosen < 0)
+            if len(beyond):
+                chosen[beyond] = setting.own.draw(positions, there[beyond], random)
+            return chosen
 
-        utility = play(setting.source, count, random, act)
-        returns = -utility if self.player else utility
+        returns = setting.play(self.player, count, random, respond)
         arrive(np.arange(count), returns)
         return without_luck(returns, luck)
 

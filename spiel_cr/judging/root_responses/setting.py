@@ -1,7 +1,7 @@
 """Where a response learns: a source of histories, and an opponent who plays on it."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -9,12 +9,12 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import FixedPlayer, Simulator, play
+from spiel_cr.games.stepping.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses.players import (
     BotPlayer,
     LegalPlayer,
-    SeenPlayer,
+    NetworkPlayer,
     StatePlayer,
     TablePlayer,
     UniformPlayer,
@@ -22,12 +22,15 @@ from spiel_cr.judging.root_responses.players import (
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies.rollouts import by_legal_actions
 from spiel_cr.solvers.deep.averages import SOFTMAX
-from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 _TENSORS = "information_state"
+
+# Of positions, places of them, and the matches that these belong to: int64 [n], the
+# place of an action among the legal ones.
+Actor: TypeAlias = Callable[[Positions, np.ndarray, np.ndarray], np.ndarray]
 
 
 class Setting(NamedTuple):
@@ -42,6 +45,33 @@ class Setting(NamedTuple):
     source: Simulator
     opponent: FixedPlayer
     own: FixedPlayer
+
+    def play(
+        self, player: int, count: int, random: np.random.Generator, respond: Actor
+    ) -> np.ndarray:
+        """float64 [count], a responder's returns in matches side by side.
+
+        Args:
+          player: its seat.
+          count: of matches.
+          random: draws chance and the opponent; consumed.
+          respond: gives the responder's actions where it is to act, see `play`.
+        """
+
+        def act(
+            positions: Positions, live: np.ndarray, match: np.ndarray
+        ) -> np.ndarray:
+            action = np.zeros(len(live), np.int64)
+            responds = positions.player[live] == player
+            if not responds.all():
+                others = live[~responds]
+                action[~responds] = self.opponent.draw(positions, others, random)
+            if responds.any():
+                action[responds] = respond(positions, live[responds], match[responds])
+            return action
+
+        utility = play(self.source, count, random, act)
+        return -utility if player else utility
 
 
 def of_target(target: Target, *, use_rules: bool = True) -> Setting:
@@ -86,15 +116,15 @@ def on_states(
       policy: of both seats; must depend on information states only.
       use_rules: take the game's rules on arrays where that is possible.
     """
-    source, player = _on_states(game, policy, use_rules)
+    source, player = _plays_on(Opened(game), policy, use_rules)
     return Setting(source, player, player)
 
 
-def _on_states(
-    game: pyspiel.Game, policy: openspiel_policy.Policy, use_rules: bool
+def _plays_on(
+    opened: Opened, policy: openspiel_policy.Policy, use_rules: bool
 ) -> tuple[Simulator, FixedPlayer]:
     """See `on_states`."""
-    opened = Opened(game)
+    game = opened.game
     rules = opened.rules if use_rules else None
     source = StateSource(game) if rules is None else RulesSource(game, rules)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
@@ -106,13 +136,13 @@ def _on_states(
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
             found = stepped(opened, _TENSORS, use_rules=use_rules)
-            return found.source, _networks(policy, found.knowledge)
+            return found.source, NetworkPlayer(found.knowledge, policy)
     tabular = isinstance(policy, openspiel_policy.TabularPolicy)
     if rules is None or tabular and hasattr(rules, "information_state_strings"):
         return source, StatePlayer(policy, source)
     if by_legal_actions(policy):
         return source, LegalPlayer(game, policy)
-    return _on_states(game, policy, False)
+    return _plays_on(opened, policy, False)
 
 
 def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
@@ -123,13 +153,3 @@ def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
       bots: of player 0 and of player 1.
     """
     return Setting(StateSource(game), BotPlayer(bots), UniformPlayer())
-
-
-def _networks(policy: DeepPolicy, knowledge: Knowledge) -> SeenPlayer:
-    """Networks that answer many decisions at once."""
-
-    def strategy(player: int, seen: Seen) -> np.ndarray:
-        found: np.ndarray = policy.strategies(seen.rows, seen.legal, player)[0]
-        return found
-
-    return SeenPlayer(knowledge, strategy)

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.games.stepping.simulator import Positions, play
+from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
@@ -29,8 +29,8 @@ _TRUSTED = 10
 _HABITUAL = 50
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
-# Of means and visits: games with thousands of actions have fewer rows.
-_MOST_BYTES = 1 << 32
+# Of the table, and of means and visits: with thousands of actions it has fewer rows.
+_MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
 # What is kept of a table, besides its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
 _HABITS = ("usual", "times")
@@ -40,9 +40,10 @@ _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
 
 
 class _Met(NamedTuple):
-    """Decisions of the responder in matches, those of one depth; int64 [n] each.
+    """Decisions of the responder in matches; int64 [n] each.
 
     Attributes:
+      depth: own decisions before.
       games: which matches.
       row: of the table; -1: none.
       action: that was taken.
@@ -52,6 +53,7 @@ class _Met(NamedTuple):
       arm: of the habit: the action, or the last one, as the setting's own player does.
     """
 
+    depth: np.ndarray
     games: np.ndarray
     row: np.ndarray
     action: np.ndarray
@@ -73,27 +75,23 @@ class TableResponder:
 
     finished = False
 
-    def __init__(
-        self, setting: Setting, player: int, *, most_rows: int = 1 << 21, seed: int = 0
-    ) -> None:
+    def __init__(self, setting: Setting, player: int, *, seed: int = 0) -> None:
         """An empty table.
 
         Args:
           setting: of the game and the opponent.
           player: the responder, 0 or 1.
-          most_rows: of the table, where its bytes allow so many.
           seed: of the matches that teach it.
         """
         self.player, self.setting = player, setting
-        self._source, self._fixed = setting.source, setting.opponent
-        self._seed, self._batches, self.units = [seed, player], 0, 0
-        width = self._source.max_actions
-        most_rows = min(most_rows, _MOST_BYTES // (8 * width))
-        self._key = np.zeros((most_rows, 2), np.uint64)
+        self._seed, self._batches, self.units = seed, 0, 0
+        width = setting.source.max_actions
+        rows = min(_MOST_ROWS, _MOST_BYTES // (8 * width))
+        self._key = np.zeros((rows, 2), np.uint64)
         self._index = Index(self._key)
-        self._count = np.zeros(most_rows, np.int32)
-        self._mean = np.zeros((most_rows, width), np.float32)
-        self._visits = np.zeros((most_rows, width), np.int32)
+        self._count = np.zeros(rows, np.int32)
+        self._mean = np.zeros((rows, width), np.float32)
+        self._visits = np.zeros((rows, width), np.int32)
         # The same of habits; the last arm is to do as the setting's own player does.
         self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
         self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
@@ -113,7 +111,9 @@ class TableResponder:
         done = 0
         while done < units and not (done and stop()):
             wide = min(_WIDE, units - done)
-            self._teach(_UNIT * wide, np.random.default_rng(self._seed_of_batch()))
+            self._batches += 1
+            stream = [self._seed, self.player, self._batches]
+            self._teach(_UNIT * wide, np.random.default_rng(stream))
             done += wide
         self.units += done
         return done
@@ -154,10 +154,6 @@ class TableResponder:
             self.player, key, count.copy(), action, unknown, unknown, habits
         )
 
-    def _seed_of_batch(self) -> list[int]:
-        self._batches += 1
-        return [*self._seed, self._batches]
-
     def _teach(self, count: int, random: np.random.Generator) -> None:
         """Plays histories in lockstep, and learns from what comes of them."""
         decided = np.zeros(count, np.int64)  # decisions so far
@@ -166,7 +162,7 @@ class TableResponder:
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
         added, habits = np.zeros(count, bool), self._habits()
-        met: list[tuple[np.ndarray, _Met]] = []
+        met: list[_Met] = []
 
         def respond(
             positions: Positions, there: np.ndarray, games: np.ndarray
@@ -187,25 +183,14 @@ class TableResponder:
             if len(owns):
                 own = self.setting.own
                 chosen[owns] = own.draw(positions, there[owns], random)
-            now = _Met(games, row, chosen, tries, trusted, habit, arm)
-            met.append((decided[games], now))
+            depth = decided[games]
+            met.append(_Met(depth, games, row, chosen, tries, trusted, habit, arm))
             decided[games] += 1
             return chosen
 
-        def act(
-            positions: Positions, live: np.ndarray, match: np.ndarray
-        ) -> np.ndarray:
-            action = np.zeros(len(live), np.int64)
-            responds = positions.player[live] == self.player
-            if not responds.all():
-                action[~responds] = self._fixed.draw(positions, live[~responds], random)
-            if responds.any():
-                action[responds] = respond(positions, live[responds], match[responds])
-            return action
-
-        utility = play(self._source, count, random, act)
+        returns = self.setting.play(self.player, count, random, respond)
         self._longest = max(self._longest, int(decided.max()))
-        self._learn(met, -utility if self.player else utility)
+        self._learn(met, returns)
 
     def _rows(
         self,
@@ -251,21 +236,18 @@ class TableResponder:
         own = (best == last) | (value[:, last] == -np.inf)
         return np.where(own, -1, best)
 
-    def _learn(self, met: list[tuple[np.ndarray, _Met]], returns: np.ndarray) -> None:
+    def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
         """Moves means towards what followed, the last decisions first.
 
         Args:
-          met: how many own decisions came before, int64 [n], and decisions.
+          met: decisions.
           returns: float64 [count], the responder's; changed.
         """
         if not met:
             return
-        depth = np.concatenate([before for before, _ in met])
-        whole = _Met(
-            *(np.concatenate(part) for part in zip(*(m for _, m in met), strict=True))
-        )
-        for now in range(int(depth.max()), -1, -1):
-            at = np.flatnonzero(depth == now)
+        whole = _Met(*(np.concatenate(part) for part in zip(*met, strict=True)))
+        for now in range(int(whole.depth.max()), -1, -1):
+            at = np.flatnonzero(whole.depth == now)
             here = _Met(*(part[at] for part in whole))
             known, rows = here.row >= 0, here.row
             for means, visits, place, arm, some in (

@@ -1,12 +1,13 @@
 """What a player believes, on OpenSpiel's states: all histories, or particles of them.
 
-`ParticleFilter.enumerate` follows all histories where they are few. A particle is a
+`ParticleFilter.step` follows all histories where they are few. A particle is a
 history that gives the player the view of the match. Sequential importance resampling
 (Gordon, Salmond and Smith 1993) follows weighted histories from one decision of the
 player to its next one.
 """
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -115,14 +116,14 @@ class ParticleFilter:
           fits, which does not mean that there is none.
         """
         action = stages[-2].action if stages[1:] else None
-        new = self._step(belief, action, stages[-1].seen, random)
+        new = self.step(belief, action, stages[-1].seen, random=random)
         enough = _FEW * self._particles
         for retry in range(_MOST_RETRIES):
             if new.complete or len(new.states) >= enough:
                 break
             if new.states and retry >= _RETRIES:
                 break
-            again = self._step(belief, action, stages[-1].seen, random)
+            again = self.step(belief, action, stages[-1].seen, random=random)
             new = _merged([new, again])
         if not new.states:
             return new
@@ -134,64 +135,70 @@ class ParticleFilter:
         """The root of the game."""
         return Particles([self._game.new_initial_state()], np.ones(1), True)
 
-    def enumerate(
+    def step(
         self,
         belief: Particles,
         action: int | None,
         seen: tuple[str, ...],
         *,
-        limit: int,
-        counts_all: bool,
+        random: np.random.Generator | None = None,
+        limit: float = math.inf,
+        counts_all: bool = False,
     ) -> Particles:
-        """All histories at the next decision that give the player a view.
+        """Histories at the next decision that give the player a view.
 
         Args:
           belief: at the decision before, or the start; its histories stay as they are.
           action: what the player did there; None at the start.
           seen: the strings from there on.
-          limit: of histories that are followed side by side.
+          random: draws where they are too many, see above; None: all are followed.
+          limit: of histories that are followed side by side, where nothing is drawn.
           counts_all: of all histories that are looked at instead.
 
         Returns:
-          Histories with weights that sum to the probability of what was seen.
+          Histories with weights that sum to the probability of what was seen; where
+          they were drawn, to an estimate of it.
 
         Raises:
           TooManyStatesError: there are more than `limit`.
         """
-        front = self._front(belief, action, seen)
+        most, complete, looked = self._particles, belief.complete, 0
+        front: list[_Placed] = []
+        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
+            child = state.clone() if action is None else state.child(action)
+            front += self._fitting(child, weight, seen, -1)
         at_decision: list[_Placed] = []
-        looked = 0
         while front:
             looked += len(front)
             moved = self._split(front, at_decision, seen)
+            edges: Iterable[_Edge] = self._edges(moved)
+            if random is not None:
+                edges = list(edges)
+                if len(edges) > _TRIED * most:
+                    complete = False
+                    edges = self._tried(moved, edges, seen, random)
             front = []
-            for place, move, weight in self._edges(moved):
+            for place, move, weight in edges:
                 state, _, above = moved[place]
                 front += self._fitting(state.child(move), weight, seen, above)
-                aside = looked if counts_all else len(at_decision)
-                if aside + len(front) > limit:
+                if len(front) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
                         f"player {self._player} of {self._game} cannot tell apart more "
                         f"than max_histories={limit} histories; raise max_histories, "
                         f"or give particles"
                     )
-        return self._as_particles(at_decision, belief.complete)
+            if random is not None:
+                complete = complete and max(len(front), len(at_decision)) <= most
+                front = _kept(front, most, random)
+                at_decision = _kept(at_decision, most, random)
+        weights = np.array([weight for _, weight, _ in at_decision])
+        return Particles([state for state, *_ in at_decision], weights, complete)
 
     def _edges(self, moved: Sequence[_Placed]) -> Iterator[_Edge]:
         """All that chance and the opponent may do next."""
         for place, (state, weight, _) in enumerate(moved):
             for move, odds in moves(state, self._answers).items():
                 yield place, move, weight * odds
-
-    def _front(
-        self, belief: Particles, action: int | None, seen: tuple[str, ...]
-    ) -> list[_Placed]:
-        """The histories of a belief after an action, those that fit the view."""
-        front: list[_Placed] = []
-        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
-            child = state.clone() if action is None else state.child(action)
-            front += self._fitting(child, weight, seen, -1)
-        return front
 
     def _split(
         self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
@@ -206,38 +213,6 @@ class ParticleFilter:
             elif mover != TERMINAL:
                 moved.append(entry)
         return moved
-
-    @staticmethod
-    def _as_particles(entries: list[_Placed], complete: bool) -> Particles:
-        weights = np.array([weight for _, weight, _ in entries])
-        return Particles([state for state, *_ in entries], weights, complete)
-
-    def _step(
-        self,
-        belief: Particles,
-        action: int | None,
-        seen: tuple[str, ...],
-        random: np.random.Generator,
-    ) -> Particles:
-        """Histories at the next decision; their weights sum to the probability of what
-        was seen, estimated."""
-        most, complete = self._particles, belief.complete
-        front = self._front(belief, action, seen)
-        at_decision: list[_Placed] = []
-        while front:
-            moved = self._split(front, at_decision, seen)
-            edges = list(self._edges(moved))
-            if len(edges) > _TRIED * most:
-                complete = False
-                edges = self._tried(moved, edges, seen, random)
-            front = []
-            for place, move, weight in edges:
-                state, _, above = moved[place]
-                front += self._fitting(state.child(move), weight, seen, above)
-            complete = complete and max(len(front), len(at_decision)) <= most
-            front = _kept(front, most, random)
-            at_decision = _kept(at_decision, most, random)
-        return self._as_particles(at_decision, complete)
 
     def _tried(
         self,

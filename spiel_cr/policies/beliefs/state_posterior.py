@@ -116,9 +116,20 @@ class StatePosterior:
     def restart(self) -> None:
         """A new match."""
         self._stages: list[Stage] = []
-        self._particles: Particles | None = None
+        # Whether particles are followed.
+        self._drawn = False
         self.surprised = False
-        self._set([self._game.new_initial_state()], np.ones(1))
+        self._set(self._filter().start())
+
+    def _set(self, belief: Particles) -> None:
+        if not self._drawn:
+            belief = belief._replace(weights=belief.weights / belief.weights.sum())
+        self._belief = belief
+        self.states, self.weights = belief.states, belief.weights
+        self._ends = list(itertools.accumulate(self.weights.tolist()))
+        if self._ends:
+            # Numbers are below 1, whatever the sum was rounded to.
+            self._ends[-1] = 1.0
 
     def update(self, state: pyspiel.State) -> None:
         """Takes in what the player has seen since; any match may be given.
@@ -138,7 +149,8 @@ class StatePosterior:
             else:
                 stages = observations(state, self._player, waiting=self._between)
                 self.restart()
-                self._follow_particles(stages, 0)
+                self._drawn = True
+                self._follow(stages, 0)
                 return
         except _REFUSALS:
             if not self._between:
@@ -159,8 +171,7 @@ class StatePosterior:
             self.restart()
             done = 0
         if done < len(stages):
-            follow = self._follow if self._particles is None else self._follow_particles
-            follow(stages, done)
+            self._follow(stages, done)
 
     def sample(self, random: np.random.Generator) -> pyspiel.State:
         """A history, drawn; a copy, which may be changed.
@@ -173,7 +184,7 @@ class StatePosterior:
     @property
     def approximate(self) -> bool:
         """Whether the histories are particles, and some were dropped."""
-        return self._particles is not None and not self._particles.complete
+        return not self._belief.complete
 
     @property
     def effective_size(self) -> float:
@@ -182,22 +193,53 @@ class StatePosterior:
         has, so where that is small, it is, too."""
         return effective_size(self.weights)
 
-    def _follow_particles(self, stages: list[Stage], done: int) -> None:
-        """As `_follow`, by particles."""
+    def _follow(self, stages: list[Stage], done: int) -> None:
+        """From the belief at stage `done - 1` to that at the last one."""
+        before = self._belief
+        # Until it is complete, the belief belongs to no match.
         self._stages, self.states = [], []
         # First by the opponent's policy; where nothing is found, by a uniform one.
         for surprised in sorted({self.surprised, True}):
             self.surprised = surprised
-            particles = self._filtered(stages, done)
-            if particles.states:
+            belief = self._followed(before, stages, done)
+            if belief.states:
                 break
             done = 0
-        self._particles = particles
-        self.states, self.weights = particles.states, particles.weights
-        self._ends = list(itertools.accumulate(self.weights.tolist()))
-        if self._ends:
-            self._ends[-1] = 1.0
+        self._set(belief)
+        if belief.states:
             self._stages = stages
+
+    def _followed(self, belief: Particles, stages: list[Stage], done: int) -> Particles:
+        """As `_follow`, by one policy; without histories where none is found."""
+        source = self._filter()
+        if not done:
+            belief = source.start()
+        for number in range(done, len(stages)):
+            seen = stages[number].seen
+            if self._drawn:
+                key = zlib.crc32("\n".join(seen).encode())
+                stream = [self._seed, self._player, number, key]
+                random = np.random.default_rng(stream)
+                belief = source.follow(belief, stages[: number + 1], random)
+            else:
+                # At the root of the game nobody has acted.
+                action = stages[number - 1].action if number else None
+                belief = source.step(
+                    belief, action, seen, limit=self._limit, counts_all=self._auto
+                )
+                weights = belief.weights / belief.weights.sum()
+                belief = belief._replace(weights=weights)
+            if belief.states:
+                continue
+            if self.surprised and not self._drawn:
+                raise ValueError(
+                    f"state: no history of {self._game} gives player {self._player} "
+                    f"the information {seen[-1]!r}; the state belongs "
+                    f"to another game, or the strings between decisions cannot be "
+                    f"compared: give compare='decisions'"
+                )
+            break
+        return belief
 
     def _filter(self) -> ParticleFilter:
         """By the opponent's policy, or a uniform one where that is `surprised`."""
@@ -205,52 +247,3 @@ class StatePosterior:
         return ParticleFilter(
             self._game, self._player, answers, self._count, between=self._between
         )
-
-    def _filtered(self, stages: list[Stage], done: int) -> Particles:
-        """The particles at the end of a view, from those at stage `done - 1`."""
-        source = self._filter()
-        belief = self._particles if done and self._particles else source.start()
-        for number in range(done, len(stages)):
-            key = zlib.crc32("\n".join(stages[number].seen).encode())
-            stream = [self._seed, self._player, number, key]
-            random = np.random.default_rng(stream)
-            belief = source.follow(belief, stages[: number + 1], random)
-            if not belief.states:
-                break
-        return belief
-
-    def _set(self, states: list[pyspiel.State], weights: np.ndarray) -> None:
-        self.states, self.weights = states, weights / weights.sum()
-        self._ends = list(itertools.accumulate(self.weights.tolist()))
-        # Numbers are below 1, whatever the sum was rounded to.
-        self._ends[-1] = 1.0
-
-    def _follow(self, stages: list[Stage], done: int) -> None:
-        """From the belief at stage `done - 1` to that at the last one."""
-        source = self._filter()
-        belief = source.start()
-        if done:
-            belief = Particles(self.states, self.weights, True)
-        # Until it is complete, the belief belongs to no match.
-        self._stages, self.states = [], []
-        for number in range(done, len(stages)):
-            # At the root of the game nobody has acted.
-            action = stages[number - 1].action if number else None
-            seen = stages[number].seen
-            belief = source.enumerate(
-                belief, action, seen, limit=self._limit, counts_all=self._auto
-            )
-            if not belief.states and not self.surprised:
-                self.surprised = True
-                return self._follow(stages, 0)
-            if not belief.states:
-                raise ValueError(
-                    f"state: no history of {self._game} gives player {self._player} "
-                    f"the information {seen[-1]!r}; the state belongs "
-                    f"to another game, or the strings between decisions cannot be "
-                    f"compared: give compare='decisions'"
-                )
-            weights = belief.weights / belief.weights.sum()
-            belief = belief._replace(weights=weights)
-        self._set(belief.states, belief.weights)
-        self._stages = stages

@@ -9,7 +9,7 @@ import pyspiel
 from spiel_cr.games.histories import Histories
 from spiel_cr.games.stepping.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
-from spiel_cr.games.tree.replay import lazy_strings
+from spiel_cr.games.tree.infostate_strings import lazy_strings
 from spiel_cr.games.tree.tree import CompiledGame, assemble
 from spiel_cr.resolving.partial.frontier import Rows, breadth_first
 

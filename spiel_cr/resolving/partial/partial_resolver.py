@@ -39,8 +39,8 @@ _BLUEPRINT_SHARE = 0.5
 _MOST_BIASED = 16
 # Rollouts without a clock, and under one.
 _ROLLOUTS = 100, 10
-# Histories that are walked beyond a tree for each one in it, without a clock and under
-# one: to grow and lay out a tree costs two to ten times as much per history.
+# Histories that are walked beyond a tree for each one that it may have, without a clock
+# and under one: to grow and lay out a tree costs two to ten times as much per history.
 _WALK = 10, 2
 # Times in a row that a walk from a decision may be given up, under a clock.
 _MOST_GIVEN_UP = 2
@@ -265,17 +265,18 @@ class PartialResolver:
             blueprint=self.blueprint,
             before=self.solved,
             roots=place.ids,
-            walk=self._walk(place.number),
+            walk=self._walk(place.number, most),
         )
         return self._counted(
             place.number, self._layers.solve(tree, lay_out, most, deadline)
         )
 
-    def _walk(self, number: int) -> int:
-        """Histories to walk beyond a decision's tree, for each one in it."""
+    def _walk(self, number: int, most: int) -> int:
+        """Histories to walk beyond a decision's tree of at most so many."""
         if self.config.move_ms is None:
-            return _WALK[0]
-        return 0 if self._given_up[number] >= _MOST_GIVEN_UP else _WALK[1]
+            return _WALK[0] * most
+        given_up = self._given_up[number] >= _MOST_GIVEN_UP
+        return 0 if given_up else _WALK[1] * most
 
     def _counted(self, number: int, solved: SolvedTree | None) -> SolvedTree | None:
         """Notes whether what follows a tree could be walked."""
@@ -292,7 +293,7 @@ class PartialResolver:
             SolvedTree.of,
             player=self.player,
             blueprint=self.blueprint,
-            walk=_WALK[0],
+            walk=_WALK[0] * most,
         )
         solved = self._counted(
             -1, self._layers.solve(tree, lay_out, most, end, all_of_it=True)

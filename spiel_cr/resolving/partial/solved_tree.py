@@ -70,7 +70,7 @@ class SolvedTree:
           before: has the plan from before this decision; None: the blueprint.
           roots: int64 [n], ids of the player's decisions in one public state, whose
             subgame is to be solved; None: the whole tree.
-          walk: histories beyond the tree to walk at most, for each one in it.
+          walk: histories beyond the tree to walk at most.
 
         Returns:
           The tree; None: the subgame cannot be resolved, since the opponent cannot tell
@@ -99,8 +99,7 @@ class SolvedTree:
         if len(own):
             nodes = partial.nodes(snapshot.ids[own.history])
             behaviour = np.append(1.0, blueprint.play(nodes, player))
-        most = walk * len(partial)
-        beyond = walk_beyond(partial, snapshot, d, blueprint, most)
+        beyond = walk_beyond(partial, snapshot, d, blueprint, walk)
         responses = Responses(d, beyond)
         if before is not None:
             mine, theirs = snapshot.labels[player], before.snapshot.labels[player]

@@ -12,9 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from spiel_cr.common import arrays
+from spiel_cr.games.histories import states_along
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree import replay
+from spiel_cr.games.tree.infostate_strings import vectorised_states_along
 from spiel_cr.games.tree.tree import CompiledGame
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
@@ -137,10 +138,10 @@ def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
     rules = vectorised.of_game(game)
     key = getattr(rules, "bucket_key", None)
     if rules is not None and callable(key):
-        states = replay.vectorised_states_along(rules, paths)
+        states = vectorised_states_along(rules, paths)
         return arrays.ranks([np.asarray(key(some, player)) for some in states])
     keys: list[Hashable] = [None] * len(paths)
-    for number, state in replay.states_along(game, paths):
+    for number, state in states_along(game, paths):
         key = getattr(state, "bucket_key", None)
         if not callable(key):
             raise ValueError(

@@ -14,6 +14,19 @@ from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.tensors import Stepped
 
 
+def check_stepped(config: Any) -> None:
+    """Raises ValueError for a setting that only compiled games have.
+
+    Args:
+      config: a `DeepConfig` or a `SelfPlayConfig`.
+    """
+    if config.needs_compiled:
+        raise ValueError(
+            f"algorithm={config.name!r}: {config.needs_compiled} needs the compiled "
+            f"game; choose another setting, or compile the game"
+        )
+
+
 class Training(abc.ABC):
     """A solver that samples matches of one game and learns from them.
 
@@ -48,12 +61,8 @@ class Training(abc.ABC):
         if isinstance(game, CompiledGame):
             self.source = TreeSource(game, stratified=config.draws == "stratified")
             self.knowledge = CompiledKnowledge(game, config.features)
-        elif config.needs_compiled:
-            raise ValueError(
-                f"algorithm={config.name!r}: {config.needs_compiled} needs the "
-                f"compiled game; choose another setting, or compile the game"
-            )
         else:
+            check_stepped(config)
             self.source, self.knowledge = game
         self.iterations = self.episodes = 0
         self.seconds_of: dict[str, float] = {}

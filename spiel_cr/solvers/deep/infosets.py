@@ -15,8 +15,9 @@ import numpy as np
 from spiel_cr.common import networks
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.networks import Parameters
+from spiel_cr.games.histories import states_along
+from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.stepping.simulator import Positions
-from spiel_cr.games.tree.replay import states_along
 from spiel_cr.games.tree.tree import CompiledGame
 
 # Networks per player whose answers are kept.
@@ -212,25 +213,6 @@ class CompiledKnowledge:
                 read = getattr(state, f"{self._features}_tensor")
                 found[i, first : first + self.num_features] = read(player)
         return found
-
-
-def feature_count(game: Any, features: str) -> int:
-    """F: the length of a game's tensors.
-
-    Args:
-      game: an OpenSpiel game.
-      features: "information_state" or "observation".
-
-    Raises:
-      ValueError: the game does not provide them.
-    """
-    if not getattr(game.get_type(), f"provides_{features}_tensor"):
-        raise ValueError(
-            f"features={features}: {game} offers no {features}_tensor, which a network "
-            f"reads; implement it in the game, or choose other features or "
-            f"network=table"
-        )
-    return int(np.prod(getattr(game, f"{features}_tensor_shape")()))
 
 
 def scale_of(game: Any) -> float:

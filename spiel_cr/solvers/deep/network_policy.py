@@ -20,6 +20,7 @@ from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
@@ -31,7 +32,6 @@ from spiel_cr.solvers.deep.deep_config import (
     MOST_LAYERS,
     MOST_UNITS,
 )
-from spiel_cr.solvers.deep.infosets import feature_count
 from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
 
 # What files say that they hold.

@@ -14,11 +14,12 @@ import pyspiel
 
 from spiel_cr.common import networks
 from spiel_cr.common.networks import Parameters
+from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource, States
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision, StateSource
-from spiel_cr.solvers.deep.infosets import Seen, feature_count, scale_of
+from spiel_cr.solvers.deep.infosets import Seen, scale_of
 
 
 class RulesReader:
@@ -122,7 +123,7 @@ class TensorKnowledge:
         Args:
           game: a sequential game.
           reader: of its positions' states.
-          num_features: F, as of `infosets.feature_count`.
+          num_features: F, as of `game_checks.feature_count`.
         """
         self._reader = reader
         self.num_actions: int = game.num_distinct_actions()

@@ -33,9 +33,7 @@ def without_round_0(game):
     terms = game.terms
     kept = [term[game.betting.round[terms.leaf] > 0] for term in terms]
     return dataclasses.replace(
-        game,
-        kernels=game.kernels[1:],
-        terms=type(terms)(kept[0], kept[1] - 1, kept[2]),
+        game, kernels=game.kernels[1:], terms=type(terms)(kept[0], kept[1] - 1, kept[2])
     )
 
 

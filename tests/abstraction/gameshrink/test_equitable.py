@@ -21,12 +21,7 @@ SUITED = "python_rhode_island_holdem(num_ranks=4,num_suits=2,max_bets=1)"
 # Four suits: signals of one class stand for unequally many deals.
 FOUR_SUITS = "python_rhode_island_holdem(num_ranks=2,num_suits=4,max_bets=1)"
 DICE = "liars_dice(numdice=2,dice_sides=2)"
-GAMES = [
-    SUITED,
-    FOUR_SUITS,
-    "python_leduc_poker",
-    "liars_dice(numdice=2,dice_sides=2)",
-]
+GAMES = [SUITED, FOUR_SUITS, "python_leduc_poker", "liars_dice(numdice=2,dice_sides=2)"]
 
 
 def reference(game, deals):

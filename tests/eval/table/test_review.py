@@ -9,25 +9,10 @@ from spiel_cr.eval.table import families, review
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bots import PolicyBot
 from tests.support import games
+from tests.support.scripted import Scripted
+from tests.support.states import after
 
 KUHN = "kuhn_poker"
-
-
-class Fixed(pyspiel.Bot):
-    """Plays given actions."""
-
-    def __init__(self, *actions):
-        pyspiel.Bot.__init__(self)
-        self.actions = list(actions)
-
-    def restart(self):
-        pass
-
-    def inform_action(self, state, player, action):
-        pass
-
-    def step(self, state):
-        return self.actions.pop(0)
 
 
 def best_value(group, player, probabilities):
@@ -89,11 +74,11 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
     policy = solved.average_policy()
     bot = PolicyBot(1 - person, policy, seed=0)
     players = [bot, bot]
-    players[person] = Fixed(0, 1) if person == 0 else Fixed(1)
     reviewer = review.Reviewer(tree)
     decisions = 0
     for seed in range(3):
-        players[person].actions = [0, 1]
+        actions = iter((0, 1))
+        players[person] = Scripted(lambda state, left=actions: next(left))
         match = play_match(tree, players, np.random.default_rng(seed))
         found = reviewer.review(match, person, bot)
         states = review._decisions(tree.game, match, person)
@@ -123,9 +108,7 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
 
 
 def test_a_game_too_large_says_so():
-    bots = [Fixed(0, 1, 2, 3, 4, 5, 6, 7, 8), Fixed(8)]
-    bots[1] = spiel_cr.load_bot("phantom_ttt", "uniform", 1)
-    bots[0] = spiel_cr.load_bot("phantom_ttt", "uniform", 0)
+    bots = [spiel_cr.load_bot("phantom_ttt", "uniform", seat) for seat in range(2)]
     match = play_match("phantom_ttt", bots, np.random.default_rng(1))
     found = review.Reviewer(pyspiel.load_game("phantom_ttt")).review(match, 0, bots[1])
     assert "no ranges and no exact values: the game has more" in found["notes"][0]
@@ -148,8 +131,8 @@ def test_a_game_whose_players_forget_says_so():
 
 def test_a_story_names_everybody():
     tree = games.compiled("kuhn")
-    bots = [Fixed(1), Fixed(0)]
+    bots = [Scripted(lambda state, a=action: a) for action in (1, 0)]
     match = play_match(tree, bots, np.random.default_rng(0))
-    told = review.story(match, tree.game, ("you", "bot"))
+    told = review.story(after(tree.game, *match.actions), ("you", "bot"))
     assert [who for who, _ in told] == ["chance", "chance", "you", "bot"]
     assert [what for _, what in told[2:]] == ["Bet", "Fold"]

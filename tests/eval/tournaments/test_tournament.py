@@ -18,6 +18,7 @@ from spiel_cr.judging import one_match
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import uniform_bot
 from tests.support.commands import refused, report, run, told
+from tests.support.scripted import Scripted
 
 KUHN = "kuhn_poker"
 SOLVED = "solved(solver=cfr+,iterations=50)"
@@ -269,14 +270,10 @@ def test_misspelt_bot_leaves_the_folder_free(tmp_path):
 
 
 def test_illegal_action_names_the_match(tmp_path, monkeypatch):
-    class Cheat(pyspiel.Bot):
-        def step(self, state):
-            return 7
-
-    load = bot_strings.load_bot
+    cheat, load = Scripted(lambda state: 7), bot_strings.load_bot
 
     def load_cheat(game, text, player, *, seed):
-        return load(game, text, player, seed=seed) if text == "uniform" else Cheat()
+        return load(game, text, player, seed=seed) if text == "uniform" else cheat
 
     monkeypatch.setattr(bot_strings, "load_bot", load_cheat)
     uniform = bot_strings.read_bot("uniform")
@@ -351,11 +348,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     assert f"kept in {tmp_path}" in capsys.readouterr().err
 
 
-def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, monkeypatch):
-    def refuse(*arguments, **options):
-        pytest.fail("the game was compiled")
-
-    monkeypatch.setattr("spiel_cr.games.tree.compiler.compile_game", refuse)
+def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, nothing_is_compiled):
     bots = ["uniform", "uniform"]
     # Some 2e10 histories.
     found = play(tmp_path, bots=bots, matches=2, game="phantom_ttt")

@@ -15,12 +15,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import CheckedRules, of_game
 from spiel_cr.games.signals import form, public_nodes
 from spiel_cr.games.signals import signal_loading as loading
-from spiel_cr.games.signals.declaring import (
-    deals,
-    declaration,
-    public_tree,
-    symmetry,
-)
+from spiel_cr.games.signals.declaring import deals, declaration, public_tree, symmetry
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour

@@ -17,6 +17,7 @@ from spiel_cr.games.signals import signal_loading
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import HandKernel, Hands, SignalGame
 from spiel_cr.policies.best_responses import expected_value, nash_conv, reach_of
+from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr import make_solver
 from tests.support import signal_walks as walks
@@ -90,6 +91,10 @@ LARGER = (
 )
 
 
+def slowly(parameters):
+    return pytest.param(parameters, marks=slow)
+
+
 def check_value(parameters: str) -> None:
     """A random policy on signals is worth the same by both ways."""
     game = signal_game(parameters)
@@ -98,38 +103,20 @@ def check_value(parameters: str) -> None:
     assert abs(walks.value_of_form(game, policy) - value) < 1e-12
 
 
-@pytest.mark.parametrize("parameters", SMALL)
+@pytest.mark.parametrize("parameters", [*SMALL, *map(slowly, LARGER)])
 def test_value_of_random_policies(parameters):
     check_value(parameters)
 
 
-@slow
-@pytest.mark.parametrize("parameters", LARGER)
-def test_value_of_random_policies_of_larger_games(parameters):
-    check_value(parameters)
-
-
-def check_best_responses(parameters: str) -> None:
+@pytest.mark.parametrize("parameters", [SMALL[-1], *map(slowly, SMALL[:-1] + LARGER)])
+def test_best_responses(parameters):
     """Exact best responses to uniform play, by kernels, gain what OpenSpiel's do."""
     game = signal_game(parameters)
     form = form_of(game, products=True)
-    uniform = [
-        np.append(1.0, np.repeat(1 / own.num_actions, own.num_actions))
-        for own in form.decisions
-    ]
+    uniform = [uniform_behaviour(own) for own in form.decisions]
     gains = nash_conv(form, reach_of(form, (uniform[0], uniform[1])))
     play = pyspiel.UniformRandomPolicy(game.game)
     assert abs(gains - pyspiel.nash_conv(game.game, play)) < 1e-12
-
-
-def test_best_responses():
-    check_best_responses(SMALL[-1])
-
-
-@slow
-@pytest.mark.parametrize("parameters", SMALL[:-1] + LARGER)
-def test_best_responses_in_more_games(parameters):
-    check_best_responses(parameters)
 
 
 def reach_text(reach: np.ndarray) -> str:
@@ -204,18 +191,18 @@ def test_ranges_are_proportions(factors):
     np.testing.assert_allclose(found.values, entries.values, rtol=1e-12)
 
 
+def place_of(text: str) -> int:
+    """A hand's place in OpenSpiel's list of ranges."""
+    order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
+    cards = tuple(sorted(Deck(13, 4).cards(text), key=order.index))
+    return list(itertools.combinations(order, 2)).index(cards)
+
+
 def test_weights_of_hands_that_are_never_dealt():
     """The largest of all numbers is no measure for the others."""
-    deck, reach = Deck(13, 4), np.zeros((2, 1326))
-    order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
-    hands = list(itertools.combinations(order, 2))
-    for player, text, weight in (
-        (0, "AhAs", 1e300),
-        (0, "KhKs", 1e-300),
-        (1, "AcAs", 1e-300),
-    ):
-        cards = tuple(sorted(deck.cards(text), key=order.index))
-        reach[player, hands.index(cards)] = weight
+    reach = np.zeros((2, 1326))
+    reach[0, place_of("AhAs")] = 1e300
+    reach[0, place_of("KhKs")] = reach[1, place_of("AcAs")] = 1e-300
     parameters = "bettingAbstraction=fc," + NO_LIMIT + FULL + RIVER
     game = signal_game(parameters + "," + reach_text(reach))
     (kernel,) = game.kernels
@@ -227,10 +214,8 @@ def test_weights_of_hands_that_are_never_dealt():
 def test_hands_that_leave_the_other_player_none():
     """They are never dealt, whatever their weight; nor are hands with a river card."""
     deck, reach = Deck(13, 4), np.zeros((2, 1326))
-    order = [rank * 4 + suit for rank in range(13) for suit in (3, 2, 1, 0)]
-    hands = list(itertools.combinations(order, 2))
     for player, text in ((0, "AhAs"), (0, "KhKs"), (1, "QhKh"), (1, "AcAs")):
-        reach[player, hands.index(tuple(sorted(deck.cards(text), key=order.index)))] = 1
+        reach[player, place_of(text)] = 1
     river, turn = (
         signal_game(NO_LIMIT + FULL + board + "," + reach_text(reach))
         for board in (RIVER, TURN)
@@ -239,7 +224,7 @@ def test_hands_that_leave_the_other_player_none():
     assert river.num_signals(0) == river.num_signals(1) == [2]
     # 44 rivers for each.
     assert turn.num_signals(0) == turn.num_signals(1) == [2, 88]
-    reach[1, hands.index(tuple(sorted(deck.cards("AcAs"), key=order.index)))] = 0
+    reach[1, place_of("AcAs")] = 0
     river = signal_game(NO_LIMIT + FULL + RIVER + "," + reach_text(reach))
     assert river.num_signals(0) == river.num_signals(1) == [1]
     with pytest.raises(ValueError, match="player 0 is never dealt KhKs"):
@@ -400,8 +385,7 @@ def test_suits_on_turns(board):
 
 @slow
 @pytest.mark.parametrize(
-    ("deals", "board", "size"),
-    [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)],
+    ("deals", "board", "size"), [("0 1", "", 1), ("0 3", "", 3), ("3 2", "2c3d4h", 2)]
 )
 def test_suits_of_other_deals(deals, board, size):
     parameters = small(suits=4, ranks=3, deals=deals, board=board, pot=4, more=FEW_BETS)

@@ -4,7 +4,8 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.games.opening.loading import load_game, load_string
+from spiel_cr.games.opening.game_strings import load_string
+from spiel_cr.games.opening.opened import load_game
 
 
 def test_games_are_loaded_by_their_own_strings():

@@ -5,7 +5,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening import origins
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, MadeState, Node
 
 NOISE = "add_noise(game=kuhn_poker(),epsilon=0.1,seed=1)"
@@ -75,5 +75,5 @@ def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
 def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
     """OpenSpiel gives some games in C++ a class, whose objects have no attributes."""
     game = spiel_cr.load_game(text)
-    assert str(loading.load_again(game)) == str(game)
-    assert not loading.is_python(game)
+    assert str(origins.load_again(game)) == str(game)
+    assert not origins.is_python(game)

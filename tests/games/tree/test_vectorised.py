@@ -11,12 +11,7 @@ from game_defs import rock_paper_scissors
 from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree import (
-    numbering,
-    state_walk,
-    vectorised_check,
-    vectorised_walk,
-)
+from spiel_cr.games.tree import numbering, state_walk, vectorised_check, vectorised_walk
 from spiel_cr.games.tree.compiler import compile_game
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import TERMINAL

@@ -16,6 +16,7 @@ from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.games.worlds.hidden import walk_worlds
 from spiel_cr.games.worlds.sides import walk_side
 from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.world_policy import normalised
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from tests.support import hidden_boards
@@ -139,19 +140,39 @@ def test_uniform_play_is_worth_what_openspiel_says():
     assert found == pytest.approx([1.0, 0.25], abs=1e-12)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("shape", [(2, 4), (4, 2)])
-def test_responses_to_uniform_play_are_those_of_beliefs(shape):
-    """A hundred million histories; beliefs about the other player need none of them."""
+@pytest.mark.parametrize(
+    ("shape", "seed"),
+    [
+        ((2, 3), 1),
+        pytest.param((2, 4), None, marks=pytest.mark.slow),
+        pytest.param((2, 4), 2, marks=pytest.mark.slow),
+        pytest.param((4, 2), 3, marks=pytest.mark.slow),
+    ],
+)
+def test_best_responses_are_those_of_beliefs(shape, seed):
+    """Boards of 2x4 have 44 million histories, 4x2 have 119; beliefs need none of them.
+
+    For that the policy, uniform or drawn, is one of stones and attempts in any order.
+    """
     name = HEX.format(*shape)
-    wins = open_game(name).rules._wins
-    wanted = [hidden_boards.response_to_uniform(8, wins, p) for p in range(2)]
-    form = world_game(name).form
-    behaviour = tuple(map(conversions.uniform_behaviour, form.decisions))
-    reach = best_responses.reach_of(form, behaviour)
+    cells = shape[0] * shape[1]
+    size = 2, 1 << cells, 1 << cells, cells
+    odds = np.ones(size)
+    if seed is not None:
+        odds = np.random.default_rng(seed).exponential(size=size)
+    game = world_game(name)
     for player in range(2):
-        found = best_responses.best_response_value(form, player, reach[1 - player])
-        assert found == pytest.approx(wanted[player], abs=1e-9)
+        other = game.sides[1 - player]
+        stones, tried = hidden_boards.stones_and_tries(other)
+        owner = other.decisions.owner[1:]
+        behaviour = odds[1 - player, stones[owner], tried[owner], other.actions]
+        behaviour = normalised(other.decisions, np.append(1.0, behaviour))
+        reach = conversions.reach_from_behaviour(other.decisions, behaviour)
+        found = best_responses.best_response_value(game.form, player, reach)
+        wanted = hidden_boards.response_to_beliefs(
+            cells, open_game(name).rules._wins, player, odds[1 - player]
+        )
+        assert found == pytest.approx(wanted, abs=1e-9)
 
 
 def test_each_history_leads_to_its_infoset():

@@ -11,11 +11,7 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.judging.response_matches import expected_reward
-from spiel_cr.judging.responses import (
-    ismcts_br,
-    ismcts_kernel,
-    responder_tree,
-)
+from spiel_cr.judging.responses import ismcts_br, ismcts_kernel, responder_tree
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib

@@ -10,13 +10,14 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from spiel_cr.games.opening import loading
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import summary
 from spiel_cr.judging.responses import belief_tree, ismcts_node
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
+from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.judging.targets import load_target
 from spiel_cr.players import opponents
 from spiel_cr.players.bots import PolicyBot
@@ -70,6 +71,13 @@ def test_it_finds_best_responses(string, simulations, share, player):
     own = (1 - 2 * player) * reference.value_at(tree, asked)
     assert best > own + 0.1
     assert own + share * (best - own) <= found <= best + 1e-9
+
+
+def leduc_bot(player, seed=0, **settings):
+    """A search in Leduc poker against uniform play."""
+    game = pyspiel.load_game("leduc_poker")
+    opponent = policy_lib.UniformRandomPolicy(game)
+    return ISMCTSBRBot(game, player, opponent, SearchConfig(**settings), seed=seed)
 
 
 class Honest(policy_lib.Policy):
@@ -189,30 +197,21 @@ def test_what_is_hidden_is_not_looked_at():
 
 
 def test_seeds():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    state = after(game, 0, 2, 2)
-
     def search(seed, before=()):
-        config = SearchConfig(simulations=50)
-        bot = ISMCTSBRBot(game, 1, opponent, config, seed=seed)
+        bot = leduc_bot(1, seed, simulations=50)
         for path in before:
-            bot.search(after(game, *path))
+            bot.search(after("leduc_poker", *path))
             bot.restart()
-        return bot.search(state)
+        return bot.search(after("leduc_poker", 0, 2, 2))
 
     assert search(0) == search(0) == search(0, [(1, 2, 1), (5, 0, 2)])
     assert search(0) != search(1)
 
 
 def test_memory_is_bounded():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    state = after(game, 0, 2, 2)
-    sizes = {}
+    state, sizes = after("leduc_poker", 0, 2, 2), {}
     for most in (7, 1000):
-        config = SearchConfig(histories="drawn", simulations=300, max_nodes=most)
-        bot = ISMCTSBRBot(game, 1, opponent, config)
+        bot = leduc_bot(1, histories="drawn", simulations=300, max_nodes=most)
         bot.search(state)
         sizes[most] = bot.num_nodes
         assert sum(bot.search(state).visits) == (300 if most == 7 else 600)
@@ -222,16 +221,12 @@ def test_memory_is_bounded():
 
 
 def test_the_tree_is_kept_within_a_match():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    bot = ISMCTSBRBot(
-        game, 0, opponent, SearchConfig(histories="drawn", simulations=200)
-    )
-    first = bot.search(after(game, 0, 2))
-    second = bot.search(after(game, 0, 2, 2, 2))
+    bot = leduc_bot(0, histories="drawn", simulations=200)
+    first, later = after("leduc_poker", 0, 2), after("leduc_poker", 0, 2, 2, 2)
+    first, second = bot.search(first), bot.search(later)
     assert sum(first.visits) == 200 < sum(second.visits)
     bot.restart()
-    assert sum(bot.search(after(game, 0, 2, 2, 2)).visits) == 200
+    assert sum(bot.search(later).visits) == 200
 
 
 def test_priors_and_values():
@@ -293,30 +288,23 @@ def test_how_rollouts_are_played():
 
 
 def test_noise():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = after(game, 0, 2, 2), SearchConfig(simulations=70)
-    plain = ISMCTSBRBot(game, 1, opponent, config).search(state)
-    noisy = ISMCTSBRBot(game, 1, opponent, config).search(state, noise=1.0)
+    state = after("leduc_poker", 0, 2, 2)
+    plain = leduc_bot(1, simulations=70).search(state)
+    noisy = leduc_bot(1, simulations=70).search(state, noise=1.0)
     assert plain.visits != noisy.visits
 
 
 def test_the_most_visited_action_is_played():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = after(game, 0, 2, 2), SearchConfig(simulations=70)
-    visits = np.array(ISMCTSBRBot(game, 1, opponent, config).search(state).visits)
-    bot = ISMCTSBRBot(game, 1, opponent, config)
-    policy = bot.get_policy(state)
+    state = after("leduc_poker", 0, 2, 2)
+    visits = np.array(leduc_bot(1, simulations=70).search(state).visits)
+    policy = leduc_bot(1, simulations=70).get_policy(state)
     assert len(set(visits)) == 3
     assert policy == [(a, float(visits[a] == visits.max())) for a in (0, 1, 2)]
 
 
 def test_noise_does_not_pile_up():
-    game = pyspiel.load_game("leduc_poker")
-    opponent = policy_lib.UniformRandomPolicy(game)
-    state, config = after(game, 0, 2, 2), SearchConfig(histories="drawn", simulations=5)
-    bot = ISMCTSBRBot(game, 1, opponent, config)
+    state = after("leduc_poker", 0, 2, 2)
+    bot = leduc_bot(1, histories="drawn", simulations=5)
     for _ in range(3):
         bot.search(state, noise=0.5)
         root = bot._nodes[state.information_state_string(1)]
@@ -347,22 +335,27 @@ def test_bad_arguments(settings):
         ISMCTSBRBot(game, **given)
 
 
-def test_states_of_the_unconverted_game_are_refused():
+@pytest.mark.parametrize(
+    ("kind", "how"),
+    [
+        (ISMCTSBRBot, {"config": SearchConfig(simulations=2)}),
+        (LBRBot, {"leaf": "uniform", "rollouts": 2}),
+    ],
+)
+def test_states_of_the_unconverted_game_are_refused(kind, how):
     string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
-    game = loading.load_game(string)
-    uniform = policy_lib.UniformRandomPolicy(game)
-    bot = ISMCTSBRBot(game, 0, uniform, SearchConfig(simulations=2))
+    game = load_game(string)
+    bot = kind(game, 0, policy_lib.UniformRandomPolicy(game), **how)
     state = pyspiel.load_game(string).new_initial_state()
-    for ask in (bot.get_policy, bot.step, bot.search):
-        with pytest.raises(
-            ValueError, match=r"pass states of spiel_cr\.load_game\('goof"
-        ):
+    look = bot.search if kind is ISMCTSBRBot else bot.action_values
+    for ask in (bot.get_policy, bot.step, look):
+        with pytest.raises(ValueError, match=r"states of spiel_cr\.load_game\('goof"):
             ask(state)
     assert bot.step(game.new_initial_state()) in (0, 1, 2)
 
 
 def _opponent_of_liars_dice():
-    game = loading.load_game("liars_dice(numdice=1,dice_sides=2)")
+    game = load_game("liars_dice(numdice=1,dice_sides=2)")
     return game, fixed(game, 3)
 
 
@@ -383,7 +376,7 @@ def test_whole_beliefs_are_solved_exactly(player):
 
 def test_more_is_found_from_whole_beliefs_with_equal_simulations():
     """Where the whole tree is far too large for the simulations."""
-    game = loading.load_game("liars_dice(numdice=1,dice_sides=3)")
+    game = load_game("liars_dice(numdice=1,dice_sides=3)")
     opponent, tree = fixed(game, 3), reference.Tree(game)
     values = {}
     for histories in HISTORIES:

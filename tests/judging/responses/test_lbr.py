@@ -7,7 +7,6 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.games.opening import loading
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.responses.local_best_response import LEAVES, LBRBot, lbr
 from spiel_cr.players import opponent_strings, opponents
@@ -238,17 +237,3 @@ def test_bad_arguments():
     uniform = policy_lib.UniformRandomPolicy(tree.game)
     with pytest.raises(ValueError, match="rollouts=0"):
         LBRBot(tree.game, 0, uniform, leaf="uniform", rollouts=0)
-
-
-def test_states_of_the_unconverted_game_are_refused():
-    string = "goofspiel(imp_info=true,num_cards=3,points_order=descending)"
-    game = loading.load_game(string)
-    uniform = policy_lib.UniformRandomPolicy(game)
-    bot = LBRBot(game, 0, uniform, leaf="uniform", rollouts=2)
-    state = pyspiel.load_game(string).new_initial_state()
-    for ask in (bot.get_policy, bot.step, bot.action_values):
-        with pytest.raises(
-            ValueError, match=r"pass states of spiel_cr\.load_game\('goof"
-        ):
-            ask(state)
-    assert bot.step(game.new_initial_state()) in (0, 1, 2)

@@ -92,16 +92,6 @@ def test_loss_and_gradient_are_alphazeros():
     assert along == pytest.approx(expected, rel=1e-4)
 
 
-def test_actions_are_drawn_by_temperature():
-    visits, random = np.array([1.0, 3.0, 0.0]), np.random.default_rng(0)
-    for temperature, expected in ((1.0, 0.75), (0.5, 0.9)):
-        drawn = [learning.choose(visits, temperature, random) for _ in range(10_000)]
-        # Five standard errors of at most 0.0044.
-        assert np.mean(drawn) == pytest.approx(expected, abs=0.022)
-        assert max(drawn) == 1
-    assert learning.choose(visits, 0.0, random) == 1
-
-
 def learn(opponent="always_call", seed=5, **changes):
     game = games.compiled("kuhn").game
     policy = opponent_strings.load_opponent(opponent, game)
@@ -151,9 +141,6 @@ def test_bad_arguments_are_refused():
     with pytest.raises(ValueError, match="player=2"):
         learning.learn_response(game, 2, uniform)
     for field, value in (
-        ("noise", 1.5),
-        ("concentration", 0.0),
-        ("temperature", -1.0),
         ("rounds", 0),
         ("hidden", (0,)),
         ("learning_rate", float("nan")),

@@ -7,8 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 import spiel_cr
 from benchmarks.games import HOLDEM
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.judging.root_responses import setting as settings
@@ -25,6 +24,7 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.solvers.deep.tensors import stepped
 from tests.support import games
+from tests.support.solving import solve_with
 
 
 class FoldsBot(pyspiel.Bot):
@@ -47,11 +47,8 @@ class FoldsBot(pyspiel.Bot):
 
 def test_tables_learn_nearly_best_responses():
     """Against a policy of Kuhn poker that is far from an equilibrium."""
-    result = spiel_cr.solve(
-        "kuhn_poker",
-        "os-mccfr(batch=64)",
-        1,
-        layout=spiel_cr.Layout("stepped", memory_limit="3GB"),
+    result = solve_with(
+        "kuhn_poker", "os-mccfr(batch=64)", 1, form="stepped", memory_limit="3GB"
     )
     policy = result.average_policy()
     tree = games.compiled("kuhn")

@@ -91,7 +91,7 @@ def test_weights_are_unbiased():
     whole = every.start()
     for number, stage in enumerate(stages):
         action = stages[number - 1].action if number else None
-        whole = every._step(whole, action, stage.seen, np.random.default_rng(0))
+        whole = every.step(whole, action, stage.seen, random=np.random.default_rng(0))
     assert whole.complete
     expected = by_history(whole.states, whole.weights)
     total, squares, dropped = collections.Counter(), collections.Counter(), 0
@@ -100,7 +100,7 @@ def test_weights_are_unbiased():
         belief = source.start()
         for number, stage in enumerate(stages):
             action = stages[number - 1].action if number else None
-            belief = source._step(belief, action, stage.seen, random)
+            belief = source.step(belief, action, stage.seen, random=random)
         dropped += not belief.complete
         for key, weight in by_history(belief.states, belief.weights).items():
             total[key] += weight

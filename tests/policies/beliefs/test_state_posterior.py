@@ -10,10 +10,7 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.stepping.observations import observations
 from spiel_cr.players import opponents
-from spiel_cr.policies.beliefs.state_posterior import (
-    PARTICLES,
-    StatePosterior,
-)
+from spiel_cr.policies.beliefs.state_posterior import PARTICLES, StatePosterior
 from tests.support import games, made_games, reference
 from tests.support.states import after
 

@@ -11,10 +11,7 @@ from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 
-KINDS = {
-    "exact": (ExactValues, False),
-    "uniform": (UniformValue, True),
-}
+KINDS = {"exact": (ExactValues, False), "uniform": (UniformValue, True)}
 
 
 @pytest.mark.parametrize("name", KINDS)

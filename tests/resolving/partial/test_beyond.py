@@ -40,7 +40,7 @@ def started(name, player, histories, walk, vectorised=True):
 @pytest.mark.parametrize("name", ["leduc7", "goofspiel4", "liars_dice_1x4"])
 def test_best_responses_are_those_of_the_whole_game(name, player, vectorised):
     tree = games.compiled(name)
-    solved, policy = started(name, player, len(tree.histories) // 3, 10, vectorised)
+    solved, policy = started(name, player, len(tree.histories) // 3, 10_000, vectorised)
     assert solved.exact and solved.snapshot.tree.frontier.any()
     behaviour = behaviour_from_policy(tree, policy)[player]
     d = decompose(tree, player)
@@ -54,11 +54,11 @@ def test_best_responses_are_those_of_the_whole_game(name, player, vectorised):
 
 
 def test_what_is_too_much_to_walk_ends_with_the_tree():
-    solved, _ = started("leduc7", 0, 200, 1)
+    solved, _ = started("leduc7", 0, 200, 200)
     assert not solved.exact
     labels = solved.partial.simulator.acting_labels
     known = [len(own) for own in labels]
-    again = SolvedTree.of(solved.partial, 0, solved.partial.blueprint, walk=10)
+    again = SolvedTree.of(solved.partial, 0, solved.partial.blueprint, walk=2000)
     # One rollout each: the opponent chooses what looks best, and is wrong.
     assert again.exact and abs(again.promised[-1] - solved.promised[-1]) > 0.01
     assert [len(own) for own in labels] == known

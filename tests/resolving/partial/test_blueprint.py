@@ -8,13 +8,10 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.resolving.partial.blueprint import (
-    Blueprint,
-    blueprint_of,
-    load_blueprint,
-)
+from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of, load_blueprint
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
+from tests.support.solving import solve_with
 
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
 
@@ -22,9 +19,7 @@ GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
 @functools.cache
 def sampled(game):
     algorithm = "os-mccfr(batch=64)"
-    return spiel_cr.solve(
-        game, algorithm, 20, layout=spiel_cr.Layout("stepped"), seed=1
-    )
+    return solve_with(game, algorithm, 20, form="stepped", seed=1)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.partial.partial_tree import PartialTree, compile_partial
 from spiel_cr.solvers.solve import solve
+from tests.games.tree.test_vectorised import same
 
 GAMES = (
     "kuhn_poker",
@@ -31,25 +32,6 @@ BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
 @functools.cache
 def whole(name, vectorised=True):
     return tree_lib.compile_game(name, observations=True, vectorised=vectorised)
-
-
-def assert_same(one, other):
-    """Every array, every string, bit for bit."""
-    for field in dataclasses.fields(one.histories):
-        a, b = getattr(one.histories, field.name), getattr(other.histories, field.name)
-        assert (a is None) == (b is None)
-        if a is not None:
-            assert a.dtype == b.dtype
-            np.testing.assert_array_equal(a, b, err_msg=field.name)
-    for p in range(2):
-        mine, theirs = one.infosets[p], other.infosets[p]
-        assert list(mine.keys) == list(theirs.keys)
-        np.testing.assert_array_equal(mine.actions, theirs.actions)
-        np.testing.assert_array_equal(mine.history, theirs.history)
-        np.testing.assert_array_equal(mine.decisions.parent, theirs.decisions.parent)
-    for a, b in zip(one.form.payoffs, other.form.payoffs, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert one.frontier is None and other.frontier is None
 
 
 def paths(tree):
@@ -74,7 +56,7 @@ def test_enough_capacity_gives_the_whole_game(name, vectorised):
         partial = compile_partial(
             name, capacity, "rollouts", observations=True, vectorised=vectorised
         )
-        assert_same(partial, tree)
+        same(partial, tree)
 
 
 @BOTH_WAYS
@@ -91,7 +73,7 @@ def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
         assert len(grown.compile().tree.histories) == len(grown)
     grown.grow()
     assert grown.is_whole and not grown.can_grow
-    assert_same(grown.compile().tree, tree)
+    same(grown.compile().tree, tree)
 
 
 @BOTH_WAYS
@@ -306,7 +288,7 @@ def test_taking_back_leaves_infosets_whole():
     grown.truncate(0)
     assert len(grown) == 1
     grown.grow()
-    assert_same(grown.compile().tree, whole(LEDUC))
+    same(grown.compile().tree, whole(LEDUC))
 
 
 # Focusing, and public states.
@@ -379,7 +361,7 @@ def test_the_last_expansions_are_taken_back():
         after.tree.histories.player, before.tree.histories.player
     )
     grown.grow()
-    assert_same(grown.compile().tree, whole(LEDUC))
+    same(grown.compile().tree, whole(LEDUC))
 
 
 def test_ids_are_one_history_in_all_trees():

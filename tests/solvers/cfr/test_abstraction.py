@@ -12,7 +12,7 @@ from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree import compiler, replay
+from spiel_cr.games.tree import compiler, infostate_strings
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import abstraction, cfr
@@ -129,24 +129,28 @@ def test_iterates_on_random_games(seed):
 
 
 @pytest.mark.parametrize(
-    ("row", "name", "dtype"),
+    ("row", "name", "dtype", "tolerance"),
     [
-        pytest.param("leduc7", "cfr+", "float64", marks=pytest.mark.slow),
-        ("kuhn", "cfr+", "float32"),
-        pytest.param("kuhn", "dcfr", "float64", marks=pytest.mark.slow),
-        ("kuhn", "pcfr+(exploration=0.1,alternating=false)", "float64"),
+        # Compilers fuse multiplications and additions of both programs in other ways.
+        pytest.param("leduc7", "cfr+", "float64", 1e-12, marks=pytest.mark.slow),
+        ("kuhn", "cfr+", "float32", 1e-4),
+        pytest.param("kuhn", "dcfr", "float64", 1e-12, marks=pytest.mark.slow),
+        ("kuhn", "pcfr+(exploration=0.1,alternating=false)", "float64", 1e-12),
+        # The same draws, so only rounding differs.
+        ("kuhn", "os-mccfr(batch=32)", "float64", 1e-9),
+        pytest.param(
+            *("kuhn", "evr-mccfr(batch=32)", "float64", 1e-9), marks=pytest.mark.slow
+        ),
     ],
 )
-def test_buckets_of_one_change_nothing(row, name, dtype):
+def test_buckets_of_one_change_nothing(row, name, dtype, tolerance):
     game = games.compiled(row)
     # Other numbers than the infosets', and gaps between them.
     alone = tuple(7 + 3 * np.arange(len(own))[::-1] for own in game.infosets)
-    plain = spiel_cr.solve(game, name, 30, dtype=dtype)
-    shared = spiel_cr.solve(
-        game, name, 30, layout=spiel_cr.Layout(buckets=alone), dtype=dtype
+    plain, shared = (
+        solve_with(game, name, 30, dtype=dtype, seed=3, buckets=buckets)
+        for buckets in (None, alone)
     )
-    # Compilers fuse multiplications and additions of both programs in other ways.
-    tolerance = 1e-12 if dtype == "float64" else 1e-4
     for one, other in zip(
         (*plain.average, *plain.current),
         (*shared.average, *shared.current),
@@ -169,27 +173,27 @@ def test_mean_values_are_kept():
     np.testing.assert_allclose(found[0][1], found[1][1], rtol=0, atol=1e-12)
 
 
-def test_one_bucket_plays_one_strategy():
-    game = compiled(FORGETFUL[0])
+def assert_alike(game, strategies, tolerance):
+    """Folding, the first action everywhere, has one probability in a bucket."""
     labels = abstraction.labels_of(game, imperfect_recall=True)
-    result = spiel_cr.solve(
-        game, "cfr+", 100, layout=spiel_cr.Layout(imperfect_recall=True)
-    )
-    for p in range(2):
+    for p, strategy in enumerate(strategies):
         first = game.form.decisions[p].first_sequence
         for bucket in range(labels[p].max() + 1):
             members = np.flatnonzero(labels[p] == bucket)
-            for strategy in (result.average[p], result.current[p]):
-                # Folding, the first action everywhere.
-                assert np.ptp(strategy[first[members]]) < 1e-12
+            assert np.ptp(strategy[first[members]]) < tolerance
+
+
+def test_one_bucket_plays_one_strategy():
+    game = compiled(FORGETFUL[0])
+    result = solve_with(game, "cfr+", 100, imperfect_recall=True)
+    assert_alike(game, result.average, 1e-12)
+    assert_alike(game, result.current, 1e-12)
 
 
 def test_one_player_alone_may_forget():
     game = compiled(FORGETFUL[0])
     both = abstraction.labels_of(game, imperfect_recall=True)
-    result = spiel_cr.solve(
-        game, "cfr+", 300, layout=spiel_cr.Layout(buckets=(None, both[1]))
-    )
+    result = solve_with(game, "cfr+", 300, buckets=(None, both[1]))
     solved = spiel_cr.solve(game, "cfr+", 300)
     assert solved.nash_conv() < 0.01 < result.nash_conv() < 0.2
     # Player 0 keeps apart what player 1 throws together.
@@ -261,42 +265,12 @@ def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
                 np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "os-mccfr(batch=32)",
-        pytest.param("evr-mccfr(batch=32)", marks=pytest.mark.slow),
-    ],
-)
-def test_sampled_buckets_of_one_change_nothing(name):
-    game = games.compiled("kuhn")
-    alone = tuple(7 + 3 * np.arange(len(own))[::-1] for own in game.infosets)
-    options = {"iterations": 20, "dtype": "float64", "seed": 3}
-    plain = solve_with(game, name, **options)
-    shared = solve_with(game, name, buckets=alone, **options)
-    # The same draws, so only rounding differs.
-    for one, other in zip(
-        (*plain.average, *plain.current),
-        (*shared.average, *shared.current),
-        strict=True,
-    ):
-        np.testing.assert_allclose(one, other, rtol=0, atol=1e-9)
-
-
 @pytest.mark.slow
 def test_sampled_buckets_play_alike_and_learn():
     """Leduc without the order of bets: uniform has 2.725, three seeds 0.07-0.15."""
-    game = compiled(FORGETFUL[0])
-    labels = abstraction.labels_of(game, imperfect_recall=True)
-    name = "os-mccfr(batch=1024)"
-    result = spiel_cr.solve(
-        game, name, 1000, layout=spiel_cr.Layout(imperfect_recall=True), seed=1
-    )
-    for p in range(2):
-        first = game.form.decisions[p].first_sequence
-        for bucket in range(labels[p].max() + 1):
-            members = np.flatnonzero(labels[p] == bucket)
-            assert np.ptp(result.average[p][first[members]]) < 1e-6
+    game, name = compiled(FORGETFUL[0]), "os-mccfr(batch=1024)"
+    result = solve_with(game, name, 1000, imperfect_recall=True, seed=1)
+    assert_alike(game, result.average, 1e-6)
     assert result.nash_conv() < 0.3
 
 
@@ -306,12 +280,7 @@ def test_loss_of_forgetting_bets_in_leduc():
     Uniform has 2.725. No published figure: the bounds say that forgetting costs
     something, and that what is left is far better than uniform.
     """
-    result = spiel_cr.solve(
-        "python_leduc_poker",
-        "cfr+",
-        5000,
-        layout=spiel_cr.Layout(imperfect_recall=True),
-    )
+    result = solve_with("python_leduc_poker", "cfr+", 5000, imperfect_recall=True)
     exact = python_judge.judge(result.tree.game, result.average_policy()).nash_conv
     assert exact == pytest.approx(result.nash_conv(), abs=TOLERANCE)
     assert 0.05 < exact < 0.2
@@ -320,9 +289,7 @@ def test_loss_of_forgetting_bets_in_leduc():
 def test_command_line(capsys):
     words = ("--game", "python_leduc_poker", "--iterations", 50)
     found = report(capsys, "solve", *words, "--imperfect-recall")
-    result = spiel_cr.solve(
-        "python_leduc_poker", "cfr+", 50, layout=spiel_cr.Layout(imperfect_recall=True)
-    )
+    result = solve_with("python_leduc_poker", "cfr+", 50, imperfect_recall=True)
     assert found["nash_conv"] == pytest.approx(result.nash_conv(), abs=TOLERANCE)
 
 
@@ -331,9 +298,7 @@ def test_runs_resume(tmp_path):
     options = {"imperfect_recall": True, "checkpoint_path": path}
     solve_with("python_leduc_poker", "cfr+", 20, **options)
     resumed = solve_with("python_leduc_poker", "cfr+", 50, **options)
-    whole = spiel_cr.solve(
-        "python_leduc_poker", "cfr+", 50, layout=spiel_cr.Layout(imperfect_recall=True)
-    )
+    whole = solve_with("python_leduc_poker", "cfr+", 50, imperfect_recall=True)
     for ours, theirs in zip(resumed.average, whole.average, strict=True):
         np.testing.assert_array_equal(ours, theirs)
     for other in ({}, {"buckets": (None, np.arange(60))}):
@@ -390,7 +355,7 @@ def test_keys_of_states_and_of_arrays(string):
                 player = state.current_player()
                 keys.append((player, state.bucket_key(player)))
                 paths = np.array([[*path, -1]])
-                (states,) = replay.vectorised_states_along(rules, paths)
+                (states,) = infostate_strings.vectorised_states_along(rules, paths)
                 row = np.atleast_1d(rules.bucket_key(states, player)[0])
                 rows.append((player, *row.tolist()))
             path.append(int(random.choice(state.legal_actions())))
@@ -480,5 +445,5 @@ def test_a_player_who_never_acts():
         return made_games.Node(1, (0, 1), ("a", "b"))
 
     game = compiler.compile_game(made_games.MadeGame(rules, "alone"))
-    result = spiel_cr.solve(game, "cfr+", 50, layout=spiel_cr.Layout(buckets=([], [0])))
+    result = solve_with(game, "cfr+", 50, buckets=([], [0]))
     assert result.nash_conv() == pytest.approx(0, abs=1e-3)

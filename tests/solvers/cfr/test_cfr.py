@@ -34,29 +34,16 @@ def assert_same_policy(compiled, behaviours, table):
         np.testing.assert_allclose(behaviours[p][1:], expected, rtol=0, atol=TOLERANCE)
 
 
-def simultaneous(game):
-    return openspiel_cfr._CFRSolver(
-        game,
-        alternating_updates=False,
-        linear_averaging=False,
-        regret_matching_plus=False,
-    )
-
-
-def simultaneous_plus(game):
-    return openspiel_cfr._CFRSolver(
-        game,
-        alternating_updates=False,
-        linear_averaging=True,
-        regret_matching_plus=True,
-    )
+def simultaneous(game, plus=False):
+    given = {"linear_averaging": plus, "regret_matching_plus": plus}
+    return openspiel_cfr._CFRSolver(game, alternating_updates=False, **given)
 
 
 PEERS = {
     "cfr": openspiel_cfr.CFRSolver,
     "cfr+": openspiel_cfr.CFRPlusSolver,
     "cfr(alternating=false)": simultaneous,
-    "cfr+(alternating=false)": simultaneous_plus,
+    "cfr+(alternating=false)": lambda game: simultaneous(game, plus=True),
     "dcfr": discounted_cfr.DCFRSolver,
     "dcfr(alpha=2.5,beta=-1.0,gamma=3.0)": lambda game: discounted_cfr.DCFRSolver(
         game, alpha=2.5, beta=-1.0, gamma=3.0
@@ -113,7 +100,16 @@ RECURSIVE_ROWS += [
 ]
 
 
-def assert_same_as_recursion(compiled, tree, solver, other):
+def assert_same_as_recursion(compiled, variant, iterations):
+    solver = solver_of(compiled.form, variant)
+    other = reference.CFR(reference.Tree(compiled.game), **RECURSIVE[variant])
+    for _ in range(iterations):
+        solver.run(1)
+        other.step()
+        assert_same_now(compiled, solver, other)
+
+
+def assert_same_now(compiled, solver, other):
     for p, infosets in enumerate(compiled.infosets):
         average = solver.average_behaviour(p)
         current = solver.current_behaviour(p)
@@ -127,28 +123,14 @@ def assert_same_as_recursion(compiled, tree, solver, other):
 
 @pytest.mark.parametrize(("name", "variant"), RECURSIVE_ROWS)
 def test_every_iterate_is_the_recursions(name, variant):
-    compiled = games.compiled(name)
-    tree = reference.Tree(compiled.game)
-    solver = solver_of(compiled.form, variant)
-    other = reference.CFR(tree, **RECURSIVE[variant])
-    for _ in range(12):
-        solver.run(1)
-        other.step()
-        assert_same_as_recursion(compiled, tree, solver, other)
+    assert_same_as_recursion(games.compiled(name), variant, 12)
 
 
 @pytest.mark.parametrize("seed", [3, 5])
 def test_random_games_against_the_recursion(seed):
     """Uneven trees: padded blocks, players who move several times, single actions."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)
-    compiled = compiler.compile_game(game)
-    tree = reference.Tree(game)
-    solver = solver_of(compiled.form, "dcfr")
-    other = reference.CFR(tree, **RECURSIVE["dcfr"])
-    for _ in range(8):
-        solver.run(1)
-        other.step()
-        assert_same_as_recursion(compiled, tree, solver, other)
+    assert_same_as_recursion(compiler.compile_game(game), "dcfr", 8)
 
 
 def test_the_second_player_may_update_first():

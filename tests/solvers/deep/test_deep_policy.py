@@ -17,7 +17,7 @@ from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.opponent_strings import (
     load_opponent,
     read_opponent,
-    rival_of,
+    rivals_of,
 )
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.deep.averages import Networks
@@ -132,12 +132,9 @@ def test_files(tmp_path, make):
             np.testing.assert_array_equal(mine, theirs)
     with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
         load_deep_policy(path, "leduc_poker")
-    assert (
-        rival_of(
-            read_opponent(f"deep(path={path},draw=true)", "kuhn_poker"), "kuhn_poker", 0
-        )
-        is None
-    )
+    kuhn = games.compiled("kuhn").game
+    named = read_opponent(f"deep(path={path},draw=true)", kuhn)
+    assert rivals_of(named, kuhn, 0) is None
 
 
 def test_other_files_are_refused(tmp_path):

@@ -11,8 +11,7 @@ import pytest
 
 from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
@@ -446,21 +445,6 @@ def test_sizes_are_few_and_fit():
 def test_rates_fall_to_nothing():
     config = SelfPlayConfig("x", schedule=10, learning_rate=2.0)
     assert [config.rate_after(done) for done in (0, 5, 10, 20)] == [2, 1, 0, 0]
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("ddpg", "ddpg"),
-        ("ppo(size=3)", "size"),
-        ("ppo(clip=0)", "clip"),
-        ("mmd(temperature=-1)", "temperature"),
-        ("mmd(trace=2)", "trace"),
-    ],
-)
-def test_bad_settings_are_named(text, names):
-    with pytest.raises(ValueError, match=names):
-        find(text)
 
 
 def test_presets_are_read():

@@ -88,6 +88,18 @@ def test_leduc_without_sampling_is_linear_cfr(monkeypatch):
         )
 
 
+def resumed(algorithm, seed, first, second):
+    """A solver of Kuhn poker, and one that took up its state after some iterations."""
+    solver, again = (DeepSolver(game_of("kuhn"), algorithm, seed=seed) for _ in "12")
+    solver.run(first)
+    again.restore({name: own.copy() for name, own in solver.arrays().items()})
+    for one in (solver, again):
+        one.run(second)
+    for name, own in solver.arrays().items():
+        assert np.array_equal(own, again.arrays()[name]), name
+    return solver, again
+
+
 CRITIC = "critic_steps=20,critic_batch=64"
 
 
@@ -105,19 +117,11 @@ CRITIC = "critic_steps=20,critic_batch=64"
 def test_tables_learn_kuhn_poker(algorithm):
     """Sampled: NashConv of the exact average halves twice; runs resume to the bits."""
     game = game_of("kuhn")
-    solver = DeepSolver(game, algorithm, seed=3)
-    solver.run(60)
-    arrays = {name: own.copy() for name, own in solver.arrays().items()}
-    solver.run(60)
+    solver, again = resumed(algorithm, 3, 60, 60)
     assert solver.episodes == 120 * 2 * 40
     uniform = games.BY_NAME["kuhn"].uniform
     # Measured: at most 0.15 of six seeds.
     assert solver.nash_conv() < uniform / 4
-    again = DeepSolver(game, algorithm, seed=3)
-    again.restore(arrays)
-    again.run(60)
-    for name, own in solver.arrays().items():
-        assert np.array_equal(own, again.arrays()[name]), name
     other = DeepSolver(game, algorithm, seed=4)
     other.run(60)
     first, second = other.average_behaviours()[0], again.average_behaviours()[0]
@@ -155,17 +159,8 @@ EVERY = [
 @pytest.mark.parametrize("algorithm", EVERY)
 def test_networks_learn_kuhn_poker(algorithm):
     """NashConv falls below a third of uniform play's; runs resume to the same bits."""
-    game = game_of("kuhn")
-    solver = DeepSolver(game, algorithm, seed=1)
-    solver.run(30)
-    arrays = {name: own.copy() for name, own in solver.arrays().items()}
-    solver.run(60)
+    solver, again = resumed(algorithm, 1, 30, 60)
     assert solver.nash_conv() < games.BY_NAME["kuhn"].uniform / 3
-    again = DeepSolver(game, algorithm, seed=1)
-    again.restore(arrays)
-    again.run(60)
-    for name, own in solver.arrays().items():
-        assert np.array_equal(own, again.arrays()[name]), name
     for one, other in zip(
         solver.average_behaviours(), again.average_behaviours(), strict=True
     ):

@@ -12,12 +12,7 @@ from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
-from spiel_cr.solvers.deep.traversal import (
-    Task,
-    Traversal,
-    in_chunks,
-    traverse,
-)
+from spiel_cr.solvers.deep.traversal import Task, Traversal, in_chunks, traverse
 from tests.solvers.deep import whole_visits
 from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
@@ -189,10 +184,7 @@ def test_moves_say_what_came_after():
     knowledge = knowledge_of(name)
     strategy = Fixed(knowledge, 3)
     zeros = np.zeros((len(knowledge.deciders), knowledge.num_actions))
-    found, size = enumerate_all(
-        *(name, strategy, OUTCOME, 0),
-        critic=zeros.__getitem__,
-    )
+    found, size = enumerate_all(*(name, strategy, OUTCOME, 0), critic=zeros.__getitem__)
     moves, histories = found.moves, knowledge.tree.histories
     decisions = np.flatnonzero(histories.player >= 0)
     children = {

@@ -2,10 +2,10 @@
 
 import pytest
 
-import spiel_cr
 from spiel_cr.eval.contestants import registry
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.first_order import first_order_config as config
+from tests.support.solving import solve_with
 
 
 def test_other_modules_know_the_names():
@@ -19,6 +19,4 @@ def test_where_they_do_not_belong():
     with pytest.raises(ValueError, match="unknown parameter 'gamma'; egt takes none"):
         find("egt(gamma=1)")
     with pytest.raises(ValueError, match="no regrets"):
-        spiel_cr.solve(
-            "kuhn_poker", "pdhg", 1, layout=spiel_cr.Layout(buckets=(None, None))
-        )
+        solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))

@@ -14,7 +14,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import branching_walk, mccfr, visited
 from tests.support import games
-from tests.support.solving import solve_with
+from tests.support.solving import assert_same, solve_with
 
 PLAYERS = (0, 1)
 # Iterations of small batches: what is tested here is not speed.
@@ -32,10 +32,7 @@ ROWS = [("kuhn", variant) for variant in VARIANTS]
 # Presets that the variants above are not made of; the others are among the slow rows.
 ROWS += [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS if name not in VARIED]
 # Other shapes: one level, no chance and perfect information, chance in the middle.
-ROWS += [
-    ("matrix_rps", "evr-mccfr(batch=32)"),
-    ("hex", "os-mccfr(batch=32)"),
-]
+ROWS += [("matrix_rps", "evr-mccfr(batch=32)"), ("hex", "os-mccfr(batch=32)")]
 # These compile for long.
 SLOW_ROWS = [
     ("kuhn", "os-mccfr(batch=32,explore=balanced)"),
@@ -54,13 +51,6 @@ slow = pytest.mark.slow
 @functools.cache
 def solved(name: str, variant: str, seed: int = 0, iterations: int = 60):
     return spiel_cr.solve(games.compiled(name), variant, iterations, seed=seed)
-
-
-def assert_same(result, expected):
-    assert result.iterations == expected.iterations
-    for p in PLAYERS:
-        np.testing.assert_array_equal(result.average[p], expected.average[p])
-        np.testing.assert_array_equal(result.current[p], expected.current[p])
 
 
 def differ(result, other) -> bool:

@@ -114,10 +114,7 @@ def config_of(scheme: str, **options) -> algorithm.MCCFRConfig:
 
 @functools.cache
 def rules_of(
-    name: str,
-    scheme: str,
-    player: int,
-    targeted: bool = False,
+    name: str, scheme: str, player: int, targeted: bool = False
 ) -> sampling_reference.Rules:
     game, config = setup(name), config_of(scheme)
     return sampling_reference.Rules(

@@ -20,7 +20,7 @@ from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.common.jax_utils import as_one_kernel, cast
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.signals import form
+from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.cfr import regret_matching
 from spiel_cr.solvers.cfr.solver import Program, Solver
@@ -349,6 +349,7 @@ _run = _program()
 
 def make_solver(
     game: SignalGame,
+    form: SequenceForm,
     algorithm: str | PublicConfig = "public-vr+",
     *,
     dtype: np.typing.DTypeLike = np.float32,
@@ -359,13 +360,11 @@ def make_solver(
 
     Args:
       game: the game.
+      form: the same in sequence form, whose logical sequences the solver has.
       algorithm: settings, or a string such as "public-vr(decay=0.3)".
       dtype: float32 or float64.
       seed: of all random numbers; the same seed gives the same bits.
       memory_limit: as for `compile_game`.
-
-    Returns:
-      A solver whose logical sequences are those of `signals.form.form_of(game)`.
 
     Raises:
       ValueError: an algorithm, dtype or seed that there is not.
@@ -378,13 +377,12 @@ def make_solver(
     exponent = treeplex.exponent_of(np.abs(game.terms.stake).tolist())
     scaled = given._replace(term_stake=treeplex.divide(given.term_stake, exponent))
     scaled = cast(scaled, dtype)
-    signal_form = form.form_of(game)
-    counts = tuple(own.num_actions for own in signal_form.decisions)
+    counts = tuple(own.num_actions for own in form.decisions)
     capacity = tuple(
         places.most_visits(given, player, config.scheme) for player in range(2)
     )
     return Solver(
-        signal_form,
+        form,
         scaled,
         init(scaled, config, dtype, seed=seed),
         Program(

@@ -10,6 +10,7 @@ from absl import logging
 
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy, table
@@ -47,18 +48,16 @@ _NEEDS_TREE = {
 BRANCHES = 0.25
 
 
-def check_config(config: MCCFRConfig) -> MCCFRConfig:
-    """Refuses settings that need the game's tree.
+def read_config(asked: str | MCCFRConfig) -> MCCFRConfig:
+    """Reads a sampled algorithm.
 
     Args:
-      config: a sampled algorithm.
-
-    Returns:
-      The same.
+      asked: one of `PRESETS` with parameters, or settings.
 
     Raises:
       ValueError: a setting that only compiled games have.
     """
+    config: MCCFRConfig = read_settings(asked, PRESETS)
     plain = dict.fromkeys(
         config.rule.touches_all, "alpha=inf, beta=inf or -inf and predictive=false"
     )
@@ -115,7 +114,7 @@ class UncompiledSolver:
 
     Attributes:
       source: where histories come from.
-      config: the algorithm, as it runs (see `check_config`).
+      config: the algorithm, as it runs (see `read_config`).
       seed: of all random numbers; the same seed gives the same bits.
       table: both players' infosets.
       iterations: batches done so far, for each player.
@@ -150,7 +149,7 @@ class UncompiledSolver:
           ValueError: settings that need the compiled game, or a bad seed.
           GameTooLargeError: the memory does not hold what one trajectory meets.
         """
-        self.source, self.config = source, check_config(config)
+        self.source, self.config = source, read_config(config)
         self.seed = check_seed(seed)
         check_number(max_bytes, "max_bytes", "(0, inf)")
         length = source.game.max_game_length()

@@ -9,10 +9,10 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
-from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.mccfr.public import (
     boards,
 )
@@ -221,7 +221,9 @@ def iterates(made, count):
 def test_averages_are_of_all_iterates():
     """Player 0's average takes its strategy before each update in, with weight t."""
     game = detected("leduc7").game
-    made = solver.make_solver(game, "public-vr+", dtype=np.float64, seed=3)
+    made = solver.make_solver(
+        game, form_of(game), "public-vr+", dtype=np.float64, seed=3
+    )
     before = iterates(made, 40)
     for player in PLAYERS:
         decisions = made.form.decisions[player]
@@ -257,7 +259,8 @@ def test_nash_conv(name, algorithm, iterations, bound):
     """Seeded, so the same every time on one machine."""
     runs = []
     for _ in range(2):
-        made = solver.make_solver(detected(name).game, algorithm, seed=1)
+        game = detected(name).game
+        made = solver.make_solver(game, form_of(game), algorithm, seed=1)
         made.run(iterations)
         runs.append(made.average(0))
     assert nash_conv(name, made) < bound < games.BY_NAME[name].uniform / 10
@@ -267,7 +270,8 @@ def test_nash_conv(name, algorithm, iterations, bound):
 @pytest.mark.slow
 def test_baselines_lower_the_variance():
     """Over all trajectories, by enumeration."""
-    made = solver.make_solver(detected("kuhn").game, "public-vr", seed=2)
+    game = detected("kuhn").game
+    made = solver.make_solver(game, form_of(game), "public-vr", seed=2)
     made.run(3000)
     # Payoffs are scaled there, and so are baselines.
     given = made.problem
@@ -301,21 +305,3 @@ def squared_errors(given, table, exact, player, baseline):
     off = np.square(off).sum(axis=(2, 3)) / np.square(visits.product)
     roots = visits.value[:, 0].sum(axis=1)
     return odds @ (acts * off).sum(axis=1), odds @ np.square(roots - odds @ roots)
-
-
-@pytest.mark.parametrize(
-    ("algorithm", "reason"),
-    [
-        ("public-xs", "no algorithm 'public-xs'; choose one of .*public-es"),
-        ("public-vr(batch=3)", "unknown parameter 'batch'"),
-        ("public-vr(alpha=1.5)", "alpha=1.5: public sampling updates visited infosets"),
-        ("public-vr(beta=0)", "beta=0.0: public sampling updates visited infosets"),
-        ("public-vr(predictive=true)", "predictive=true: public sampling updates"),
-        ("public-vr(epsilon=0)", "epsilon"),
-        ("public-vr(baseline=oracle)", "baseline"),
-        ("public-vr(gamma=9)", "gamma"),
-    ],
-)
-def test_settings_that_there_are_not(algorithm, reason):
-    with pytest.raises(ValueError, match=reason):
-        find(algorithm)

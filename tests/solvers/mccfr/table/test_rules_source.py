@@ -6,7 +6,7 @@ import pytest
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from tests.support import games, reference, tabled, uncompiled
 

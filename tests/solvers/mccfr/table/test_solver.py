@@ -14,7 +14,6 @@ from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_solver import (
     UncompiledSolver,
     batch_bytes,
-    check_config,
 )
 from tests.support import games, reference, uncompiled
 
@@ -92,7 +91,7 @@ def test_defaults_without_compiling():
     assert (said.batch, said.incremental) == (7, False)
     assert settings_of("es-mccfr").batch == find("es-mccfr").config.batch
     config = MCCFRConfig("mine", batch=5)
-    assert settings_of(config) == check_config(config)
+    assert settings_of(config) == config
     with pytest.raises(ValueError, match="explore=balanced"):
         settings_of("evr-mccfr")
 

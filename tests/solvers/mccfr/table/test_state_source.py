@@ -13,7 +13,7 @@ import pytest
 
 from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening.loading import load_game
+from spiel_cr.games.opening.opened import load_game
 from spiel_cr.games.stepping.state_source import StateSource, key_of
 from spiel_cr.games.stepping.workers import Workers
 from tests.support import made_games

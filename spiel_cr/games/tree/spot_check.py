@@ -15,21 +15,22 @@ import pyspiel
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.loading import is_python, load_again
+from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.opening.origins import is_python
 
 # Terminals that are asked again.
 _SAMPLE = 6
 
 
 def check(
-    game: pyspiel.Game,
+    opened: Opened,
     walked: Histories,
     strings: Sequence[Sequence[str]] | None,
 ) -> None:
     """Plays to some terminals again, by states of the game as it is loaded anew.
 
     Args:
-      game: a sequential game.
+      opened: the game.
       walked: all histories as a walk gives them.
       strings: each player's information-state string of each label in `walked.infoset`,
         asked again of games written in Python only, since the first string of a new
@@ -42,9 +43,8 @@ def check(
     over = np.flatnonzero(walked.player == TERMINAL)
     # Those that were met last come first, as what is drawn depends on the order.
     chosen = over[np.random.default_rng(0).integers(len(over), size=_SAMPLE)]
-    again = load_again(game) or game
     for terminal in -np.unique(-chosen):
-        look = _Look(game, strings, again.new_initial_state())
+        look = _Look(opened.game, strings, opened.again.new_initial_state())
         look.follow(_path(walked, int(terminal)))
 
 

@@ -1,21 +1,22 @@
 """OpenSpiel's exact tools judge a strategy, in C++.
 
-`python_judge` asks OpenSpiel's Python tools, which take a minute where these take a
-second. Both compute the same numbers, and a test holds them together.
+`spiel_cr.judging.python_judge` asks OpenSpiel's Python tools, which take a minute where
+these take a second. Both compute the same numbers, and a test holds them together.
 """
-
-from typing import Protocol
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.python_judge import Verdict
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.conversions import check_behaviour
+from spiel_cr.policies.world_policy import normalised
 from spiel_cr.solvers import footprint
+
+from .game_instance import GameInstance
 
 OPENSPIEL = "OpenSpiel"
 OURS = "spiel_cr"
@@ -37,26 +38,6 @@ _AGREEMENT = 1e-6
 Strategy = tuple[np.ndarray, np.ndarray]
 
 
-class JudgedGame(Protocol):
-    """A game as the judge meets it."""
-
-    @property
-    def game(self) -> pyspiel.Game:
-        """The sequential OpenSpiel game."""
-
-    @property
-    def fast(self) -> pyspiel.Game:
-        """The same game in C++."""
-
-    @property
-    def tree(self) -> CompiledGame:
-        """The compiled game."""
-
-    @property
-    def memory_limit(self) -> memory.Limit:
-        """What judging may take."""
-
-
 class ExactJudge:
     """Judges strategies of one game.
 
@@ -64,7 +45,7 @@ class ExactJudge:
       curve_by: who computes points of a curve, `OPENSPIEL` or `OURS`.
     """
 
-    def __init__(self, instance: JudgedGame) -> None:
+    def __init__(self, instance: GameInstance) -> None:
         self._tree = instance.tree
         self._fast = instance.fast
         self._refusal = ""
@@ -126,23 +107,14 @@ class ExactJudge:
 
     def _checked(self, strategy: Strategy) -> Strategy:
         """Distributions everywhere, or ValueError."""
-        found = []
-        for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
-            behaviour = np.array(behaviour, np.float64)
-            owner = infosets.decisions.owner[1:]
-            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-            good = np.isfinite(behaviour).all() and (behaviour >= -_SUM_TOLERANCE).all()
-            if not (good and (np.abs(total - 1) <= _SUM_TOLERANCE).all()):
-                worst = int(np.argmax(np.abs(total - 1)))
-                raise ValueError(
-                    f"no strategy: at {infosets.keys[worst]!r} the probabilities sum "
-                    f"to {total[worst]}"
-                )
-            behaviour = np.maximum(behaviour, 0.0)
-            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-            behaviour[1:] /= total[owner]
-            found.append(behaviour)
-        return found[0], found[1]
+        first, second = (
+            normalised(
+                self._tree.infosets[player].decisions,
+                check_behaviour(self._tree, player, own, tolerance=_SUM_TOLERANCE),
+            )
+            for player, own in enumerate(strategy)
+        )
+        return first, second
 
     def _own(self, strategy: Strategy) -> tuple[float, float]:
         form = self._tree.form
@@ -154,13 +126,12 @@ class ExactJudge:
         table = {}
         for infosets, behaviour in zip(self._tree.infosets, strategy, strict=True):
             first = infosets.decisions.first_sequence - 1
-            counts = infosets.decisions.num_actions
-            actions, rows = infosets.actions.tolist(), behaviour[1:].tolist()
-            for key, begin, count in zip(
-                infosets.keys, first.tolist(), counts.tolist(), strict=True
-            ):
-                mine = slice(begin, begin + count)
-                table[key] = list(zip(actions[mine], rows[mine], strict=True))
+            ends = (first + infosets.decisions.num_actions).tolist()
+            odds = list(
+                zip(infosets.actions.tolist(), behaviour[1:].tolist(), strict=True)
+            )
+            for key, begin, end in zip(infosets.keys, first, ends, strict=True):
+                table[key] = odds[begin:end]
         # OpenSpiel's tools ask below outcomes of probability zero, too.
         for key, state in self._tree.impossible.states.items():
             legal = state.legal_actions()

@@ -1,0 +1,274 @@
+"""What `solve` is asked for, checked before any work: a `Task`.
+
+What the families of algorithms can do is data; `algorithms` lists them.
+"""
+
+import dataclasses
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from spiel_cr.common import atomic, memory
+from spiel_cr.common.fits import optax_package
+from spiel_cr.solvers.cfr.abstraction import Buckets
+from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.laying_out import (
+    COMPILED,
+    SIGNALS,
+    STEPPED,
+    WORLDS,
+    Laid,
+    Layout,
+    Need,
+    begun_as,
+)
+from spiel_cr.solvers.mccfr import choice
+from spiel_cr.solvers.run import Checkpoint, Goal, Run
+
+_ONLY_COMPILED = (
+    "{} needs the compiled game, for signal games have no information-state strings; "
+    "give form='compiled', or buckets as numbers by logical infoset"
+)
+_ONLY_TREES = (
+    "form='worlds': infosets share no regrets in the form of worlds; leave buckets and "
+    "imperfect_recall out, or give form='compiled'"
+)
+
+
+# Starts a task on a laid-out game; raises GameTooLargeError, ValueError and ImportError
+# as `solve` does.
+Maker: TypeAlias = Callable[[Laid, "Task"], Run]
+
+
+class Family(NamedTuple):
+    """Algorithms that can do the same.
+
+    Attributes:
+      name: what its algorithms are, as an adjective.
+      presets: settings by the names of algorithms.
+      makers: what makes its runs, by the forms that it can solve.
+      refused: why not, of each form that a game of which it cannot solve; "{!r}" stands
+        for the algorithm.
+      dtypes: of the arithmetic; the first one is the default.
+      stepped: settings for games that are stepped, from those asked for: a preset with
+        parameters, or settings; raises ValueError where they need the compiled game.
+        None: such games are refused.
+      usual: iterations where nothing says when to stop.
+      buckets: whether infosets may share regrets.
+      iterates: whether it can be stopped, evaluated on the way, and kept in a file.
+      networks: whether it trains networks.
+      what: half a sentence of what it does, for refusals.
+    """
+
+    name: str
+    presets: Mapping[str, Any]
+    makers: Mapping[str, Maker]
+    refused: Mapping[str, str]
+    dtypes: tuple[str, ...] = ("float64", "float32")
+    stepped: Callable[[Any], Any] | None = None
+    usual: int = 1000
+    buckets: bool = False
+    iterates: bool = True
+    networks: bool = False
+    what: str = "has no regrets that infosets could share"
+
+    @property
+    def samples(self) -> bool:
+        """Whether games need not be laid out, but may be sampled as they are met."""
+        return STEPPED in self.makers
+
+
+class Algorithm(NamedTuple):
+    """An algorithm with its settings.
+
+    Attributes:
+      family: what it can do.
+      config: its settings, for games that are laid out; "lp" has none.
+      asked: as it was given.
+    """
+
+    family: Family
+    config: Any
+    asked: Any
+
+    @property
+    def name(self) -> str:
+        """For people."""
+        return self.config if isinstance(self.config, str) else self.config.name
+
+    def config_in(self, form: str) -> Any:
+        """Settings for games in a form; those that are stepped have other defaults.
+
+        Raises:
+          ValueError: a setting that needs the compiled game.
+        """
+        if form == STEPPED and self.family.stepped is not None:
+            return self.family.stepped(self.asked)
+        return self.config
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """All that `solve` is asked for, but the game; checked.
+
+    Attributes:
+      algorithm: with its settings.
+      goal: when to stop.
+      layout: what is asked of the form.
+      checkpoint: what the run is kept in.
+      dtype: of the arithmetic; None: the algorithm's own.
+      seed: of what is sampled.
+    """
+
+    algorithm: Algorithm
+    goal: Goal = Goal()
+    layout: Layout = Layout()
+    checkpoint: Checkpoint | None = None
+    dtype: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        family, asked, goal = self.algorithm.family, self.algorithm.asked, self.goal
+        shares = self.layout.buckets is not None or self.layout.imperfect_recall
+        if not family.iterates:
+            if (
+                goal.seconds is not None
+                or goal.evaluates
+                or self.checkpoint is not None
+            ):
+                raise ValueError(
+                    f"algorithm={asked!r} is exact and does not iterate: leave out "
+                    f"seconds, until, eval_every and checkpoints"
+                )
+        if shares and not family.buckets and not family.networks:
+            raise ValueError(
+                f"algorithm={asked!r} {family.what}; choose another one such as "
+                f"'cfr+', or leave out buckets and imperfect_recall"
+            )
+        if family.networks:
+            self._check_networks()
+        if why := self.need().refused.get(self.layout.form):
+            raise ValueError(why)
+
+    def _check_networks(self) -> None:
+        """Networks have float32, and no buckets.
+
+        Raises:
+          ValueError: an option that networks do not have.
+          ImportError: optax is missing, and networks are asked for.
+        """
+        layout = self.layout
+        options = {
+            "dtype": self.dtype,
+            "buckets": layout.buckets,
+            "imperfect_recall": layout.imperfect_recall or None,
+            "workers": None if layout.workers == 1 else layout.workers,
+        }
+        for name, value in options.items():
+            if value is not None:
+                raise ValueError(
+                    f"{name}={value!r}: algorithm={self.algorithm.asked!r} "
+                    f"{self.algorithm.family.what}; leave it out"
+                )
+        if _reads_tensors(self.algorithm.config):
+            optax_package()
+
+    @property
+    def kind(self) -> np.dtype:
+        """Of the arithmetic."""
+        return np.dtype(self.dtype or self.algorithm.family.dtypes[0])
+
+    @property
+    def most(self) -> int:
+        """The iterations to stop at."""
+        return self.goal.most(self.algorithm.family.usual)
+
+    @property
+    def path(self) -> atomic.Path | None:
+        """Of the checkpoint."""
+        return None if self.checkpoint is None else self.checkpoint.path
+
+    def run_of(self, laid: Laid) -> Run:
+        """The solver on its way; raises as `solve` does.
+
+        Args:
+          laid: the game in a form that `need` does not refuse.
+        """
+        return self.algorithm.family.makers[laid.form](laid, self)
+
+    def need(self) -> Need:
+        """What is to be done, as far as the form of the game matters."""
+        family, layout = self.algorithm.family, self.layout
+        refused = {
+            form: text.format(self.algorithm.name)
+            for form, text in family.refused.items()
+        }
+        if SIGNALS not in refused:
+            if why := _needs_strings(layout.buckets, layout.imperfect_recall):
+                refused[SIGNALS] = why
+        if layout.buckets is not None or layout.imperfect_recall:
+            refused.setdefault(WORLDS, _ONLY_TREES)
+        if STEPPED not in refused and (why := self._needs_laying_out()):
+            refused[STEPPED] = why
+        if isinstance(self.algorithm.config, MCCFRConfig):
+            shares = layout.buckets is not None or layout.imperfect_recall
+            try:
+                choice.visits_only(self.algorithm.config, 0, buckets=shares)
+            except ValueError as error:  # settings that do not go together there
+                refused[COMPILED] = str(error)
+        if layout.workers > 1 and layout.form == COMPILED:
+            refused[COMPILED] = (
+                f"workers={layout.workers} are for games that are not compiled; leave "
+                f"them out, or give form='stepped' (--compile never)"
+            )
+        config = self.algorithm.config
+        return Need(
+            refused,
+            prefers_signals=family.iterates,
+            features=config.features if _reads_tensors(config) else None,
+            begun=begun_as(self.path),
+        )
+
+    def _needs_laying_out(self) -> str | None:
+        """Why what is asked for needs the game laid out; None: it does not."""
+        goal, layout, family = self.goal, self.layout, self.algorithm.family
+        options = {
+            "until": goal.until,
+            "eval_every": goal.eval_every,
+            "dtype": self.dtype,
+            "buckets": layout.buckets,
+            "imperfect_recall": layout.imperfect_recall or None,
+        }
+        for name, value in options.items():
+            if value is not None:
+                return (
+                    f"{name}={value!r} needs the compiled game; leave it out, or leave "
+                    f"form='stepped' (--compile never) out"
+                )
+        try:
+            self.algorithm.config_in(STEPPED)
+        except ValueError as error:
+            return str(error)
+        if not family.networks and math.isinf(memory.parse_limit(layout.memory_limit)):
+            return (
+                f"memory_limit={layout.memory_limit!r}: the table grows as long as "
+                f"there is room, so it needs a limit; give one such as 4GB"
+            )
+        return None
+
+
+def _reads_tensors(config: Any) -> bool:
+    """Whether an algorithm has networks that read a game's tensors."""
+    return getattr(config, "network", None) == "mlp"
+
+
+def _needs_strings(buckets: Buckets | None, imperfect_recall: bool) -> str | None:
+    """Why what is asked for needs information-state strings; None: it does not."""
+    if imperfect_recall:
+        return _ONLY_COMPILED.format("imperfect_recall=True")
+    for player, given in enumerate(buckets or ()):
+        if isinstance(given, Mapping):
+            return _ONLY_COMPILED.format(f"buckets[{player}] by string")
+    return None
