@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pyspiel
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import game_defs  # noqa: F401  registers the game
@@ -21,6 +21,10 @@ SETTINGS = (
     "python_poker_spot(bets=50% allin; raises 3x,board=5c9dJs2hAc,first=ip,pot=20,"
     "ranges=KK AhQh:0.25;QQ AdKd,stack=95)",
 )
+# By examples, not by the clock: machines may be loaded.
+UNHURRIED = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 CARDS = [rank + suit for rank in RANKS for suit in SUITS]
 ALL = [frozenset(pair) for pair in itertools.combinations(CARDS, 2)]
 
@@ -29,6 +33,9 @@ def ranks(hand):
     """Of the higher card and of the lower one, from 0."""
     first, second = sorted((RANKS.index(card[0]) for card in hand), reverse=True)
     return first, second
+
+
+RANKS_OF = {hand: ranks(hand) for hand in ALL}
 
 
 def suited(hand):
@@ -59,12 +66,12 @@ def kinds(draw):
         other = draw(st.integers(0, high - 1))
         wanted = {(high, r) for r in range(min(low, other), max(low, other) + 1)}
         text += f"-{RANKS[high]}{RANKS[other]}{suit}"
-    chosen = {hand for hand in ALL if ranks(hand) in wanted}
+    chosen = {hand for hand in ALL if RANKS_OF[hand] in wanted}
     return text, {h for h in chosen if not suit or suited(h) == (suit == "s")}
 
 
 @given(st.lists(st.tuples(kinds(), st.sampled_from([None, 0.25, 0, 1])), min_size=1))
-@settings(max_examples=60, deadline=None)
+@UNHURRIED
 def test_ranges_by_definition(parts):
     expected, words = dict.fromkeys(ALL, 0.0), []
     for (text, hands), weight in parts:
@@ -135,7 +142,7 @@ def clauses(draw):
 
 
 @given(st.lists(clauses(), min_size=1, max_size=5), st.integers(0, 9))
-@settings(max_examples=60, deadline=None)
+@UNHURRIED
 def test_bets_by_definition(parts, cap):
     text = "; ".join([*(words for words, _, _ in parts), f"cap {cap}", "force 15%"])
     read = bets.read_bets(text)
