@@ -12,8 +12,7 @@ with tempfile.TemporaryDirectory() as folder:
     # What the opponent chooses among is made of a rough solution of the whole game.
     blueprint = Path(folder) / "blueprint.npz"
     spiel_cr.solve(tree, "cfr+", 100).save(blueprint)
-    leaves = ["exact(iterations=50)", f"continuations(path={blueprint},k=8)"]
-    leaves += [f"continuations(path={blueprint},k=1)", "uniform"]
+    leaves = [f"continuations(path={blueprint},k={k})" for k in (8, 1)] + ["uniform"]
     whole = spiel_cr.resolve(tree, "pcfr+", ITERATIONS)
     print(f"{'to the end':14} NashConv {whole.nash_conv():.4f}")
     for leaf in leaves:

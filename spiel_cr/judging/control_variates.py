@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
+from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.rollouts import Answers, draw_outcome, moves, play_on
 
 # Fewer matches do not tell how strong the correlation is.
@@ -53,11 +53,8 @@ class Luck:
         """Takes in a move before it is made."""
         if player == self._player or (player >= 0 and not self._known):
             return
-        outcomes = (
-            list(chance_outcomes(state))
-            if player < 0
-            else list(moves(state, self._answers[player]).items())
-        )
+        # Of chance nobody is asked.
+        outcomes = list(moves(state, self._answers[max(player, 0)]).items())
         if len(outcomes) < 2:
             return
         other = draw_outcome(outcomes, self._random.random())

@@ -6,8 +6,7 @@ of JSON.
 """
 
 import dataclasses
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -135,21 +134,27 @@ def evaluate_repeatedly(
 
 
 def _evaluated(
-    compiled: CompiledGame, bot: str, config: EvaluatorConfig, log: JsonLog, repeat: int
+    compiled: CompiledGame,
+    name: str,
+    config: EvaluatorConfig,
+    log: JsonLog,
+    repeat: int,
 ) -> traversing.Evaluation:
-    """One bot in both seats."""
+    """One bot in both seats; it is made where the log has not everything."""
     seed = _mix(config.seed, repeat)
     seats = []
     for seat in range(2):
-        key, made_with = (repeat, seat), _mix(seed, seat)
-        make = functools.partial(
-            bot_strings.load_bot, compiled, bot, seat, seed=made_with
-        )
+        key, matches = (repeat, seat), config.matches_of(seat)
+        keys = [(*key, match) for match in matches] if config.plays else [key]
+        bot = None
+        if not log.records.keys() >= set(keys):
+            again = f", repeat {repeat + 1}" if repeat else ""
+            announce(f"making the bot of seat {seat}{again}")
+            bot = bot_strings.load_bot(compiled, name, seat, seed=_mix(seed, seat))
         if config.plays:
-            matches = config.matches_of(seat)
-            seats.append(_play(compiled, make, log, key, matches, seed))
+            seats.append(_play(compiled, bot, log, key, matches, seed))
         else:
-            seats.append(_traverse(compiled, make, log, key))
+            seats.append(_traverse(compiled, bot, log, key))
     announce("judging")
     return traversing.evaluate(compiled, (seats[0], seats[1]))
 
@@ -182,22 +187,11 @@ def _mix(seed: int, number: int) -> int:
     return int(mixed) >> 1
 
 
-def _making(key: tuple[int, int]) -> str:
-    repeat, seat = key
-    again = f", repeat {repeat + 1}" if repeat else ""
-    return f"making the bot of seat {seat}{again}"
-
-
 def _traverse(
-    compiled: CompiledGame,
-    make: Callable[[], pyspiel.Bot],
-    log: JsonLog,
-    key: tuple[int, int],
+    compiled: CompiledGame, bot: pyspiel.Bot | None, log: JsonLog, key: tuple[int, int]
 ) -> traversing.SeatStrategy:
-    """A (repeat, seat), from the log if it is there."""
-    if key not in log.records:
-        announce(_making(key))
-        bot = make()
+    """A (repeat, seat); from the log where there is no bot."""
+    if bot is not None:
         found = traversing.traverse(compiled, bot, progress=is_wanted())
         row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
         log.add({"repeat": key[0], "seat": key[1], **row})
@@ -209,17 +203,14 @@ def _traverse(
 
 def _play(
     compiled: CompiledGame,
-    make: Callable[[], pyspiel.Bot],
+    bot: pyspiel.Bot | None,
     log: JsonLog,
     key: tuple[int, int],
     matches: Sequence[int],
     seed: int,
 ) -> traversing.SeatStrategy:
     """The matches of a (repeat, seat); those in the log are not played."""
-    shown, bot = [], None
-    if any((*key, match) not in log.records for match in matches):
-        announce(_making(key))
-        bot = make()
+    shown = []
     for match in tqdm(matches, desc=f"seat {key[1]}", disable=not is_wanted()):
         if (*key, match) not in log.records:
             assert bot is not None

@@ -15,17 +15,18 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.estimate import estimate_histories
+from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.compiler import Game, compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.abrupt import abrupt_game
-from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.judging.judged_form import lay_out_to_judge
+from spiel_cr.games.worlds.game import WorldGame, shared_worlds
+from spiel_cr.games.worlds.hidden import estimate_worlds, hidden_board
 from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.judging.response_seats import seated
 from spiel_cr.judging.streamed import Streamed
@@ -41,10 +42,15 @@ from spiel_cr.policies.world_policy import (
     behaviour_from_policy,
     normalised,
 )
+from spiel_cr.solvers.laying_out import WORLDS, prefer
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
 _VECTORS = 6
+# Histories and worlds that are laid out in a second, with care: compiled games by rules
+# on arrays and by OpenSpiel's states, and hidden boards (dark hex and phantom
+# tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
+_RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 
 
 class Target(NamedTuple):
@@ -198,15 +204,55 @@ def load_target(
                 streamed = Streamed(abrupt, policy, progress=progress)
                 return target._replace(streamed=streamed)
     except (GameTooLargeError, MoreKnowledgeError) as error:
-        return target._replace(too_large=error)
-    except _TimeError as error:
-        too_large = GameTooLargeError(str(error))
-        return target._replace(tree=None, form=None, too_large=too_large)
+        return target._replace(tree=None, form=None, too_large=error)
     return target
 
 
-class _TimeError(Exception):
-    """A policy is not asked further."""
+def lay_out_to_judge(
+    opened: Opened,
+    memory_limit: Limit = None,
+    *,
+    worlds: bool = True,
+    seconds: float = math.inf,
+    progress: bool = False,
+) -> CompiledGame | WorldGame:
+    """The form in which policies of a game are judged.
+
+    Args:
+      opened: the game.
+      memory_limit: of the whole process.
+      worlds: lay hidden boards out by worlds, where they are large or forget.
+      seconds: for laying the game out.
+      progress: show progress bars on stderr.
+
+    Raises:
+      GameTooLargeError: it takes more memory than the limit, or clearly longer.
+    """
+    board = hidden_board(opened.rules) if worlds else None
+    by_worlds = board is not None and prefer(opened, memory_limit).form == WORLDS
+    if seconds < math.inf:
+        if board is None or not by_worlds:
+            speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND
+            need = estimate_histories(opened.game, room=speed * seconds) / speed
+        else:
+            need = estimate_worlds(opened.game, board) / _WORLDS_A_SECOND
+        if need > seconds:
+            raise GameTooLargeError(
+                f"laying {opened.game} out would take about {need:.2g} s, and there "
+                f"are {seconds:.2g} for that"
+            )
+    if not by_worlds:
+        try:
+            return compile_game(
+                opened,
+                observations=True,
+                memory_limit=memory_limit,
+                progress=progress,
+            )
+        except ImperfectRecallError:
+            if board is None:
+                raise
+    return shared_worlds(opened, memory_limit)
 
 
 class _InTime(openspiel_policy.Policy):
@@ -219,9 +265,9 @@ class _InTime(openspiel_policy.Policy):
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
-        """As the policy; raises `_TimeError` when the time is over."""
+        """As the policy; raises GameTooLargeError when the time is over."""
         if time.perf_counter() > self._until:
-            raise _TimeError("there was no time to ask the policy everywhere")
+            raise GameTooLargeError("there was no time to ask the policy everywhere")
         odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
         return odds
 

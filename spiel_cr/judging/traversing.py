@@ -96,10 +96,10 @@ class Evaluation(NamedTuple):
     infosets: int
     infosets_defined: int
     moves: int
-    late_moves: int
-    max_ms: float
-    programs_compiled: int
-    seconds: float
+    late_moves: int = 0
+    max_ms: float = 0.0
+    programs_compiled: int = 0
+    seconds: float = 0.0
     judge: str = "openspiel"
 
 

@@ -18,11 +18,10 @@ from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging import traversing
-from spiel_cr.judging.judged_form import lay_out_to_judge
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.judging.targets import load_target
+from spiel_cr.judging.targets import lay_out_to_judge, load_target
 from spiel_cr.players.bot_strings import is_bot, read_bot
 from spiel_cr.players.given_players import (
     GivenPlayer,
@@ -225,9 +224,6 @@ def _evaluated_in_worlds(
         infosets=infosets,
         infosets_defined=infosets,
         moves=infosets,
-        late_moves=0,
-        max_ms=0.0,
-        programs_compiled=0,
         seconds=seconds,
         judge="spiel_cr",
     )

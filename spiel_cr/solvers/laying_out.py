@@ -22,7 +22,7 @@ from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame, world_game
 from spiel_cr.games.worlds.hidden import hidden_board
-from spiel_cr.solvers.cfr.abstraction import Buckets
+from spiel_cr.solvers.cfr.bucket_labels import Buckets
 
 COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
 # Of games that are laid out, and of all.

@@ -11,7 +11,7 @@ from spiel_cr.games.stepping import key_making
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import Held, HeldByPolicy
-from spiel_cr.solvers.deep import needs
+from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_config import PRESETS
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.deep_training import check_stepped
@@ -68,7 +68,7 @@ def on_steps(trainer: Trainer, laid: Laid, task: Task) -> Run:
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.layout.memory_limit
-        needs.check(config, game, way.knowledge, iterations, limit)
+        deep_footprint.check(config, game, way.knowledge, iterations, limit)
         seal = key_making.fingerprint(way.source)
         return NetworkRun(trainer(way, config, seed=task.seed), None, seal)
     except BaseException:

@@ -18,7 +18,7 @@ from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import Held
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.abstraction import (
+from spiel_cr.solvers.cfr.bucket_labels import (
     Labels,
     digest,
     first_members,

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from spiel_cr.common import atomic, memory
-from spiel_cr.common.fits import optax_package
-from spiel_cr.solvers.cfr.abstraction import Buckets
+from spiel_cr.common.network_fits import optax_package
+from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.laying_out import (
     COMPILED,

@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.common import fits, networks
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common import network_fits, networks
+from spiel_cr.common.network_fits import Plan, Targets
 
 WIDTHS = 4, 16, 16, 3
 
@@ -29,16 +29,16 @@ def test_illegal_targets_do_not_change_the_loss(kind):
     _, targets = data()
     found = np.random.default_rng(1).normal(size=targets.target.shape)
     arrays = (targets.legal, targets.target, targets.weight)
-    slope = jax.grad(fits.loss)(found, *arrays, kind)
-    value = fits.loss(found, *arrays, kind)
+    slope = jax.grad(network_fits.loss)(found, *arrays, kind)
+    value = network_fits.loss(found, *arrays, kind)
     illegal = ~targets.legal
     assert illegal.any() and not np.asarray(slope)[illegal].any()
     several = targets.legal & (targets.legal.sum(axis=1) > 1)[:, None]
     assert np.asarray(slope)[several].all()
     other = np.where(targets.legal, targets.target, 1e6)
-    assert fits.loss(found, targets.legal, other, targets.weight, kind) == value
+    assert network_fits.loss(found, targets.legal, other, targets.weight, kind) == value
     moved = np.where(targets.legal, found, found + 1e3)
-    again = fits.loss(moved, targets.legal, other, targets.weight, kind)
+    again = network_fits.loss(moved, targets.legal, other, targets.weight, kind)
     assert float(again) == pytest.approx(float(value), rel=1e-12)
 
 
@@ -62,7 +62,7 @@ def test_fits_find_the_targets(batch, tabled):
     ends = []
     for _ in range(2):
         random = np.random.default_rng(5)
-        found, loss = fits.fit(start, table, targets, plan, random)
+        found, loss = network_fits.fit(start, table, targets, plan, random)
         ends.append(networks.leaves(found))
     assert all(map(np.array_equal, *ends))
     output = networks.evaluate(found, features)

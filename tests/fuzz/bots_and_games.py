@@ -134,7 +134,6 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
 
 _NETWORKS = "sd-cfr(hidden=4,layers=1,traversals=4,steps=2)"
 _SAMPLED = "os-mccfr(epsilon=0.4,exploration=0.01,batch=16)"
-_EXACT = "exact(iterations=2)"
 # Whose moves cost next to nothing play most of them, however long it takes.
 _UNIFORM = _loaded("uniform", 20_000, 120, repeats=True)
 _PARTIAL = (
@@ -169,9 +168,9 @@ _VARIANTS = [
             "solved(solver=es-mccfr,iterations=2)",
         )
     ),
-    _loaded(f"{_DEEP},leaf={_EXACT})", 1500, repeats=True),
-    _loaded(f"{_DEEP},gadget=maxmargin,leaf={_EXACT})", 1500, repeats=True),
-    _loaded(f"{_DEEP},depth_unit=rounds,leaf={_EXACT})", 1500, repeats=True),
+    _loaded(f"{_DEEP},leaf=uniform)", 1500, repeats=True),
+    _loaded(f"{_DEEP},gadget=maxmargin,leaf=uniform)", 1500, repeats=True),
+    _loaded(f"{_DEEP},depth_unit=rounds,leaf=uniform)", 1500, repeats=True),
     _loaded(f"resolving(iterations=1,solver={_SAMPLED})", 2500),
     _loaded(f"oos(iterations=1,target=subgame,solver={_SAMPLED})", 2500),
     _loaded(f"{_PARTIAL.format(300)[:-1]},rollouts=1)", 300),
@@ -267,7 +266,7 @@ _CLOCKED = [
 _CLOCKED_VARIANTS = [
     _loaded("resolving(move_ms=50,gadget=maxmargin)", 300),
     _loaded("resolving(move_ms=50,depth=2)", 300),
-    _loaded(f"resolving(move_ms=50,depth=2,leaf={_EXACT})", 300),
+    _loaded("resolving(move_ms=50,depth=2,leaf=uniform)", 300),
     _loaded(f"resolving(move_ms=50,solver={_SAMPLED})", 300),
 ]
 _CLOCKED_GAMES = [SMALL[k] for k in (0, 2, 1, 3, 4, 7, 9, 12, 14, 20, 24, 28, 17)]

@@ -177,11 +177,10 @@ SAMPLED = ("os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)")
 _BOTS = [
     *_lines("uniform  uniform()  resolving(iterations=2)  solved(iterations=2)"),
     *("policy(path=kuhn.npz)", "resolving(iterations=2,gadget=maxmargin)"),
-    "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=exact(iterations=2))",
+    "resolving(iterations=2,depth=1,depth_unit=rounds,leaf=uniform)",
 ]
 _LEAVES = [
-    *("uniform", "exact", "exact(iterations=2)"),
-    *("exact(iterations=1,algorithm=cfr)", "continuations(path=kuhn.npz,k=1)"),
+    *("uniform", "continuations(path=kuhn.npz,k=1)"),
 ]
 
 
@@ -240,12 +239,12 @@ def _bad_parameters(
 @functools.cache
 def _not_leaves() -> list[Bad]:
     return [
-        *map(Bad, ("Exact", "best", "policy", *_NOTHING)),
-        *_broken(*_LEAVES[3:5]),
+        *map(Bad, ("Uniform", "best", "policy", *_NOTHING)),
+        *_broken(_LEAVES[1]),
         Bad("continuations(path=missing.npz)", ("path",), ("missing.npz",)),
         Bad("continuations(path=text.npz)", ("path",), ("text.npz",)),
-        Bad("exact(iterations=0)", ("iterations",), ("0",)),
-        *_bad_parameters("exact", {}, {"iterations": int}),
+        Bad("continuations(path=kuhn.npz,k=0)", ("k",), ("0",)),
+        *_bad_parameters("continuations", {"path": "kuhn.npz"}, {"k": int}),
     ]
 
 

@@ -85,7 +85,10 @@ ROWS = {
         ("os-mccfr(batch=1.5)", "batch=1.5 must be a whole"),
         ("os-mccfr(batch=true)", "batch=true must be a number"),
         ("os-mccfr(baseline=best)", "baseline='best' must be one of none, average"),
-        ("os-mccfr(averaging=none)", "averaging='none' must be one of exact, sampled"),
+        (
+            "os-mccfr(averaging=none)",
+            "averaging='none' must be one of exact, sampled",
+        ),
         ("os-mccfr(explore=no)", "explore='no' must be one of uniform, balanced"),
         ("evr-mccfr(decay=0)", r"decay=0.0 must lie in \(0, 1\]"),
         ("os-mccfr(delta=1)", r"delta=1.0 must lie in \[0, 1\)"),
@@ -100,15 +103,12 @@ ROWS = {
         ("ms-mccfr", "no algorithm 'ms-mccfr'; choose one of .*os-mccfr"),
     ],
     "leaf": [
-        ("best", r"leaf='best' must be one of exact.*uniform"),
-        ("policy", "leaf='policy' must be one of exact.*uniform"),
-        ("exact(n=3)", "unknown parameter 'n'; exact takes iterations"),
-        ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
-        ("exact(algorithm=lp)", "algorithm='lp'"),
-        ("exact(iterations=1.5)", "iterations=1.5 must be a whole number"),
-        ("exact(iterations=2", "leaf='exact\\(iterations=2' cannot be read"),
+        ("best", r"leaf='best' must be one of continuations.*uniform"),
+        ("policy", "leaf='policy' must be one of continuations.*uniform"),
+        ("continuations(k=1.5)", "k=1.5 must be a whole number"),
+        ("uniform(n=2", "leaf='uniform\\(n=2' cannot be read"),
         ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
-        ("rollouts(n=3)", "must be one of exact.*uniform, or a LeafValue"),
+        ("rollouts(n=3)", "must be one of continuations.*uniform, or a LeafValue"),
     ],
     "bot": [
         ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
@@ -141,28 +141,20 @@ ROWS = {
             "depth_unit='plies' must be one of moves, rounds",
         ),
         (
-            "resolving(iterations=2,leaf=exact)",
-            "leaf='exact' says how a lookahead ends, .* give depth=N, too",
+            "resolving(iterations=2,leaf=uniform)",
+            "leaf='uniform' says how a lookahead ends, .* give depth=N, too",
         ),
         (
             "resolving(iterations=2,depth_unit=rounds)",
             "depth_unit='rounds' says how a lookahead ends, .* give depth=N, too",
         ),
         (
-            "resolving(iterations=2,depth=1,leaf=exact(iterations=0))",
-            "iterations=0 must be a whole number from 1",
-        ),
-        (
-            "resolving(iterations=2,depth=1,leaf=exact(iterations=(2))",
+            "resolving(iterations=2,depth=1,leaf=continuations(k=(2))",
             "cannot be read: a bracket is not closed",
         ),
         (
-            "resolving(iterations=2,depth=1,leaf=exact,solver=os-mccfr)",
+            "resolving(iterations=2,depth=1,leaf=uniform,solver=os-mccfr)",
             "depth=1 needs a full-width solver, not 'os-mccfr'",
-        ),
-        (
-            "resolving(iterations=2,depth=1,leaf=exact,values=best_response)",
-            "values='best_response' does not go with leaf='exact'",
         ),
     ],
     "partial bot": [
@@ -201,8 +193,8 @@ ROWS = {
         ("lp(x=1)", "lp takes none"),
     ],
     "leaf of a resolver": [
-        ("best", "leaf='best' must be one of exact"),
-        ("exact(iterations=0)", "iterations=0 must be a whole number from 1"),
+        ("best", "leaf='best' must be one of continuations"),
+        ("uniform(n=3)", "unknown parameter 'n'; uniform takes none"),
     ],
 }
 

@@ -8,7 +8,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.games.worlds import world_game
-from spiel_cr.judging import judged_form, targets
+from spiel_cr.judging import targets
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
     WorldPolicy,
@@ -30,7 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(judged_form, "prefer", lambda *_: Choice("worlds"))
+    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("worlds"))
 
 
 def test_openspiel_judges_it_alike(solved):

@@ -10,15 +10,15 @@ import pytest
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.resolving.compiled_roles import CompiledRole
+from spiel_cr.resolving.cuts import lay_out_alike
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.layers import DepthLimit
-from spiel_cr.resolving.leaves.alike import lay_out_alike
-from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import public_states_of
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
+from tests.support.exact_values import ExactValues
 from tests.support.strategies import everywhere, forest_solver
 
 PLAYERS = (0, 1)

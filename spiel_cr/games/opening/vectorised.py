@@ -48,8 +48,9 @@ class VectorisedGame(Protocol):
         bucket_key(states, player) -> np.ndarray
 
     with integers [n] or [n, k] that are equal where `player`, who acts, is to play
-    alike when it forgets things (see `solvers.cfr.abstraction`). One whose actions are
-    all public may declare what was dealt to whom (see `games.signals.declaring.rules`).
+    alike when it forgets things (see `solvers.cfr.bucket_labels`). One whose actions
+    are all public may declare what was dealt to whom (see
+    `games.signals.declaring.rules`).
     """
 
     def new_initial_states(self) -> np.ndarray:

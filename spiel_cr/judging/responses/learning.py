@@ -18,7 +18,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common import fits, networks
+from spiel_cr.common import network_fits, networks
 from spiel_cr.common.checks import (
     check_choice,
     check_iterations,
@@ -122,7 +122,7 @@ def learn_response(
     size = int(np.prod(game.information_state_tensor_shape()))
     actions = game.num_distinct_actions()
     parameters: Any = networks.make((size, *config.hidden, actions + 1), seed, gain=1.0)
-    state = fits.adam(config.learning_rate).init(parameters)
+    state = network_fits.adam(config.learning_rate).init(parameters)
     samples = network.Samples(
         np.zeros((0, size), np.float32),
         np.zeros((0, actions), bool),

@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 
-from spiel_cr.common import fits, networks
+from spiel_cr.common import network_fits, networks
 from spiel_cr.common.networks import Parameters
 from spiel_cr.policies.rollouts import first_decision
 
@@ -122,7 +122,8 @@ def fit(
     """Steps of Adam, one for each batch.
 
     Args:
-      start: the network's parameters, and the state of `fits.adam(learning_rate)`.
+      start: the network's parameters, and the state of
+        `network_fits.adam(learning_rate)`.
       samples: the replay buffer; rows past its end may hold anything.
       batches: int32 [T, B], rows of the samples.
       l2: weight of the parameters' squares.
@@ -136,7 +137,9 @@ def fit(
         losses = loss(parameters, Samples(*(array[rows] for array in samples)), l2)
         return jnp.asarray(losses.total), losses
 
-    end, losses = fits.descend(objective, fits.adam(learning_rate), start, batches)
+    end, losses = network_fits.descend(
+        objective, network_fits.adam(learning_rate), start, batches
+    )
     return end, Losses(*(jnp.mean(jnp.asarray(part)) for part in losses))
 
 

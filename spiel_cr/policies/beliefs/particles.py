@@ -59,7 +59,7 @@ def effective_size(weights: np.ndarray) -> float:
 # A history, its weight, and its place in the view.
 _Placed = tuple[pyspiel.State, float, int]
 # A place among histories, what chance or the opponent does there, and its weight.
-_Edge = tuple[int, int, float]
+_Continuation = tuple[int, int, float]
 
 
 class ParticleFilter:
@@ -171,14 +171,14 @@ class ParticleFilter:
         while front:
             looked += len(front)
             moved = self._split(front, at_decision, seen)
-            edges: Iterable[_Edge] = self._edges(moved)
+            continuations: Iterable[_Continuation] = self._continuations(moved)
             if random is not None:
-                edges = list(edges)
-                if len(edges) > _TRIED * most:
+                continuations = list(continuations)
+                if len(continuations) > _TRIED * most:
                     complete = False
-                    edges = self._tried(moved, edges, seen, random)
+                    continuations = self._tried(moved, continuations, seen, random)
             front = []
-            for place, move, weight in edges:
+            for place, move, weight in continuations:
                 state, _, above = moved[place]
                 front += self._fitting(state.child(move), weight, seen, above)
                 if len(front) + (looked if counts_all else len(at_decision)) > limit:
@@ -194,7 +194,7 @@ class ParticleFilter:
         weights = np.array([weight for _, weight, _ in at_decision])
         return Particles([state for state, *_ in at_decision], weights, complete)
 
-    def _edges(self, moved: Sequence[_Placed]) -> Iterator[_Edge]:
+    def _continuations(self, moved: Sequence[_Placed]) -> Iterator[_Continuation]:
         """All that chance and the opponent may do next."""
         for place, (state, weight, _) in enumerate(moved):
             for move, odds in moves(state, self._answers).items():
@@ -217,24 +217,24 @@ class ParticleFilter:
     def _tried(
         self,
         moved: Sequence[_Placed],
-        edges: Sequence[_Edge],
+        continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
         random: np.random.Generator,
-    ) -> list[_Edge]:
-        """As many edges as are tried, drawn by weight and by what is likely to fit."""
-        share = self._shares(moved, edges, seen)
-        weights = np.array([weight for *_, weight in edges])
+    ) -> list[_Continuation]:
+        """As many as are tried, drawn by weight and by what is likely to fit."""
+        share = self._shares(moved, continuations, seen)
+        weights = np.array([weight for *_, weight in continuations])
         chosen, drawn = draws.thin(weights * share, _TRIED * self._particles, random)
         weighed = zip(chosen.tolist(), (drawn / share[chosen]).tolist(), strict=True)
-        return [(*edges[old][:2], weight) for old, weight in weighed]
+        return [(*continuations[old][:2], weight) for old, weight in weighed]
 
     def _shares(
         self,
         moved: Sequence[_Placed],
-        edges: Sequence[_Edge],
+        continuations: Sequence[_Continuation],
         seen: tuple[str, ...],
     ) -> np.ndarray:
-        """float64 [edges], by how much each is drawn more or less than by weight.
+        """float64, by how much each is drawn more or less than by weight.
 
         All moves of a few histories are looked at. A move that fits the view after none
         of them, for the same mover, is unlikely to fit elsewhere.
@@ -243,15 +243,17 @@ class ParticleFilter:
         looked = set(spread.astype(int).tolist())
         movers = [entry[0].current_player() for entry in moved]
         fits: dict[tuple[int, int], bool] = {}
-        for place, move, _ in edges:
+        for place, move, _ in continuations:
             if place in looked:
                 key = movers[place], move
                 fits[key] = fits.get(key, False) or self._fits(moved[place], move, seen)
-        likely = np.array([fits.get((movers[place], m), True) for place, m, _ in edges])
-        weights = np.array([weight for *_, weight in edges])
+        likely = np.array(
+            [fits.get((movers[place], m), True) for place, m, _ in continuations]
+        )
+        weights = np.array([weight for *_, weight in continuations])
         rest, most = weights[~likely].sum(), weights[likely].sum()
         if not rest or not most:
-            return np.ones(len(edges))
+            return np.ones(len(continuations))
         return np.where(likely, 1.0, min(1.0, _DOUBTED * most / rest))
 
     def _fits(self, entry: _Placed, move: int, seen: tuple[str, ...]) -> bool:

@@ -6,13 +6,11 @@ player is there with what information: its range. `ValueFunction` says so
 """
 
 from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.public_states import PublicStates
 from spiel_cr.resolving.leaves.values import RangeValues, ValueFunction
 
 __all__ = [
     "Continuations",
-    "ExactValues",
     "PublicStates",
     "RangeValues",
     "ValueFunction",

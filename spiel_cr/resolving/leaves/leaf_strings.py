@@ -1,13 +1,12 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
 Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
-players may hold at a public state, and are asked in every iteration: `exact`.
+players may hold at a public state, and are asked in every iteration: `ValueFunction`s.
 *Multi-valued* ones are several numbers per history, among which the opponent chooses by
 its information: `continuations`. *Fixed* ones are one number per history: `uniform`
 and, where games are not compiled, `rollouts`; no lookahead that ends in them is sound.
 """
 
-from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
@@ -16,7 +15,6 @@ from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.exact import ExactValues
 from spiel_cr.resolving.leaves.values import ValueFunction
 
 Leaf: TypeAlias = HistoryValues | ValueFunction
@@ -33,31 +31,22 @@ class Kind(NamedTuple):
       text: how it is written.
       parameters: with their types; a path is one of a file, and must be given.
       make: from these.
-      fixed: whether it is one number per history.
       compiled, partial: whether it goes with games that are compiled whole, and with
         trees of those that are not.
     """
 
     text: str
     parameters: dict[str, Any]
-    make: Callable[..., Leaf]
-    fixed: bool = True
+    make: type[Leaf]
     compiled: bool = True
     partial: bool = False
 
 
 KINDS = {
-    "exact": Kind(
-        "exact(iterations=100,algorithm=cfr+)",
-        {"iterations": int, "algorithm": str},
-        ExactValues,
-        fixed=False,
-    ),
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
         {"path": str, "k": int, "kind": str},
         Continuations,
-        fixed=False,
     ),
     "rollouts": Kind(
         "rollouts(n=10,seed=0)",
@@ -118,9 +107,8 @@ def parse_leaf(
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
-    if isinstance(leaf, str):
-        return KINDS[parse(leaf, "leaf").name].fixed
-    return not isinstance(leaf, ValueFunction | Continuations)
+    made = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
+    return not issubclass(made, ValueFunction | Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.common.jax_utils import cast, precision, quick_options
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
-from spiel_cr.solvers.cfr.abstraction import Labels
+from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
 from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver
@@ -295,7 +295,7 @@ def make_solver(
       first: who updates first where updates alternate.
       compile: "optimised", or "fast" or "once" for short runs (see `compile_for`).
       buckets: for each player int32 [I], the bucket of each logical infoset (see
-        `abstraction.labels_of`), or None.
+        `bucket_labels.labels_of`), or None.
 
     Raises:
       ValueError: another dtype or another way to compile.

@@ -14,7 +14,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form import layout as sequence_form
 from spiel_cr.games.sequence_form import packing, treeplex
-from spiel_cr.solvers.cfr import abstraction, regret_matching
+from spiel_cr.solvers.cfr import bucket_labels, regret_matching
 
 # What one more block of buckets costs, in array elements; as in `sequence_form`.
 _BLOCK_OVERHEAD = 4000
@@ -55,7 +55,7 @@ def lay_out(
     if labels is None:
         return None
     decisions, layout = form.decisions[player], form.layouts[player]
-    actions = decisions.num_actions[abstraction.first_members(labels)]
+    actions = decisions.num_actions[bucket_labels.first_members(labels)]
     ranked = np.argsort(-actions, kind="stable")
     first, stride = np.zeros(len(actions), np.int64), np.zeros(len(actions), np.int64)
     legal = []

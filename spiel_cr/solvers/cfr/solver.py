@@ -18,7 +18,7 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
-from spiel_cr.solvers.cfr.abstraction import Labels, pool
+from spiel_cr.solvers.cfr.bucket_labels import Labels, pool
 
 # The clock is looked at between chunks of about this many seconds; the latter of large
 # games, for which a program takes new memory in each chunk.

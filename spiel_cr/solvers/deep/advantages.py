@@ -25,7 +25,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from spiel_cr.common import fits, networks
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common import network_fits, networks
+from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
 from spiel_cr.solvers.deep.outputs import Shape
@@ -64,9 +64,9 @@ class Perceptron:
           targets: what it shall say.
           plan: steps and loss.
           random: advanced.
-          ordered: see `fits.fit`.
+          ordered: see `network_fits.fit`.
         """
-        self._parameters, loss = fits.fit(
+        self._parameters, loss = network_fits.fit(
             self._parameters,
             self._knowledge.table(self._player),
             targets,

@@ -8,7 +8,7 @@ the mean of Q over the current strategy of whoever decides next.
 
 import numpy as np
 
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.approximators import Approximator
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.reservoirs import Replay, Transitions

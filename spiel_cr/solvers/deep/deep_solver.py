@@ -8,7 +8,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import tabular_policy

@@ -5,7 +5,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from spiel_cr.common.fits import Targets
+from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
 

@@ -3,7 +3,7 @@
 import numpy as np
 
 from spiel_cr.common import networks
-from spiel_cr.common.fits import Plan, Targets
+from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig

@@ -30,7 +30,7 @@ from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.cfr import cfr, shared_regrets
-from spiel_cr.solvers.cfr.abstraction import Labels
+from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
 from spiel_cr.solvers.cfr.solver import PlayerState, Program, Reader, Solver
@@ -296,7 +296,7 @@ def make_solver(
       target: bool [N], histories that a share `config.delta` of the trajectories must
         pass through; None: they are free.
       buckets: for each player int32 [I], the bucket of each logical infoset (see
-        `abstraction.labels_of`), or None.
+        `bucket_labels.labels_of`), or None.
 
     Raises:
       ValueError: another dtype, a bad seed, a target that does not fit the game, or

@@ -17,8 +17,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.resolving import continual, gadget
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.leaves import Continuations, ExactValues
-from spiel_cr.resolving.leaves.exact import game_below
+from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.leaves.values import ValueFunction
 from spiel_cr.resolving.lookahead import look_ahead, public_states_of, warn_if_never_cut
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -27,6 +26,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.laying_out import Layout
 from tests.support import games
+from tests.support.exact_values import ExactValues, game_below
 from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import random_behaviours
 

@@ -5,13 +5,13 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.contestants import registry
-from spiel_cr.policies.leaf_values import UniformValue
-from spiel_cr.resolving.leaves import ExactValues
+from spiel_cr.policies.leaf_values import RolloutValue, UniformValue
 from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
+from tests.support.exact_values import ExactValues
 
-KINDS = {"exact": (ExactValues, False), "uniform": (UniformValue, True)}
+KINDS = {"uniform": (UniformValue, True)}
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -23,8 +23,8 @@ def test_what_a_string_makes(name):
 
 
 def test_parameters_arrive():
-    made = parse_leaf("exact(iterations=7)")
-    assert isinstance(made, ExactValues) and made.iterations == 7
+    made = parse_leaf("rollouts(n=7)", compiled=False)
+    assert isinstance(made, RolloutValue) and made.n == 7
 
 
 def test_all_that_is_listed_is_read():
@@ -38,11 +38,18 @@ def test_all_that_is_listed_is_read():
 
 
 def test_a_leaf_without_a_depth_is_refused():
-    for settings in ({"leaf": "exact"}, {"depth_unit": "rounds"}):
+    for settings in ({"leaf": "uniform"}, {"depth_unit": "rounds"}):
         with pytest.raises(ValueError, match="give depth=N, too, or leave"):
             ResolvingConfig(iterations=1, **settings)
-    with pytest.raises(ValueError, match=r"leaf=3 must be one of exact"):
+    with pytest.raises(ValueError, match=r"leaf=3 must be one of continuations"):
         ResolvingConfig(iterations=1, depth=1, leaf=3)
+
+
+def test_a_best_response_needs_a_fixed_leaf():
+    leaf = ExactValues()
+    assert not is_fixed(leaf)
+    with pytest.raises(ValueError, match="values='best_response' does not go with"):
+        ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")
 
 
 def test_signals_are_resolved_to_the_end():
@@ -58,8 +65,8 @@ def test_a_bot_reads_brackets_in_brackets():
     tree = games.compiled("kuhn")
     text = "resolving(iterations=3,depth=1,depth_unit=moves,leaf=uniform(),solver=cfr)"
     bot = spiel_cr.load_bot(tree, text, 0)
-    text = text.replace("leaf=uniform()", "leaf=exact(iterations=(1))")
-    with pytest.raises(ValueError, match="iterations"):
+    text = text.replace("leaf=uniform()", "leaf=continuations(k=(1))")
+    with pytest.raises(ValueError, match="k"):
         spiel_cr.load_bot(tree, text, 0)
     assert bot.resolver.config.leaf == "uniform()"
 
@@ -67,19 +74,19 @@ def test_a_bot_reads_brackets_in_brackets():
 def test_contestants_name_the_files_of_leaves():
     name = "resolving(iterations=3,depth=1,leaf=continuations(path=x.npz,k=1))"
     assert registry.find(name).files == ("x.npz",)
-    name = "resolve(solver=cfr,depth=1,leaf=exact(iterations=2))"
+    name = "resolve(solver=cfr,depth=1,leaf=uniform)"
     assert registry.find(name).files == ()
     with pytest.raises(ValueError, match="give depth=N, too"):
-        registry.find("resolve(solver=cfr,leaf=exact)")
+        registry.find("resolve(solver=cfr,leaf=uniform)")
 
 
 @pytest.mark.slow
 def test_the_same_by_every_entrance(capsys):
     """`resolve`, its command's contestant, and a bot that is asked everywhere."""
     tree = games.compiled("kuhn")
-    settings = {"depth": 1, "leaf": "exact(iterations=5)"}
+    settings = {"depth": 1, "leaf": "uniform"}
     whole = spiel_cr.resolve(tree, ResolvingConfig("cfr+", 10, **settings))
-    text = "depth=1,leaf=exact(iterations=5)"
+    text = "depth=1,leaf=uniform"
     for name in (
         f"resolve(solver=cfr+,iterations=10,{text})",
         f"resolving(solver=cfr+,iterations=10,{text})",

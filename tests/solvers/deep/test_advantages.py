@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common import networks
-from spiel_cr.common.fits import Targets
+from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.advantages import Advantages
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen

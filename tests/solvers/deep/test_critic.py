@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from spiel_cr.common.fits import Plan
+from spiel_cr.common.network_fits import Plan
 from spiel_cr.games.stepping.tree_source import TreeSource
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.policies.conversions import history_values

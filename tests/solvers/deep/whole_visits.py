@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from spiel_cr.common.fits import Targets
+from spiel_cr.common.network_fits import Targets
 from spiel_cr.policies.conversions import history_values, reach_from_behaviour
 from spiel_cr.solvers.deep import DeepSolver
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge

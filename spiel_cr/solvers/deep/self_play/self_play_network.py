@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common import fits, networks
+from spiel_cr.common import network_fits, networks
 from spiel_cr.common.arrays import padded_size
 
 # As many decisions at least are asked for together.
@@ -246,7 +246,7 @@ def advance(
             features, parameters, learner.magnet, batch, rates.temperature, settings
         )
 
-    (parameters, optimiser), losses = fits.descend(
+    (parameters, optimiser), losses = network_fits.descend(
         objective,
         _optimiser(rates.rate, settings),
         (learner.parameters, learner.optimiser),
@@ -266,4 +266,4 @@ def pad_rows(rows: Rows, count: int) -> Rows:
 
 def _optimiser(rate: float | jax.Array, settings: Settings) -> Any:
     """Adam with clipped gradients."""
-    return fits.adam(rate, clip=settings.gradient_norm, eps=1e-5)
+    return network_fits.adam(rate, clip=settings.gradient_norm, eps=1e-5)

@@ -15,7 +15,7 @@ from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree import compiler, infostate_strings
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.cfr import abstraction, cfr
+from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.mccfr import mccfr, trajectories
 from tests.support import games, made_games, reference
 from tests.support.commands import report
@@ -107,7 +107,7 @@ def compare(game, tree, maps, name, iterations):
 )
 def test_iterates_are_those_of_the_reference(string, name):
     game, tree = compiled(string), walked(string)
-    labels = abstraction.labels_of(game, imperfect_recall=True)
+    labels = bucket_labels.labels_of(game, imperfect_recall=True)
     maps = tuple(
         dict(zip(game.infosets[p].keys, labels[p].tolist(), strict=True))
         for p in range(2)
@@ -121,7 +121,7 @@ def test_iterates_on_random_games(seed):
     made = made_games.random_game(seed, turns="by history", max_actions=3, depth=5)
     game, tree = compiler.compile_game(made), reference.Tree(made)
     maps = random_maps(tree, seed)
-    labels = abstraction.labels_of(game, maps)
+    labels = bucket_labels.labels_of(game, maps)
     levels = game.form.decisions[0].levels()
     shared = [set(levels[labels[0] == b]) for b in range(labels[0].max() + 1)]
     assert max(len(found) for found in shared) > 1
@@ -175,7 +175,7 @@ def test_mean_values_are_kept():
 
 def assert_alike(game, strategies, tolerance):
     """Folding, the first action everywhere, has one probability in a bucket."""
-    labels = abstraction.labels_of(game, imperfect_recall=True)
+    labels = bucket_labels.labels_of(game, imperfect_recall=True)
     for p, strategy in enumerate(strategies):
         first = game.form.decisions[p].first_sequence
         for bucket in range(labels[p].max() + 1):
@@ -192,7 +192,7 @@ def test_one_bucket_plays_one_strategy():
 
 def test_one_player_alone_may_forget():
     game = compiled(FORGETFUL[0])
-    both = abstraction.labels_of(game, imperfect_recall=True)
+    both = bucket_labels.labels_of(game, imperfect_recall=True)
     result = solve_with(game, "cfr+", 300, buckets=(None, both[1]))
     solved = spiel_cr.solve(game, "cfr+", 300)
     assert solved.nash_conv() < 0.01 < result.nash_conv() < 0.2
@@ -226,7 +226,7 @@ def action_values(tree, strategy, other):
 def test_samples_without_noise_are_an_iteration_of_the_full_width_family():
     """Exact values instead of estimates: the same regrets and the same strategies."""
     game = compiled(FORGETFUL[0])
-    labels = abstraction.labels_of(game, imperfect_recall=True)
+    labels = bucket_labels.labels_of(game, imperfect_recall=True)
     config = find("os-mccfr(batch=1)").config
     random = np.random.default_rng(0)
     solver = mccfr.make_solver(game, config=config, dtype="float64", buckets=labels)
@@ -320,7 +320,7 @@ def test_runs_resume(tmp_path):
 def test_numbers_of_buckets(string, expected):
     """Both players' together, as Schlindenbuch (2019) has them."""
     game = compiler.compile_game(string)
-    labels = abstraction.labels_of(game, imperfect_recall=True)
+    labels = bucket_labels.labels_of(game, imperfect_recall=True)
     assert sum(int(mine.max()) + 1 for mine in labels) == expected
     for mine in labels:
         np.testing.assert_array_equal(np.unique(mine), np.arange(mine.max() + 1))
@@ -330,7 +330,7 @@ def test_numbers_of_buckets(string, expected):
 def test_keys_depend_on_information_alone(string):
     """At all histories: the same infoset, the same key; states and arrays agree."""
     game = compiled(string)
-    labels = abstraction.labels_of(game, imperfect_recall=True)
+    labels = bucket_labels.labels_of(game, imperfect_recall=True)
     seen = ({}, {})
     for state, player in every_state(game.game):
         info = state.information_state_string(player)
@@ -378,9 +378,9 @@ def test_a_map_of_latent_tic_tac_toe():
 
 def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
     game = compiled(FORGETFUL[1])
-    fast = abstraction.labels_of(game, imperfect_recall=True)
+    fast = bucket_labels.labels_of(game, imperfect_recall=True)
     monkeypatch.setattr(leduc_poker.LeducPokerGame, "vectorised", lambda self: None)
-    slow = abstraction.labels_of(game, imperfect_recall=True)
+    slow = bucket_labels.labels_of(game, imperfect_recall=True)
     for p in range(2):
         assert same_partition(fast[p].tolist(), slow[p].tolist())
 
@@ -388,11 +388,11 @@ def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
 def test_mappings_and_numbers():
     game = games.compiled("kuhn")
     keys = list(game.infosets[0].keys)
-    by_name = abstraction.labels_of(game, ({keys[0]: "low", keys[2]: "low"}, None))
+    by_name = bucket_labels.labels_of(game, ({keys[0]: "low", keys[2]: "low"}, None))
     assert by_name[1] is None
     assert by_name[0][0] == by_name[0][2]
     assert by_name[0].max() + 1 == 5
-    numbers = abstraction.labels_of(game, ([9, -4, 9, 3, 2, 1], None))
+    numbers = bucket_labels.labels_of(game, ([9, -4, 9, 3, 2, 1], None))
     assert same_partition(numbers[0].tolist(), by_name[0].tolist())
 
 
@@ -404,7 +404,7 @@ def test_different_actions_are_refused():
         for n in (2, 3)
     )
     with pytest.raises(ValueError, match="different legal actions") as refusal:
-        abstraction.labels_of(game, ({few: 1, many: 1}, None))
+        bucket_labels.labels_of(game, ({few: 1, many: 1}, None))
     assert few in str(refusal.value) and many in str(refusal.value)
 
 
@@ -417,7 +417,7 @@ def test_different_actions_of_equal_number_are_refused():
 
     game = compiler.compile_game(made_games.MadeGame(rules, "unlike"))
     with pytest.raises(ValueError, match=r"\[0, 2\].*\[0, 1\]"):
-        abstraction.labels_of(game, (None, [0, 0]))
+        bucket_labels.labels_of(game, (None, [0, 0]))
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,8 @@ import spiel_cr
 from spiel_cr.common import networks
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.solvers import network_run
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.deep import needs
+from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.tensors import stepped
@@ -33,7 +32,7 @@ def test_full_memories_take_what_was_estimated():
             found["moves"] += own.nbytes
         elif name.startswith("bank") and "leaf" in name:
             found["iterates"] += own.nbytes
-    need = needs.estimate(config, way.source.game, way.knowledge, 3)
+    need = deep_footprint.estimate(config, way.source.game, way.knowledge, 3)
     actions = way.knowledge.num_actions
     # A fit copies weights and targets of one reservoir, an average the iterates.
     assert need.reservoirs == found["reservoirs"] + 64 * (8 + 8 * actions)
@@ -59,10 +58,10 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     text = text.replace("_000", "000")
     way, limit = stepped(open_game("phantom_ttt")), "1GB"
     arguments = way.source.game, way.knowledge, iterations
-    need = needs.estimate(find(text).config, *arguments)
+    need = deep_footprint.estimate(find(text).config, *arguments)
     assert max(need) == getattr(need, part)
     with pytest.raises(GameTooLargeError, match=f"choose {remedy}") as refused:
-        needs.check(find(text).config, *arguments, limit)
+        deep_footprint.check(find(text).config, *arguments, limit)
     less = str(refused.value).partition(f"choose {remedy}")[2].split(",")[0].split()[0]
     name = remedy.removesuffix("=")
     settings = [
@@ -70,15 +69,17 @@ def test_what_does_not_fit_is_refused(text, iterations, part, remedy):
     ]
     head = text.partition("(")[0]
     smaller = f"{head}({','.join([*settings, f'{remedy}{less}'])})"
-    needs.check(find(smaller).config, *arguments, limit)
-    needs.check(find(text).config, *arguments, "none")
+    deep_footprint.check(find(smaller).config, *arguments, limit)
+    deep_footprint.check(find(text).config, *arguments, "none")
 
 
 def test_memories_that_a_run_does_not_fill_count_as_they_are():
     """Outcome sampling meets no more decisions than a match has moves."""
     way = stepped(open_game(DICE))
     few, many = (
-        needs.estimate(find("dream").config, way.source.game, way.knowledge, iterations)
+        deep_footprint.estimate(
+            find("dream").config, way.source.game, way.knowledge, iterations
+        )
         for iterations in (1, 10**6)
     )
     length, actions = way.source.game.max_game_length(), way.knowledge.num_actions
@@ -92,7 +93,7 @@ def test_a_run_is_refused_before_any_work(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("made")
 
-    monkeypatch.setattr(network_run, "networks", fail)
+    monkeypatch.setattr(DeepSolver, "__init__", fail)
     with pytest.raises(GameTooLargeError, match=r"capacity=\d+, or mmd or ppo"):
         spiel_cr.solve(
             "phantom_ttt",
