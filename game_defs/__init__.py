@@ -8,6 +8,7 @@ from game_defs import (
     rhode_island_holdem,
     rock_paper_scissors,
     scotland_yard,
+    spots,
 )
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "rhode_island_holdem",
     "rock_paper_scissors",
     "scotland_yard",
+    "spots",
 ]

@@ -89,7 +89,7 @@ def size_value(text: str) -> str:
 
 # Options that name what is written, and a file that is read.
 OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
-    ("save", "plot", "checkpoint", "html"),
+    ("save", "plot", "checkpoint", "html", "csv"),
     ("out", "cache"),
     "policy",
 )

@@ -10,7 +10,8 @@ examples:
 
 Games are OpenSpiel strings. Besides OpenSpiel's own there are python_ii_goofspiel,
 python_princess_and_monster, python_latent_tic_tac_toe, python_leduc_poker,
-python_rhode_island_holdem, python_rock_paper_scissors and python_scotland_yard.
+python_rhode_island_holdem, python_poker_spot, python_rock_paper_scissors and
+python_scotland_yard.
 """
 
 import argparse
@@ -42,8 +43,8 @@ from .command import Parser, check_arguments, note_unwritten
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
-    "info solve resolve evaluate subgame best_response exploit tournament play compare "
-    "show study abstract jam_fold"
+    "info solve spot resolve evaluate subgame best_response exploit tournament play "
+    "compare show study abstract jam_fold"
 )
 
 # How XLA begins to say that it was asked for what makes no sense.

@@ -16,7 +16,7 @@ from spiel_cr.solvers.laying_out import Layout, lay_out
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
 from .command import Commands, add_command, given, option
-from .solve import add_solver_options, report_result, say_form
+from .solve import add_form_option, add_solver_options, report_result, say_form
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
 # A run by time needs some.
@@ -36,6 +36,7 @@ def add(commands: Commands) -> None:
     text = f"OpenSpiel game string (default {_DEMO_GAME})"
     option(parser, "--game", text, required=False)
     add_solver_options(parser)
+    add_form_option(parser)
     text = "look N moves or rounds ahead in every solve, not to the end of the game"
     option(parser, "--depth", text, metavar="N", type=int)
     option(

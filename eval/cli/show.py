@@ -71,6 +71,14 @@ def add(commands: Commands) -> None:
     text = "at this node: only hands with these public cards, such as '5c 9d'"
     option(parser, "--board", text, metavar="CARDS")
     option(parser, "--plot", "draw the grid (png, svg or pdf)")
+    option(
+        parser,
+        "--csv",
+        "at this node of hold'em: write all hands with their weight in the range, "
+        "equity, EV, and how often each action is taken",
+        metavar="FILE",
+        type=path_value,
+    )
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:

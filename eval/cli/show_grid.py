@@ -1,8 +1,10 @@
 """The command `show` for policies of signal games: a public node as a grid of hands."""
 
 import argparse
+import pathlib
 
 from spiel_cr.common.announcing import announce
+from spiel_cr.poker import answers
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.solvers.policy_files import load_policy
 
@@ -10,11 +12,12 @@ from ..common.plurals import counted
 from ..inspection import hand_grid
 from ..reporting import plots
 from .command import given, writing
+from .spot import write_answers
 
 # Options of `show` that look at the infosets of a compiled game.
 _INFOSETS = {"player": None, "find": None, "sort": "game", "html": None}
 # And those that look at a public node.
-_NODE = {"node": None, "board": None, "plot": None}
+_NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
 
 def check(arguments: argparse.Namespace, signals: bool) -> None:
@@ -72,6 +75,13 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
             )
         ],
     }
+    if arguments.csv:
+        found = answers(policy, arguments.node or "")
+        report["hands"] = found.rows()
+        with writing(arguments):
+            write_answers(pathlib.Path(arguments.csv), found)
+            print(f"\nhands: {arguments.csv}")
+            report["csv"] = arguments.csv
     if arguments.plot:
         with writing(arguments):
             plots.plot_hands(

@@ -30,13 +30,8 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "solve", _solve, text, resumes=True)
     option(parser, "--game")
     add_solver_options(parser)
-    text = "stop after this many seconds of iterating"
-    option(parser, "--seconds", text, type=float)
-    text = "stop at this NashConv"
-    option(parser, "--until", text, type=float, metavar="NASH_CONV")
-    text = "compute NashConv every N iterations; the points are in the JSON"
-    option(parser, "--eval-every", text, type=int, metavar="N")
-    option(parser, "--plot", "draw these points (png, svg or pdf)")
+    add_form_option(parser)
+    add_run_options(parser)
     option(
         parser,
         "--compile",
@@ -55,10 +50,6 @@ def add(commands: Commands) -> None:
         "step OpenSpiel's states though the game has rules on arrays",
         action="store_true",
     )
-    text = "continue from this file if it exists, and write the state to it"
-    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    text = "time between two writes"
-    option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
     option(
         parser,
         "--imperfect-recall",
@@ -68,12 +59,34 @@ def add(commands: Commands) -> None:
     )
 
 
+def add_run_options(parser: argparse.ArgumentParser) -> None:
+    """Adds when a solve ends, and what is kept of it on the way."""
+    text = "stop after this many seconds of iterating"
+    option(parser, "--seconds", text, type=float)
+    text = "stop at this NashConv"
+    option(parser, "--until", text, type=float, metavar="NASH_CONV")
+    text = "compute NashConv every N iterations; the points are in the JSON"
+    option(parser, "--eval-every", text, type=int, metavar="N")
+    option(parser, "--plot", "draw these points (png, svg or pdf)")
+    text = "continue from this file if it exists, and write the state to it"
+    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
+    text = "time between two writes"
+    option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
+
+
 def _names(family: Family) -> str:
     return ", ".join(family.presets)
 
 
-def add_solver_options(parser: argparse.ArgumentParser) -> None:
-    """Adds the options of `solve` and `resolve`."""
+def add_solver_options(
+    parser: argparse.ArgumentParser, algorithm: str = "cfr+"
+) -> None:
+    """Adds the options of `solve`, `resolve` and `spot`.
+
+    Args:
+      parser: of the command.
+      algorithm: the default.
+    """
     option(
         parser,
         "--algorithm",
@@ -87,7 +100,7 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         f"{_names(algorithms.DEEP)}, {_names(algorithms.SELF_PLAY)}, which train "
         f"networks, as in 'sd-cfr(hidden=64,traversals=1000)', and lp, linear "
         f"programming, exact up to rounding",
-        "cfr+",
+        algorithm,
     )
     option(
         parser,
@@ -102,17 +115,6 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
         "arithmetic; float32 stalls earlier (default float64, float32 for algorithms "
         "that sample)",
         choices=("float64", "float32"),
-    )
-    option(
-        parser,
-        "--form",
-        "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games that declare them; worlds: by what has succeeded, for hidden boards "
-        "that declare that; auto: signals or worlds where the game declares them "
-        "and has more than a million histories, or too many for --memory-limit, "
-        "or lists deals of probability zero",
-        "auto",
-        choices=laying_out.LAID_OUT,
     )
     option(parser, "--memory-limit")
     option(parser, "--cache")
@@ -135,8 +137,34 @@ def add_solver_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--seed", "seed of whatever is sampled; CFR itself samples nothing")
 
 
+def add_form_option(parser: argparse.ArgumentParser) -> None:
+    """Adds --form, where games may have several."""
+    option(
+        parser,
+        "--form",
+        "compiled: history by history; signals: by public nodes and what cards tell, "
+        "for games that declare them; worlds: by what has succeeded, for hidden boards "
+        "that declare that; auto: signals or worlds where the game declares them "
+        "and has more than a million histories, or too many for --memory-limit, "
+        "or lists deals of probability zero",
+        "auto",
+        choices=laying_out.LAID_OUT,
+    )
+
+
 def _solve(arguments: argparse.Namespace) -> dict[str, object]:
-    """Lays the game out, solves it, and judges what comes out where that is known."""
+    return solve_game(arguments)[0]
+
+
+def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result]:
+    """Lays the game out, solves it, and judges what comes out where that is known.
+
+    Args:
+      arguments: those of `add`.
+
+    Returns:
+      The report for programs, and the result.
+    """
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
@@ -159,7 +187,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     result = spiel_cr.solve(laid, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     if laid.form == laying_out.STEPPED:
-        return _report_stepped(arguments, result)
+        return _report_stepped(arguments, result), result
     report = report_result(arguments.game, result, arguments)
     report |= {"form": laid.form, "compiled": laid.form == laying_out.COMPILED}
     if result.curve:
@@ -170,7 +198,7 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
             curves = {result.algorithm: result.curve}
             plots.plot_curves(curves, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
-    return report
+    return report, result
 
 
 def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import pyspiel
 
+from spiel_cr.policies.signal_nodes import find_node, names_at
 from spiel_cr.policies.signal_policy import SignalPolicy
 
 # More boards than these are not laid out beside each other.
 MOST_BOARDS = 30
 _RANKS = "AKQJT98765432"
 _TWO_CARDS = re.compile(rf"([{_RANKS}])([a-z])\s*([{_RANKS}])([a-z])")
-# Words for the same move, where a game has only one of them.
-_SAME = {"check": "call", "bet": "raise", "call": "check", "raise": "bet"}
 
 
 class HandGrid(NamedTuple):
@@ -49,81 +47,6 @@ class HandGrid(NamedTuple):
     rows: tuple[str, ...]
     columns: tuple[str, ...]
     cells: np.ndarray
-
-
-def find_node(policy: SignalPolicy, words: str) -> tuple[int, tuple[str, ...]]:
-    """A public node by the names or numbers of the actions that lead there.
-
-    Args:
-      policy: of the game.
-      words: such as "check bet" or "1,2"; deals are left out. Names are those of the
-        game's actions; of check and call, and of bet and raise, either is taken where
-        the game has one of them only.
-
-    Returns:
-      The node, and the names of the actions.
-
-    Raises:
-      ValueError: there is no such action, or nobody acts there.
-    """
-    state, node = _after_deals(policy.game.new_initial_state()), 0
-    path: list[str] = []
-    for word in re.split(r"[\s,]+", words.strip()) if words.strip() else ():
-        if state.is_terminal():
-            raise ValueError(
-                f"node={words!r}: the game has ended after {' '.join(path)}, so there "
-                f"is no action {word!r} there; leave it out, and what comes after it"
-            )
-        names = _names(state)
-        action = _find_action(word, names)
-        if action is None:
-            raise ValueError(
-                f"node={words!r}: after {' '.join(path) or 'the deal'} there is no "
-                f"action {word!r}; choose among {', '.join(names.values())}"
-            )
-        node = policy.finder.after([*policy.signals.betting.path(node), action])
-        path.append(names[action])
-        state.apply_action(action)
-        _after_deals(state)
-    if state.is_terminal():
-        raise ValueError(
-            f"node={words!r}: the game ends there; give a node where somebody acts"
-        )
-    return node, tuple(path)
-
-
-def _after_deals(state: pyspiel.State) -> pyspiel.State:
-    """Takes the first possible outcome of every deal.
-
-    Public actions do not depend on deals. Outcomes of probability zero are left out:
-    OpenSpiel lists some that it refuses.
-    """
-    while state.is_chance_node():
-        outcomes = state.chance_outcomes()
-        state.apply_action(next(action for action, chance in outcomes if chance > 0))
-    return state
-
-
-def _names(state: pyspiel.State) -> dict[int, str]:
-    """The legal actions by name: "player=1 move=Fold" is "fold"."""
-    player = state.current_player()
-    if player < 0:
-        return {}
-    names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
-    return {
-        a: re.sub(r"\s+", "-", name.rpartition("move=")[2].strip().lower())
-        for a, name in names.items()
-    }
-
-
-def _find_action(word: str, names: dict[int, str]) -> int | None:
-    if word.isascii() and word.isdecimal() and int(word) in names:
-        return int(word)
-    for wanted in (word.lower(), _SAME.get(word.lower())):
-        found = [action for action, name in names.items() if name == wanted]
-        if found:
-            return found[0]
-    return None
 
 
 def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> HandGrid:
@@ -169,17 +92,13 @@ def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> Hand
             f"show; choose one with --board, such as {_some(kinds)}"
         )
     mine = [s for s, public in enumerate(boards) if public in kinds]
-    state = _after_deals(policy.game.new_initial_state())
-    for action in policy.signals.betting.path(number):
-        state.apply_action(action)
-        _after_deals(state)
     rows, columns, place = _places([hands[s] for s in mine], [boards[s] for s in mine])
     cells = _means(played[mine], place, (len(rows), len(columns)))
     return HandGrid(
         path,
         player,
         round,
-        tuple(_names(state).values()),
+        names_at(policy, number),
         tuple(hands[s] for s in mine),
         tuple(boards[s] for s in mine),
         played[mine],

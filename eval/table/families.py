@@ -28,6 +28,7 @@ _OPEN_ACTIONS = {
     "leduc_poker",
     "python_kuhn_poker",
     "python_leduc_poker",
+    "python_poker_spot",
     "python_rhode_island_holdem",
     "universal_poker",
     "liars_dice",

@@ -77,11 +77,16 @@ _ALWAYS: dict[str, dict[str, str]] = {
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
     "abstract": {"--budget": "2-4", "--iterations": "2"},
+    "spot": {"--iterations": "2", "--ranges": "AA;KK"},
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
-    ("solve", "--plot"): {"--eval-every": "1"},
-    ("solve", "--checkpoint-every"): {"--checkpoint": "state.npz"},
+    **{(name, "--plot"): {"--eval-every": "1"} for name in ("solve", "spot")},
+    **{
+        (name, "--checkpoint-every"): {"--checkpoint": "state.npz"}
+        for name in ("solve", "spot")
+    },
+    ("spot", "--node"): {"--first": "oop"},
     ("resolve", "--leaf"): {"--depth": "2"},
     ("resolve", "--depth-unit"): {"--depth": "2"},
     ("evaluate", "--matches"): {"--evaluator": "playing"},
@@ -112,7 +117,7 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
 # opponents.
 _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
-    "show": ("--node", "--board", "--plot"),
+    "show": ("--node", "--board", "--plot", "--csv"),
     "compare": ("--ray", "--patience"),
     "solve": ("--imperfect-recall",),
     "exploit": ("--trained", "--iterations"),

@@ -431,6 +431,25 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("show", "--policy"): Values(("kuhn.npz",), _NOT_POLICY),
     ("resolve", "--leaf"): Values(_LEAVES, _not_leaves),
     ("best-response", "--matches"): _whole("2 4", "0 1 -1"),
+    (_ANY, "--csv"): Values(("hands.csv", "new/hands.csv"), _NOT_FILE),
+    ("spot", "--board"): _words(
+        "5c9dJs2h3c  5c9dJs2h", "5c9d  5c9dJs2h5c  5c9dJs2x  5c9dJs2  AhKhQhJhTh9h"
+    ),
+    ("spot", "--pot"): _whole("20 100", "0 -1 1000001"),
+    ("spot", "--stack"): _whole("30 50", "0 -1 1000001"),
+    ("spot", "--ranges"): _words(
+        "AA;KK  QQ+,AKs:0.5;22",
+        "AA  AA;KK;QQ  AA;5c9d",
+        *(Bad("AA;KX", shown=("KX",)), Bad("AA;KK:2", shown=("KK:2",))),
+    ),
+    ("spot", "--bets"): _words(
+        "pot  50%,allin; raises 3x",
+        "big  3x  0%  cap x",
+        *(Bad("50%;", shown=("''",)), Bad("pot; river", shown=("river",))),
+    ),
+    ("spot", "--node"): Values(("check", "1"), ["check x", "fold", "7"]),
+    ("spot", "--algorithm"): Values(("dcfr", "cfr+"), _not_solved_by),
+    ("spot", "--memory-limit"): _LIMITS,
     ("jam-fold", "--stacks"): _words(
         "900/900  600/1200",
         "/  900/  9x/9  -1/2  1.5/2  1e3/2",

@@ -10,6 +10,7 @@ from tests.game_defs import (
     test_rhode_island_holdem,
     test_rock_paper_scissors,
     test_scotland_yard,
+    test_spots,
 )
 from tests.support import game_contract
 
@@ -30,6 +31,7 @@ SAMPLED = (
     *test_princess_and_monster.LARGE_SETTINGS,
     *test_rhode_island_holdem.LARGE_SETTINGS,
     *test_scotland_yard.LARGE_SETTINGS,
+    *test_spots.SETTINGS,
 )
 SIMULATED = ("python_rock_paper_scissors(num_actions=99)", *FULL, *SAMPLED)
 CHECKS = pytest.mark.parametrize(

@@ -32,6 +32,7 @@ WINGS = (
     "resolving",
     "players",
     "judging",
+    "poker",
 )
 SPIEL_CR = {
     **{wing: " ".join(WINGS[:k]) for k, wing in enumerate(WINGS)},

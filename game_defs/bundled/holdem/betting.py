@@ -7,6 +7,7 @@ way.
 """
 
 import collections
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from game_defs.bundled.holdem.rules import Rules
 
 # Each of them costs a solver some numbers for each of a thousand hands.
 MAX_NODES = 50_000
+# A public node, by the attributes of `PublicTree`.
+Row = tuple[int, int, int, int, int, float, bool]
 
 
 class PublicTree(NamedTuple):
@@ -42,6 +45,13 @@ class PublicTree(NamedTuple):
     stake: np.ndarray
     showdown: np.ndarray
 
+    @classmethod
+    def of_rows(cls, rows: Sequence[Row]) -> "PublicTree":
+        """From nodes, each with the attributes in this order."""
+        kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
+        columns = zip(zip(*rows, strict=True), kinds, strict=True)
+        return cls(*(np.array(column, kind) for column, kind in columns))
+
 
 class Deal(NamedTuple):
     """One deal: both players' cards, and the public cards that are to come."""
@@ -66,7 +76,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     deals = deal, swapped
     states = [_after_hands(game, rules, deal) for deal in deals]
     waiting = collections.deque([(-1, -1, 0, states)])
-    rows: list[tuple[int, int, int, int, int, float, bool]] = []
+    rows: list[Row] = []
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
             raise ValueError(
@@ -88,9 +98,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
             for choice in states[0].legal_actions():
                 after = [state.child(choice) for state in states]
                 waiting.append((number, choice, round, after))
-    kinds = np.int8, np.int32, np.int32, np.int8, np.int8, float, bool
-    columns = zip(zip(*rows, strict=True), kinds, strict=True)
-    return PublicTree(*(np.array(column, kind) for column, kind in columns))
+    return PublicTree.of_rows(rows)
 
 
 def _after_hands(game: pyspiel.Game, rules: Rules, deal: Deal) -> pyspiel.State:

@@ -4,6 +4,7 @@ The classes have the fields of those in `spiel_cr.games.signals.game`, which tur
 into its own; this package does not know it.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -100,12 +101,35 @@ def signals_of_universal_poker(
     """
     rules = rules_of(game)
     deals = Deals(rules, suits=suits)
+
+    def play(last: Boards) -> PublicTree:
+        return public_tree.play(game, rules, _decisive(deals, last))
+
+    return declare(deals, play)
+
+
+def declare(
+    deals: Deals,
+    bets: Callable[[Boards], PublicTree],
+    reader: type[HandReader] = HandReader,
+) -> Declaration:
+    """Declares a game of hands and bets.
+
+    Args:
+      deals: what can be dealt.
+      bets: the public tree, given the public cards of the last round.
+      reader: finds signals in the game's states.
+
+    Raises:
+      ValueError: there are too many signals or bets; says what to do.
+    """
+    rules = deals.rules
     none, last = deals.boards(0), deals.boards(rules.deal)
     seen = [none, last] if rules.late and rules.deal else [last]
     rounds = [
         tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
     ]
-    tree = public_tree.play(game, rules, _decisive(deals, last))
+    tree = bets(last)
     ends = np.flatnonzero(tree.stake != 0)
     kinds, kernel = np.unique(
         np.stack([tree.round[ends], tree.showdown[ends]], axis=1),
@@ -121,8 +145,8 @@ def signals_of_universal_poker(
         ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
     )
     parents = dealing.parents_of(rounds[0]), dealing.parents_of(rounds[1])
-    reader = HandReader(deals, seen, rounds)
-    return Declaration(tree, parents, tuple(kernels), terms, reader)
+    found = reader(deals, seen, rounds)
+    return Declaration(tree, parents, tuple(kernels), terms, found)
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:

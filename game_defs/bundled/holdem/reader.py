@@ -84,7 +84,6 @@ class HandReader:
 
         At a decision all of them count.
         """
-        rules = self._deals.rules
         steps = state.full_history()
         chance = [step.player == base.CHANCE for step in steps]
         if state.is_chance_node():
@@ -93,7 +92,22 @@ class HandReader:
             while chance and chance[-1]:
                 chance.pop()
         dealt = [step.action for step, by in zip(steps, chance, strict=False) if by]
+        return self.split(dealt)
+
+    def split(self, dealt: list[int]) -> tuple[list[list[int]], list[int]]:
+        """Both players' hands, and the public cards, from the outcomes of chance."""
+        rules = self._deals.rules
         if rules.reaches is not None:
-            dealt[:1] = betting.decode(rules, dealt[0])
+            dealt = [*betting.decode(rules, dealt[0]), *dealt[1:]]
         first, second = rules.hole, 2 * rules.hole
         return [dealt[:first], dealt[first:second]], dealt[second:]
+
+    def combos(self, player: int, round: int) -> np.ndarray:
+        """int64 [n], how many hands each signal stands for, on a board."""
+        number = self._signals[player][round].number
+        return np.bincount(number[number >= 0])
+
+    def range_weights(self, player: int, round: int) -> np.ndarray:
+        """float64 [n], the given weight of each signal's hand."""
+        hands, given = self._signals[player][round].hand, self._deals.rules.reaches
+        return np.ones(len(hands)) if given is None else given[player, hands]

@@ -74,6 +74,7 @@ class Deals:
       board_mask: the first public cards as a mask.
       reaches: float64 [2, H], how likely each hand is, as weights, of which a player's
         largest is at least 1/2 and less than 1; 0: impossible.
+      meets: bool [H, H], which hands have no card in common.
       symmetry: of suits.
     """
 
@@ -95,11 +96,11 @@ class Deals:
             reaches = np.ones((2, len(self.hands)))
         else:
             reaches = rules.reaches
-        self._meets = self.hands.bits[:, None] & self.hands.bits == 0
+        self.meets = self.hands.bits[:, None] & self.hands.bits == 0
         possible = self.hands.bits & self.board_mask == 0
         # A hand that leaves the other player none is never dealt, whatever its weight.
         held = (possible & (reaches > 0)).astype(np.float32)
-        possible = possible & (held[::-1] @ self._meets.astype(np.float32) > 0)
+        possible = possible & (held[::-1] @ self.meets.astype(np.float32) > 0)
         reaches = np.where(possible, reaches, 0.0)
         # Only proportions count. Powers of two keep them exact.
         _, exponent = np.frexp(reaches.max(axis=1, keepdims=True))
@@ -124,7 +125,7 @@ class Deals:
         Raises:
           ValueError: it is 0.
         """
-        total = float(self.reaches[0] @ self._meets @ self.reaches[1])
+        total = float(self.reaches[0] @ self.meets @ self.reaches[1])
         if total <= 0:
             raise ValueError(
                 "handReaches: no two hands of positive reach can be dealt together"
@@ -171,7 +172,7 @@ class Deals:
         free = self.hands.bits & on_board[:, None] == 0
         # A hand that leaves the other player none is never dealt.
         others = (free * (other > 0)).astype(np.float32)
-        there = free & (own > 0) & (others @ self._meets.astype(np.float32) > 0)
+        there = free & (own > 0) & (others @ self.meets.astype(np.float32) > 0)
         least = self._least(boards)
         places = least + len(self.hands) * np.arange(len(least))[:, None]
         found, number = np.unique(places[there], return_inverse=True)

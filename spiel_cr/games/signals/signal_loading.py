@@ -1,12 +1,13 @@
 """The signal game of an OpenSpiel game, where somebody has declared it.
 
-A game that OpenSpiel bundles has no method to declare itself. For it there are entry
-points of the group `spiel_cr.signals`, named after the game: functions of the loaded
-game that return its declaration, which has the fields of `game.SignalGame` but may be
-of classes that know nothing of this package, or raise ValueError saying why the game
-is not of this shape.
+A game written in Python may have a method `signal_declaration`. A game that OpenSpiel
+bundles has no method to declare itself. For it there are entry points of the group
+`spiel_cr.signals`, named after the game: functions of the loaded game. Both return its
+declaration, which has the fields of `game.SignalGame` but may be of classes that know
+nothing of this package, or raise ValueError saying why the game is not of this shape.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,11 +75,17 @@ def declared(opened: Opened) -> bool:
     """Whether somebody has declared the signals of a game; builds nothing."""
     if opened.rules is not None and declares(opened.rules):
         return True
-    return registered(_GROUP, opened.game.get_type().short_name) is not None
+    return _declarer(opened.game) is not None
+
+
+def _declarer(game: pyspiel.Game) -> Callable[[Any], Any] | None:
+    """What declares a game as it is: its own method, or the entry point of its name."""
+    own = getattr(type(game), "signal_declaration", None)
+    return own or registered(_GROUP, game.get_type().short_name)
 
 
 def of_bundled(game: pyspiel.Game) -> SignalGame | None:
-    """The game as a signal game, if somebody declares games of its name.
+    """The game as a signal game, if it, or an entry point of its name, declares it.
 
     Raises:
       ValueError: these parameters make no signal game, or one that is not supported;
@@ -86,7 +93,7 @@ def of_bundled(game: pyspiel.Game) -> SignalGame | None:
       InvalidGameError: the declaration's parts do not fit each other.
     """
     name = game.get_type().short_name
-    declare = registered(_GROUP, name)
+    declare = _declarer(game)
     if declare is None:
         return None
     try:

@@ -1,0 +1,133 @@
+"""The command `spot`: solve a turn or a river of hold'em as poker players describe it.
+
+ranges, of player 0 (out of position) and of player 1, with a semicolon between them:
+  QQ+  AKs  KTo  A5s-A2s  JTs-87s  22-77  AhKh  random, each with a weight: AA:0.5
+bets, clauses with semicolons between them; later ones count:
+  sizes   50% of the pot, pot, 120c (chips), allin, allin:150% (if it is at most so
+          much of the pot), none; raises also 2.5x the bet
+  where   turn, river, oop, ip, bets, raises, donks, before the sizes
+  limits  cap 4 (bets and raises on a street); force 15% (bets that leave at most so
+          much of the pot behind are all-in)
+
+Payoffs are net chips; half of the pot counts as each player's own. There is no rake.
+
+examples:
+  spiel-cr spot --board 5c9dJs2h3c --pot 1000 --stack 1500 --bets pot,allin --until 1
+  spiel-cr spot --board AsKd7c2h --pot 200 --stack 900 --ranges 'QQ+,AK;22+,AT+' \\
+      --bets '50%,allin; raises 2.5x' --until 1 --node 'check bet-100' --csv hands.csv
+"""
+
+import argparse
+import pathlib
+
+from spiel_cr.poker import Answers, answers, spot
+from spiel_cr.poker.answers import known
+from spiel_cr.policies.signal_nodes import find_actions
+from spiel_cr.policies.signal_policy import SignalPolicy
+
+from ..common.plurals import counted
+from ..inspection import hand_grid
+from .command import Commands, add_command, option, path_value, write_csv, writing
+from .solve import add_run_options, add_solver_options, solve_game
+
+
+def add(commands: Commands) -> None:
+    """Adds the command."""
+    text = "solve a turn or a river of hold'em: board, pot, ranges, bet sizes"
+    parser = add_command(commands, "spot", _spot, text, __doc__, resumes=True)
+    text = "four or five cards, such as 5c9dJs2h"
+    option(parser, "--board", text, required=True, metavar="CARDS")
+    text = "chips in the middle"
+    option(parser, "--pot", text, required=True, type=int, metavar="CHIPS")
+    text = "chips that each player has behind"
+    option(parser, "--stack", text, required=True, type=int, metavar="CHIPS")
+    option(parser, "--ranges", "of both players, see below", "random;random")
+    option(parser, "--bets", "sizes, see below", "50%,pot,allin", metavar="SIZES")
+    text = "who acts first; ip: oop has checked"
+    option(parser, "--first", text, "oop", choices=("oop", "ip"))
+    text = (
+        "show the hands after these actions of the players, such as 'check bet-100' "
+        "(default: where the first player acts)"
+    )
+    option(parser, "--node", text, metavar="ACTIONS")
+    option(
+        parser,
+        "--csv",
+        "write these hands: weight in the range, equity, EV, how often each action",
+        metavar="FILE",
+        type=path_value,
+    )
+    add_solver_options(parser, "dcfr")
+    add_run_options(parser)
+    # What `solve` asks of games that may have other forms.
+    parser.set_defaults(
+        form="signals",
+        compile="auto",
+        workers=1,
+        no_vectorised=False,
+        imperfect_recall=False,
+    )
+
+
+def _spot(arguments: argparse.Namespace) -> dict[str, object]:
+    game = spot(
+        arguments.board,
+        arguments.pot,
+        arguments.stack,
+        ranges=arguments.ranges,
+        bets=arguments.bets,
+        first=arguments.first,
+    )
+    node = arguments.node or ""
+    find_actions(game, node)  # refuses mistakes before the work
+    arguments.game = str(game)
+    report, result = solve_game(arguments)
+    policy = result.average_policy()
+    assert isinstance(policy, SignalPolicy)
+    found = answers(policy, node, form=result.form)
+    print()
+    print(text_of(found))
+    if found.round == 0:
+        print()
+        print(hand_grid.text_of(hand_grid.hand_grid(policy, node)))
+    if arguments.csv:
+        with writing(arguments):
+            write_answers(pathlib.Path(arguments.csv), found)
+            print(f"\nhands: {arguments.csv}")
+            report["csv"] = arguments.csv
+    return {
+        **report,
+        "node": found.path,
+        "player": found.player,
+        "round": found.round,
+        "actions": found.actions,
+        "ev": known(found.mean(found.ev)),
+        "equity": known(found.mean(found.equity)),
+        "frequencies": [known(share) for share in found.mean(found.played)],
+        "hands": found.rows(),
+    }
+
+
+def text_of(found: Answers) -> str:
+    """What the whole range of the player who acts does, and what it is worth."""
+    after = " ".join(found.path) or "the deal"
+    if not found.likelihood.any():
+        return f"after {after}: player {found.player}, who never gets there"
+    played = ", ".join(
+        f"{name} {share:.1%}"
+        for name, share in zip(found.actions, found.mean(found.played), strict=True)
+    )
+    return (
+        f"after {after}: player {found.player}, {counted(len(found.names), 'hand')}, "
+        f"EV {found.mean(found.ev):+.4g}, equity {found.mean(found.equity):.1%}\n"
+        f"{played}"
+    )
+
+
+def write_answers(path: pathlib.Path, found: Answers) -> None:
+    """Writes a table of hands, with a column for each action."""
+    rows = []
+    for row in found.rows():
+        played = row.pop("probabilities")
+        rows.append({**row, **dict(zip(found.actions, played, strict=True))})
+    write_csv(path, rows)

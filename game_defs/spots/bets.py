@@ -1,0 +1,138 @@
+"""Bet sizes as poker players write them: "50%,100%,allin; raises 60%,2.5x; cap 4".
+
+Clauses stand between semicolons. A clause is words that say where it holds, then sizes
+with commas or spaces between them; a later clause takes the place of an earlier one
+where both hold.
+
+  where   turn, river; oop, ip; bets (the first of a street), raises, donks (the first
+          bet of the river by the player who has called on the turn; as bets, if no
+          clause names them). What is left out is everything.
+  sizes   50%    of the pot; a raise by so much of the pot after a call
+          pot    100%
+          120c   chips; a raise by so many
+          2.5x   raise to so many times the bet (behind "raises" only)
+          allin  all chips; allin:150% only if that is at most so much of the pot
+          none   no size
+
+"cap 4" allows so many bets and raises on a street. "force 15%" makes bets all-in that
+leave at most so much of the pot, as it is after a call, behind.
+"""
+
+import itertools
+import math
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+STREETS, PLAYERS = ("turn", "river"), ("oop", "ip")
+BETS, RAISES, DONKS = KINDS = ("bets", "raises", "donks")
+_SIZE = re.compile(r"([0-9]*\.?[0-9]+)(%|x|c)|(allin|all-in)(?::([0-9]*\.?[0-9]+)%)?")
+_MOST = 1e6
+
+
+class Size(NamedTuple):
+    """How much to bet.
+
+    Attributes:
+      unit: "%" of the pot, "x" of the bet, "c" chips, or "allin".
+      amount: so many; of all-in, the largest part of the pot in % for which it counts.
+    """
+
+    unit: str
+    amount: float
+
+
+class BetSizes(NamedTuple):
+    """What may be bet.
+
+    Attributes:
+      sizes: by street, player and kind of bet.
+      cap: bets and raises on a street, at most.
+      force: a bet that leaves at most this part of the pot behind is all-in; -1: none.
+    """
+
+    sizes: Mapping[tuple[str, ...], tuple[Size, ...]]
+    cap: float
+    force: float
+
+
+def read_bets(text: str) -> BetSizes:
+    """Reads clauses.
+
+    Raises:
+      ValueError: one cannot be read; says which word, and what to write.
+    """
+    table: dict[tuple[str, ...], tuple[Size, ...]] = {}
+    table.update(dict.fromkeys(itertools.product(STREETS, PLAYERS, KINDS), ()))
+    cap, force = math.inf, -1.0
+    for clause in text.split(";"):
+        words = re.split(r"[,\s]+", clause.strip(", \t\n").lower())
+        if words[0] == "cap":
+            cap = _number(words, r"([0-9]+)", "cap 4")
+        elif words[0] == "force":
+            force = _number(words, r"([0-9]*\.?[0-9]+)%", "force 15%") / 100
+        else:
+            where, rest = _places(words)
+            kinds = where[2]
+            given = _sizes(rest, clause, kinds == [RAISES])
+            table.update(dict.fromkeys(itertools.product(*where), given))
+    return BetSizes(table, cap, force)
+
+
+def _number(words: list[str], pattern: str, example: str) -> float:
+    found = re.fullmatch(pattern, words[1]) if len(words) == 2 else None
+    if found is None:
+        raise ValueError(
+            f"bets: {' '.join(words)!r} is not understood; write {example}"
+        )
+    return float(found[1])
+
+
+def _places(words: list[str]) -> tuple[list[list[str]], list[str]]:
+    """Where a clause holds (streets, players, kinds of bets), and its other words."""
+    chosen: list[list[str]] = [[], [], []]
+    for number, word in enumerate(words):
+        for own, known in zip(chosen, (STREETS, PLAYERS, KINDS), strict=True):
+            own += [name for name in known if word in (name, name.rstrip("s"))]
+        if sum(map(len, chosen)) == number:
+            break
+    rest = words[sum(map(len, chosen)) :]
+    if BETS in chosen[2]:
+        chosen[2].append(DONKS)
+    whole = zip(chosen, (STREETS, PLAYERS, KINDS), strict=True)
+    return [own or list(known) for own, known in whole], rest
+
+
+def _sizes(words: list[str], clause: str, raises: bool) -> tuple[Size, ...]:
+    """The sizes of a clause; `raises`: it holds for nothing else."""
+    if words == ["none"]:
+        return ()
+    if words in ([], [""]):
+        raise ValueError(
+            f"bets: {clause.strip()!r} has no size; write one, such as 50%, or none"
+        )
+    return tuple(_size(word, raises) for word in words)
+
+
+def _size(word: str, raises: bool) -> Size:
+    found = _SIZE.fullmatch("100%" if word == "pot" else word)
+    if found is None:
+        raise ValueError(
+            f"bets: {word!r} is no size and no word for where it holds; write such as "
+            f"50%, pot, 120c, 2.5x, allin, none, after turn, river, oop, ip, bets, "
+            f"raises, donks"
+        )
+    if found[3]:
+        return Size("allin", float(found[4] or "inf"))
+    unit, amount = found[2], float(found[1])
+    if unit == "x" and not raises:
+        raise ValueError(
+            f"bets: {word!r} multiplies a bet, so it holds for raises alone; write "
+            f"'; raises {word}'"
+        )
+    if not (1 if unit == "x" else 0) < amount <= _MOST:
+        least = "times more than 1" if unit == "x" else "a number above 0"
+        raise ValueError(
+            f"bets: {word!r} is out of range; give {least}, at most {_MOST:g}"
+        )
+    return Size(unit, amount)

@@ -1,0 +1,198 @@
+"""All sequences of bets of a spot, laid out in advance: they do not depend on cards."""
+
+import collections
+import math
+from typing import NamedTuple
+
+from game_defs.base import TERMINAL
+from game_defs.bundled.holdem.betting import MAX_NODES, PublicTree, Row
+from game_defs.spots.bets import (
+    BETS,
+    DONKS,
+    PLAYERS,
+    RAISES,
+    STREETS,
+    BetSizes,
+    Size,
+)
+
+FOLD, CALL, FIRST_BET = 0, 1, 2
+
+
+class Stakes(NamedTuple):
+    """What is played for, and how.
+
+    Attributes:
+      pot: chips in the middle before the first bet, half of them each player's own.
+      stack: chips behind, of each player.
+      bets: the sizes.
+      deal: public cards to come, 0 or 1.
+      first: who acts first, 0 or 1; 1: player 0 has checked.
+    """
+
+    pot: int
+    stack: int
+    bets: BetSizes
+    deal: int
+    first: int
+
+
+class _Place(NamedTuple):
+    """Where the bets stand.
+
+    Attributes:
+      player: who acts.
+      chips: that each player has bet since the start.
+      before: what both had bet when the street began.
+      step: the last bet or raise of the street: no raise is smaller.
+      raises: bets and raises on the street.
+      checked: the street ends with the next check.
+      caller: who has called on the street before; -1: nobody.
+      round: from 0.
+    """
+
+    player: int
+    chips: tuple[int, int]
+    before: int
+    step: int
+    raises: int
+    checked: bool
+    caller: int
+    round: int
+
+
+class Bets(NamedTuple):
+    """The public tree of a spot.
+
+    Attributes:
+      tree: as `universal_poker` has it.
+      names: of the action that leads to each node; empty at the root.
+      children: the nodes below each node, by action.
+    """
+
+    tree: PublicTree
+    names: tuple[str, ...]
+    children: tuple[dict[int, int], ...]
+
+    def path(self, node: int) -> list[int]:
+        """The nodes from below the root to this one."""
+        nodes = []
+        while node:
+            nodes.append(node)
+            node = int(self.tree.parent[node])
+        return nodes[::-1]
+
+
+def lay_out(stakes: Stakes) -> Bets:
+    """All bets, breadth first, each node's actions in ascending order.
+
+    Raises:
+      ValueError: there are too many.
+    """
+    start = _Place(stakes.first, (0, 0), 0, 1, 0, bool(stakes.first), -1, 0)
+    waiting = collections.deque([(-1, -1, "", start)])
+    rows: list[Row] = []
+    names: list[str] = []
+    children: list[dict[int, int]] = []
+    while waiting:
+        if len(rows) + len(waiting) > MAX_NODES:
+            raise ValueError(
+                f"bets: more than {MAX_NODES} public nodes; give fewer or larger sizes,"
+                f" or fewer raises, such as '; cap 3'"
+            )
+        above, action, name, place = waiting.popleft()
+        number, folded = len(rows), action == FOLD
+        names.append(name)
+        children.append({})
+        if above >= 0:
+            children[above][action] = number
+        if folded:
+            lost = place.chips[place.player] + stakes.pot / 2
+            stake = lost if place.player else -lost
+            row = TERMINAL, above, action, place.round, place.round, stake, False
+        elif place.round > stakes.deal:
+            last = rows[above][3]  # the round of the last bet
+            stake = place.chips[0] + stakes.pot / 2
+            row = TERMINAL, above, action, last, stakes.deal, stake, True
+        else:
+            row = place.player, above, action, place.round, place.round, 0.0, False
+            waiting.extend(
+                (number, choice, *after)
+                for choice, after in _after(place, stakes).items()
+            )
+        rows.append(row)
+    return Bets(PublicTree.of_rows(rows), tuple(names), tuple(children))
+
+
+def _after(place: _Place, stakes: Stakes) -> dict[int, tuple[str, _Place]]:
+    """Names and places after the actions, in ascending order.
+
+    After a fold the place is that of who folds; after the last street its round is one
+    more than there are.
+    """
+    player = place.player
+    own, other = place.chips[player], place.chips[1 - player]
+    found = {}
+    if other > own:
+        found[FOLD] = "Fold", place
+    if other > own or place.checked:
+        over = other == stakes.stack
+        found[CALL] = (
+            "Call" if other > own else "Check",
+            place._replace(
+                player=0,
+                chips=(other, other),
+                before=other,
+                step=1,
+                raises=0,
+                checked=False,
+                caller=player if other > own else -1,
+                round=stakes.deal + 1 if over else place.round + 1,
+            ),
+        )
+    else:
+        found[CALL] = "Check", place._replace(player=1 - player, checked=True)
+    word = "Raise" if other > own else "Bet"
+    for number, to in enumerate(_amounts(place, stakes), FIRST_BET):
+        name = f"{'Allin' if to == stakes.stack else word} {to - place.before}"
+        bet = place._replace(
+            player=1 - player,
+            chips=(other, to) if player else (to, other),
+            step=to - other,
+            raises=place.raises + 1,
+        )
+        found[number] = name, bet
+    return found
+
+
+def _amounts(place: _Place, stakes: Stakes) -> list[int]:
+    """What the player who acts may bet up to, since the start; ascending."""
+    own, other = place.chips[place.player], place.chips[1 - place.player]
+    if other == stakes.stack or place.raises >= stakes.bets.cap:
+        return []
+    kind = RAISES if other > own else BETS
+    if kind == BETS and place.caller == place.player == 0:
+        kind = DONKS
+    street = STREETS[place.round + 1 - stakes.deal]
+    found = set()
+    for size in stakes.bets.sizes[street, PLAYERS[place.player], kind]:
+        by = _raise_by(size, place, stakes, other)
+        if by is None:
+            continue
+        to = min(other + max(by, place.step), stakes.stack)
+        behind, pot = stakes.stack - to, stakes.pot + 2 * to
+        found.add(stakes.stack if behind <= stakes.bets.force * pot else to)
+    return sorted(found)
+
+
+def _raise_by(size: Size, place: _Place, stakes: Stakes, other: int) -> int | None:
+    """Chips that a size is more than a call; None: it does not hold there."""
+    pot = stakes.pot + 2 * other  # after a call
+    if size.unit == "allin":
+        left = stakes.stack - other
+        return left if left <= size.amount / 100 * pot else None
+    if size.unit == "x":
+        chips = (size.amount - 1) * (other - place.before)
+    else:
+        chips = size.amount * (pot / 100 if size.unit == "%" else 1)
+    return math.floor(chips + 0.5)

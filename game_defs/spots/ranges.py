@@ -1,0 +1,103 @@
+"""Ranges of hands as poker players write them: "QQ+,AKs,A5s:0.5".
+
+A range is pieces with commas or spaces between them. A piece is a pair ("QQ"), two
+ranks ("AK": all suits, "AKs": one suit, "AKo": two), these with a plus ("QQ+", "ATs+":
+the lower card rises until it is just below the higher one) or as a span ("77-22",
+"A5s-A2s", "JTs-87s"), two cards ("AhKh"), or "random", all hands. Behind a colon stands
+its weight, from 0 to 1; without one it is 1. Of pieces that share a hand the last one
+counts, so "random,AA:0" leaves the aces out.
+"""
+
+import re
+
+import numpy as np
+
+from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
+
+DECK = Deck(len(RANKS), len(SUITS))
+# All hands, in the order of every range.
+HANDS = Sets(range(len(DECK)), 2, DECK)
+
+_EXAMPLES = "write such as QQ+, A5s-A2s, KTo, AhKh:0.5 or random"
+_KIND = rf"([{RANKS}])([{RANKS}])([so]?)"
+_KINDS = re.compile(rf"{_KIND}(?:(\+)|-{_KIND})?")
+_COMBO = re.compile(rf"([{RANKS}][{SUITS}])([{RANKS}][{SUITS}])")
+_WEIGHT = re.compile(r"[0-9]*\.?[0-9]+")
+_LOW, _HIGH = (HANDS.cards // len(SUITS)).T
+_SUITED = HANDS.cards[:, 0] % len(SUITS) == HANDS.cards[:, 1] % len(SUITS)
+
+
+def read_range(text: str) -> np.ndarray:
+    """The weight of each hand of `HANDS`, float64 [1326].
+
+    Raises:
+      ValueError: a piece cannot be read; says which one, and what to write.
+    """
+    weights = np.zeros(len(HANDS))
+    for piece in re.split(r"[,\s]+", text.strip(", \t\n")):
+        hands, colon, weight = piece.partition(":")
+        if colon and not (_WEIGHT.fullmatch(weight) and float(weight) <= 1):
+            raise ValueError(
+                f"ranges: {piece!r}: the weight behind the colon is no number from 0 "
+                f"to 1; write such as {hands or 'QQ'}:0.5"
+            )
+        weights[_chosen(hands, piece)] = float(weight) if colon else 1.0
+    return weights
+
+
+def _chosen(hands: str, piece: str) -> np.ndarray:
+    """bool [1326], the hands of a piece without its weight."""
+    if hands == "random":
+        return np.ones(len(HANDS), bool)
+    if combo := _COMBO.fullmatch(hands):
+        cards = [DECK.cards(card)[0] for card in combo.groups()]
+        if cards[0] == cards[1]:
+            raise ValueError(
+                f"ranges: {piece!r} has the card {combo[1]} twice; give two cards"
+            )
+        return np.arange(len(HANDS)) == HANDS.find(np.array([cards]))[0]
+    found = _KINDS.fullmatch(hands)
+    if found is None:
+        raise ValueError(
+            f"ranges: {piece!r} is no hand and no span of hands; {_EXAMPLES}"
+        )
+    first = _ranks(found[1], found[2], found[3], piece)
+    last = first
+    if found[4]:
+        top = len(RANKS) - 1
+        last = (top, top) if first[0] == first[1] else (first[0], first[0] - 1)
+    elif found[5]:
+        last = _ranks(found[5], found[6], found[7], piece)
+        if found[3] != found[7]:
+            raise ValueError(f"ranges: {piece!r} mixes kinds of hands; {_EXAMPLES}")
+    chosen = np.zeros(len(HANDS), bool)
+    for high, low in _between(first, last, piece):
+        chosen |= (_HIGH == high) & (_LOW == low)
+    if found[3]:
+        chosen &= _SUITED == (found[3] == "s")
+    return chosen
+
+
+def _ranks(first: str, second: str, suits: str, piece: str) -> tuple[int, int]:
+    """The higher rank and the lower one."""
+    if first == second and suits:
+        raise ValueError(
+            f"ranges: {piece!r}: a pair is neither s nor o; write {first}{second}"
+        )
+    low, high = sorted((RANKS.index(first), RANKS.index(second)))
+    return high, low
+
+
+def _between(
+    first: tuple[int, int], last: tuple[int, int], piece: str
+) -> list[tuple[int, int]]:
+    """All pairs of ranks from one to the other, both included."""
+    gaps = first[0] - first[1], last[0] - last[1]
+    same_gap, same_high = gaps[0] == gaps[1], first[0] == last[0] and min(gaps) > 0
+    if not (same_gap or same_high):
+        raise ValueError(
+            f"ranges: {piece!r}: a span has one higher card (A5s-A2s), or steps of "
+            f"both cards (JTs-87s, 77-22); write it as several pieces"
+        )
+    lows = range(min(first[1], last[1]), max(first[1], last[1]) + 1)
+    return [(first[0] if same_high else low + gaps[0], low) for low in lows]

@@ -1,0 +1,326 @@
+"""A spot of hold'em: two players on a turn or a river, with ranges and bet sizes.
+
+Rules. Some chips lie in the middle, half of which count as each player's own, and both
+players have equally many behind. Each is dealt a hand of its range, so that a pair of
+hands without a common card, or one of the board, is as likely as the product of their
+weights. Player 0, out of position ("oop"), acts first on each street, player 1 ("ip")
+second. Who faces no bet checks or bets; who faces one folds, calls or raises. No raise
+is smaller than the bet or raise before it, unless it is all-in. On a turn a river card
+is dealt once the turn's bets are over. Payoffs are net chips: who folds at once loses
+half the pot. There is no rake: with it, the game would not be zero-sum.
+
+Parameters.
+  board: four or five cards, such as 5c9dJs2h.
+  pot: chips in the middle, from 1 to 1 000 000.
+  stack: chips behind, from 1 to 1 000 000.
+  ranges: of player 0 and of player 1 with a semicolon between them, see `ranges`; in
+    game strings, spaces stand for commas.
+  bets: the sizes, see `bets`; likewise.
+  first: who acts first, oop or ip. With ip, oop has checked.
+
+Actions are 0, fold, 1, check or call, and from 2 on the sizes of a decision from the
+smallest one; their names have chips of the street ("Raise 300": to 300). Sizes are
+whole chips. The outcomes of chance are the hand of player 0 and that of player 1, by
+numbers of `ranges.HANDS`, and the river card.
+
+Source: spots are what solvers for poker players solve. Where `universal_poker` can say
+one, both are the same game.
+"""
+
+import functools
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pyspiel
+
+from game_defs import base, parameters
+from game_defs.bundled.holdem import strengths
+from game_defs.bundled.holdem.cards import RANKS, SUITS
+from game_defs.bundled.holdem.declaration import Declaration, declare
+from game_defs.bundled.holdem.reader import HandReader
+from game_defs.bundled.holdem.rules import Rules
+from game_defs.bundled.holdem.signals import Deals
+from game_defs.spots.bets import read_bets
+from game_defs.spots.betting import Stakes, lay_out
+from game_defs.spots.ranges import DECK, HANDS, read_range
+
+NAME = "python_poker_spot"
+_RIVER, _TURN = 5, 4
+_CARD = re.compile(f"[{RANKS}][{SUITS}]")
+_FIRST = ("oop", "ip")
+_GAME_TYPE = base.game_type(
+    NAME,
+    "Python Spot of Hold'em",
+    parameter_specification={
+        "board": "5c9dJs2h3c",
+        "pot": 100,
+        "stack": 200,
+        "ranges": "random;random",
+        "bets": "pot allin",
+        "first": "oop",
+    },
+    chance=True,
+)
+_ALLOWED: Mapping[str, parameters.Allowed] = {
+    "pot": range(1, 1_000_001),
+    "stack": range(1, 1_000_001),
+    "first": _FIRST,
+}
+
+
+class Spot(base.Shared):
+    """What is dealt and bet, shared by all states.
+
+    Attributes:
+      deals: hands and how likely they are.
+      bets: all sequences of bets.
+      stakes: what is played for.
+    """
+
+    def __init__(self, given: Mapping[str, Any]) -> None:
+        """Reads the parameters of the game.
+
+        Raises:
+          ValueError: one cannot be read, or no hands can be dealt.
+        """
+        self._given = dict(given)
+        board = _read_board(given["board"])
+        deal = _RIVER - len(board)
+        reaches = _read_ranges(given["ranges"])
+        self.deals = Deals(Rules(DECK, 2, board, deal, True, reaches))
+        possible = HANDS.bits & self.deals.board_mask == 0
+        for player, weights in enumerate(reaches):
+            if not (weights * possible).any():
+                raise ValueError(
+                    f"ranges={given['ranges']!r}: the board {given['board']} leaves "
+                    f"player {player} no hand; give it hands without these cards"
+                )
+        first, second = self.deals.reaches
+        if not first.any():
+            raise ValueError(
+                f"ranges={given['ranges']!r}: any two hands share a card, so none can "
+                f"be dealt; give a player other hands"
+            )
+        pairs = first[:, None] * self.deals.meets * second
+        self._first = pairs.sum(axis=1)
+        sizes = read_bets(given["bets"])
+        self.stakes = Stakes(
+            given["pot"], given["stack"], sizes, deal, _FIRST.index(given["first"])
+        )
+        self.bets = lay_out(self.stakes)
+
+    def __reduce__(self) -> tuple[Callable[..., "Spot"], tuple]:
+        """Pickled as the parameters."""
+        return _spot, tuple(sorted(self._given.items()))
+
+    def odds(self, dealt: tuple[int, ...]) -> list[tuple[int, float]]:
+        """Outcomes of the next deal, and their probabilities.
+
+        Args:
+          dealt: the outcomes so far.
+        """
+        if len(dealt) == base.NUM_PLAYERS:
+            known = {*self.deals.rules.board, *HANDS.cards[[*dealt]].flat}
+            left = [card for card in range(len(DECK)) if card not in known]
+            return [(card, 1 / len(left)) for card in left]
+        weights = self._first
+        if dealt:
+            weights = self.deals.reaches[1] * self.deals.meets[dealt[0]]
+        hands = np.flatnonzero(weights)
+        chances = weights[hands] / weights.sum()
+        return list(zip(hands.tolist(), chances.tolist(), strict=True))
+
+    def board_text(self, dealt: tuple[int, ...]) -> str:
+        """All public cards."""
+        board = self.deals.rules.board
+        return str(DECK.text([*board, *dealt[base.NUM_PLAYERS :]]))
+
+
+@functools.lru_cache(maxsize=16)
+def _spot(*given: tuple[str, Any]) -> Spot:
+    return Spot(dict(given))
+
+
+def _read_board(text: str) -> tuple[int, ...]:
+    """The cards of a turn or a river."""
+    pairs = _CARD.findall(text)
+    if "".join(pairs) != text.replace(" ", ""):
+        raise ValueError(
+            f"board={text!r} is not a list of cards; write ranks of {RANKS} and suits "
+            f"of {SUITS}, such as 5c9dJs2h"
+        )
+    twice = [card for card in pairs if pairs.count(card) > 1]
+    if twice or len(pairs) not in (_TURN, _RIVER):
+        problem = f"{twice[0]} twice" if twice else f"{len(pairs)} cards"
+        raise ValueError(
+            f"board={text!r} has {problem}; give 4 different cards (a turn) or 5 (a "
+            f"river): earlier streets are not supported"
+        )
+    return tuple(DECK.cards("".join(pairs)))
+
+
+def _read_ranges(text: str) -> np.ndarray:
+    """float64 [2, hands], the weights of both players."""
+    parts = text.split(";")
+    if len(parts) != base.NUM_PLAYERS:
+        raise ValueError(
+            f"ranges={text!r}: {len(parts)} ranges; give two, of player 0 (oop) and of "
+            f"player 1 (ip), with a semicolon between them, such as 'QQ+,AK;random'"
+        )
+    return np.stack([read_range(part) for part in parts])
+
+
+class SpotGame(base.Game):
+    """A spot; the module's docstring has its rules and parameters."""
+
+    def __init__(self, params: Mapping[str, Any] | None = None) -> None:
+        merged = parameters.merge(_GAME_TYPE, params, _ALLOWED)
+        self.spot = _spot(*sorted(merged.items()))
+        bets, stakes = self.spot.bets, self.spot.stakes
+        super().__init__(
+            _GAME_TYPE,
+            merged,
+            num_distinct_actions=1 + int(bets.tree.action.max()),
+            max_chance_outcomes=len(HANDS),
+            max_utility=stakes.stack + stakes.pot / 2,
+            max_game_length=len(bets.path(len(bets.names) - 1)),
+        )
+
+    def max_chance_nodes_in_history(self) -> int:
+        """Returns the number of deals."""
+        return base.NUM_PLAYERS + self.spot.stakes.deal
+
+    def new_initial_state(self) -> "SpotState":
+        """Returns the state before the first deal."""
+        return SpotState(self)
+
+    def signal_declaration(self) -> Declaration:
+        """Returns the game by public actions and dealt hands."""
+        return declare(self.spot.deals, lambda boards: self.spot.bets.tree, SpotReader)
+
+    def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
+        return SpotObserver(shows, self)
+
+
+class SpotReader(HandReader):
+    """Finds signals in the states of spots."""
+
+    def split(self, dealt: list[int]) -> tuple[list[list[int]], list[int]]:
+        """Both players' hands, and the public cards, from the outcomes of chance."""
+        hands = HANDS.cards[dealt[: base.NUM_PLAYERS]].tolist()
+        return hands, dealt[base.NUM_PLAYERS :]
+
+
+class SpotState(base.State):
+    """A state of a spot.
+
+    Attributes:
+      spot: what is dealt and bet.
+      dealt: the outcomes of chance so far.
+      node: of the public tree.
+    """
+
+    def __init__(self, game: SpotGame) -> None:
+        """Use `game.new_initial_state()` instead."""
+        super().__init__(game)
+        self.spot = game.spot
+        self.dealt: tuple[int, ...] = ()
+        self.node = 0
+
+    def current_player(self) -> int:
+        """Returns the player to act, CHANCE before a deal, or TERMINAL."""
+        tree = self.spot.bets.tree
+        if len(self.dealt) < base.NUM_PLAYERS + tree.dealt[self.node]:
+            return base.CHANCE
+        return int(tree.player[self.node])
+
+    def _legal_actions(self, player: int) -> list[int]:
+        return list(self.spot.bets.children[self.node])
+
+    def chance_outcomes(self) -> list[tuple[int, float]]:
+        """Returns what can be dealt, with the probabilities."""
+        return self.spot.odds(self.dealt)
+
+    def _apply_action(self, action: int) -> None:
+        if self.is_chance_node():
+            self.dealt += (action,)
+        else:
+            self.node = self.spot.bets.children[self.node][action]
+
+    def _action_to_string(self, player: int, action: int) -> str:
+        if player >= 0:
+            return self.spot.bets.names[self.spot.bets.children[self.node][action]]
+        hand = len(self.dealt) < base.NUM_PLAYERS
+        return f"Deal {hand_text(action) if hand else DECK.text([action])}"
+
+    def is_terminal(self) -> bool:
+        """Returns True after a fold and at a showdown."""
+        return self.current_player() == base.TERMINAL
+
+    def _utility(self) -> float:
+        tree, deals = self.spot.bets.tree, self.spot.deals
+        if not tree.showdown[self.node]:
+            return float(tree.stake[self.node])
+        board = [*deals.rules.board, *self.dealt[base.NUM_PLAYERS :]]
+        first, second = (
+            strengths.strengths(strengths.suit_masks(np.array([*hand, *board]), 4))
+            for hand in HANDS.cards[[*self.dealt[: base.NUM_PLAYERS]]]
+        )
+        return float(tree.stake[self.node]) * np.sign(int(first) - int(second))
+
+    def bets_text(self) -> str:
+        """Returns the names of the players' actions so far."""
+        path = self.spot.bets.path(self.node)
+        names = (self.spot.bets.names[node] for node in path)
+        return " ".join(name.replace(" ", "-").lower() for name in names)
+
+    def __str__(self) -> str:
+        hands = " ".join(hand_text(hand) for hand in self.dealt[: base.NUM_PLAYERS])
+        board = self.spot.board_text(self.dealt)
+        return f"hands {hands} board {board} bets {self.bets_text()}"
+
+
+def hand_text(hand: int) -> str:
+    """A hand as people write it, the higher card first."""
+    return str(DECK.text(HANDS.cards[hand][::-1]))
+
+
+class SpotObserver(base.Observer):
+    """Observer: private is the own hand, public are deals, board and bets.
+
+    The pieces of the tensor: `hand` [52], private; `deals` [4], how many there were;
+    `board` [52]; `bets` [most bets in a game, actions], all actions in order, which are
+    shown without perfect recall, too.
+    """
+
+    def __init__(self, shows: pyspiel.IIGObservationType, game: SpotGame) -> None:
+        cards = (len(DECK),)
+        bets = (game.max_game_length(), game.num_distinct_actions())
+        deals = (game.max_chance_nodes_in_history() + 1,)
+        public = {"deals": deals, "board": cards, "bets": bets}
+        super().__init__(shows, {"hand": cards}, public)
+
+    def _set_private(self, pieces: base.Pieces, state: SpotState, owner: int) -> None:
+        if len(state.dealt) > owner:
+            pieces["hand"][HANDS.cards[state.dealt[owner]]] = 1
+
+    def _set_public(self, pieces: base.Pieces, state: SpotState) -> None:
+        pieces["deals"][len(state.dealt)] = 1
+        board = [*state.spot.deals.rules.board, *state.dealt[base.NUM_PLAYERS :]]
+        pieces["board"][board] = 1
+        bets = state.spot.bets
+        actions = bets.tree.action[bets.path(state.node)]
+        base.mark(pieces["bets"], actions.tolist())
+
+    def _private_text(self, state: SpotState, owner: int) -> str:
+        hand = hand_text(state.dealt[owner]) if len(state.dealt) > owner else "-"
+        return f"p{owner} hand {hand}"
+
+    def _public_text(self, state: SpotState) -> str:
+        board = state.spot.board_text(state.dealt)
+        return f"board {board} deals {len(state.dealt)} bets {state.bets_text()}"
+
+
+pyspiel.register_game(_GAME_TYPE, SpotGame)

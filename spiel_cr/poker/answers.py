@@ -1,0 +1,179 @@
+"""What each hand does at a public node of hold'em, and what it is worth there."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.game import HandKernel, SignalGame
+from spiel_cr.games.signals.kernels import lay_out
+from spiel_cr.policies.best_responses import infoset_values
+from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.signal_nodes import find_node, names_at
+from spiel_cr.policies.signal_policy import SignalPolicy
+
+
+class Answers(NamedTuple):
+    """The hands of the player who acts at a public node; H signals, A actions.
+
+    Hands that differ only by suits that are alike are one signal, named by one of them.
+
+    Attributes:
+      path: names of the players' actions that lead there.
+      player: who acts.
+      round: from 0.
+      actions: names.
+      names: for each signal the hand and, after a bar, the board.
+      combos: int64 [H], hands that each signal stands for.
+      weight: float64 [H], of a hand in the range: as given, times how often the
+        player gets here with it.
+      likelihood: float64 [H], the probability to be here with the signal.
+      equity: float64 [H], the share of showdowns won, ties half, against the opponent's
+        range here; NaN where the opponent never gets here.
+      ev: float64 [H], what the player wins on average from here on, in net chips since
+        the game's start; likewise.
+      played: float64 [H, A], the strategy.
+    """
+
+    path: tuple[str, ...]
+    player: int
+    round: int
+    actions: tuple[str, ...]
+    names: tuple[str, ...]
+    combos: np.ndarray
+    weight: np.ndarray
+    likelihood: np.ndarray
+    equity: np.ndarray
+    ev: np.ndarray
+    played: np.ndarray
+
+    def mean(self, values: np.ndarray) -> np.ndarray:
+        """The mean of [H, ...] over the range here; NaN if nobody gets here."""
+        with np.errstate(invalid="ignore"):
+            share = self.likelihood / self.likelihood.sum()
+        return np.tensordot(share, np.where(np.isnan(values), 0, values), 1)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """A row for each signal; None where a number is unknown."""
+        numbers = np.stack([self.weight, self.equity, self.ev], axis=1).tolist()
+        rows = []
+        for h, name in enumerate(self.names):
+            hand, _, board = name.partition(" | ")
+            row = {"hand": hand, "board": board, "combos": int(self.combos[h])}
+            for key, number in zip(("weight", "equity", "ev"), numbers[h], strict=True):
+                row[key] = known(number)
+            rows.append({**row, "probabilities": self.played[h].tolist()})
+        return rows
+
+
+def known(value: Any) -> float | None:
+    """A number for JSON; None for NaN."""
+    return None if np.isnan(value) else float(value)
+
+
+def answers(
+    policy: SignalPolicy, node: str = "", *, form: SequenceForm | None = None
+) -> Answers:
+    """What each hand does at a public node, and what it is worth against the opponent.
+
+    Args:
+      policy: of a spot, or of another hold'em game solved by signals.
+      node: names or numbers of the players' actions that lead there, such as
+        "check bet-100"; empty: the root.
+      form: the game in sequence form, if it is laid out already.
+
+    Raises:
+      ValueError: there is no such node, or the game's signals are no hands of cards.
+    """
+    signals = policy.signals
+    number, path = find_node(policy, node)
+    betting = signals.betting
+    player, round = int(betting.player[number]), int(betting.round[number])
+    reach = [_own_reach(policy, number, who) for who in range(2)]
+    met, won = _met_and_won(signals, player, round, reach[1 - player])
+    form = form or form_of(signals)
+    other = 1 - player
+    other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
+    values = infoset_values(form, player, other_reach, policy.behaviour[player])
+    own = policy.decisions[player]
+    j = own.place(number)
+    values = values[own.first_infoset[j] : own.first_infoset[j + 1]]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        equity = np.where(met > 0, (1 + won / met) / 2, np.nan)
+        ev = np.where(met > 0, values / met, np.nan)
+    reader: Any = signals.reader
+    return Answers(
+        path,
+        player,
+        round,
+        names_at(policy, number),
+        tuple(reader.name(player, round, s) for s in range(len(met))),
+        reader.combos(player, round),
+        reader.range_weights(player, round) * reach[player],
+        met * reach[player],
+        equity,
+        ev,
+        policy.probabilities(number).astype(np.float64),
+    )
+
+
+def _own_reach(policy: SignalPolicy, node: int, player: int) -> np.ndarray:
+    """float64 [H], how often a player's own actions lead to a node, by signal there."""
+    betting, signals = policy.signals.betting, policy.signals
+    round = int(betting.round[node])
+    reach = np.ones(signals.num_signals(player)[round])
+    while node:
+        above = int(betting.parent[node])
+        if betting.player[above] == player:
+            taken = policy.finder.actions(above).index(int(betting.action[node]))
+            behind = signals.ancestors(player, round, int(betting.round[above]))
+            reach = reach * policy.probabilities(above)[behind, taken]
+        node = above
+    return reach
+
+
+def _met_and_won(
+    signals: SignalGame, player: int, round: int, other_reach: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """How likely each signal meets the opponent, and wins the showdown less it loses.
+
+    Args:
+      signals: the game.
+      player: whose signals.
+      round: of them.
+      other_reach: float64 [H'], the opponent's.
+
+    Returns:
+      float64 [H] each.
+    """
+    kernel = None
+    if hasattr(signals.reader, "range_weights"):
+        later = [
+            kernel
+            for kernel in signals.kernels
+            if isinstance(kernel, HandKernel) and kernel.round >= round
+        ]
+        # That of the next showdown: cards to come count.
+        showdowns = (k for k in later if k.showdown)
+        kernel = min(showdowns, key=lambda k: k.round, default=None)
+    if kernel is None:
+        raise ValueError(
+            f"{signals.game}: its signals are no hands of cards, so they have no "
+            f"equity; give a policy of a spot or another hold'em game"
+        )
+    behind = [signals.ancestors(who, kernel.round, round) for who in range(2)]
+    found = []
+    for showdown in (False, True):
+        laid = lay_out(dataclasses.replace(kernel, showdown=showdown), player)
+        with jax.enable_x64(True):
+            reach = jnp.asarray(other_reach[behind[1 - player]])[None]
+            values = np.asarray(laid.apply(reach))[0]
+        # Who folds loses: as the payoff of a fold, it is player 1's loss.
+        sign = 1 if showdown or player == 0 else -1
+        size = signals.num_signals(player)[round]
+        found.append(sign * np.bincount(behind[player], values, minlength=size))
+    return found[0], found[1]

@@ -1,0 +1,270 @@
+"""Spots of hold'em: ranges, bet sizes, bets, and what is refused."""
+
+import itertools
+
+import numpy as np
+import pyspiel
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import game_defs  # noqa: F401  registers the game
+from game_defs.bundled.holdem.cards import RANKS, SUITS
+from game_defs.spots import bets
+from game_defs.spots.betting import Bets, Stakes, lay_out
+from game_defs.spots.ranges import DECK, HANDS, read_range
+
+# A turn of few hands, and one that an all-in ends.
+SETTINGS = (
+    "python_poker_spot(bets=50% allin; cap 2,board=5c9dJs2h,first=oop,pot=20,"
+    "ranges=AhAd AsKs:0.5;QQ AcKc,stack=30)",
+    "python_poker_spot(bets=50% allin; raises 3x,board=5c9dJs2hAc,first=ip,pot=20,"
+    "ranges=KK AhQh:0.25;QQ AdKd,stack=95)",
+)
+# By examples, not by the clock: machines may be loaded.
+UNHURRIED = settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+CARDS = [rank + suit for rank in RANKS for suit in SUITS]
+ALL = [frozenset(pair) for pair in itertools.combinations(CARDS, 2)]
+
+
+def ranks(hand):
+    """Of the higher card and of the lower one, from 0."""
+    first, second = sorted((RANKS.index(card[0]) for card in hand), reverse=True)
+    return first, second
+
+
+RANKS_OF = {hand: ranks(hand) for hand in ALL}
+
+
+def suited(hand):
+    return len({card[1] for card in hand}) == 1
+
+
+@st.composite
+def kinds(draw):
+    """The text of a piece, and which hands are in it, by definition."""
+    high, low = draw(st.tuples(*[st.integers(0, 12)] * 2).map(sorted))[::-1]
+    suit = draw(st.sampled_from(["", "s", "o"])) if high > low else ""
+    shape = draw(st.sampled_from(["plain", "plus", "lower", "steps", "cards"]))
+    text = RANKS[high] + RANKS[low] + suit
+    if shape == "cards":
+        hand = draw(st.sampled_from(ALL))
+        return "".join(draw(st.permutations(sorted(hand)))), {hand}
+    wanted = {(high, low)}
+    if shape == "plus":
+        text += "+"
+        pairs, tops = range(high, 13), range(low, high)
+        wanted = {(r, r) for r in pairs} if high == low else {(high, r) for r in tops}
+    elif shape == "steps":
+        up = draw(st.integers(0, 12 - high))
+        wanted = {(high + k, low + k) for k in range(up + 1)}
+        other = RANKS[high + up] + RANKS[low + up] + suit
+        text = "-".join(draw(st.permutations([text, other])))
+    elif shape == "lower" and high > low:
+        other = draw(st.integers(0, high - 1))
+        wanted = {(high, r) for r in range(min(low, other), max(low, other) + 1)}
+        text += f"-{RANKS[high]}{RANKS[other]}{suit}"
+    chosen = {hand for hand in ALL if RANKS_OF[hand] in wanted}
+    return text, {h for h in chosen if not suit or suited(h) == (suit == "s")}
+
+
+@given(st.lists(st.tuples(kinds(), st.sampled_from([None, 0.25, 0, 1])), min_size=1))
+@UNHURRIED
+def test_ranges_by_definition(parts):
+    expected, words = dict.fromkeys(ALL, 0.0), []
+    for (text, hands), weight in parts:
+        words.append(text if weight is None else f"{text}:{weight}")
+        expected.update(dict.fromkeys(hands, 1.0 if weight is None else weight))
+    read = read_range(", ".join(words))
+    assert (read == read_range(" ".join(words))).all()
+    for cards, weight in zip(HANDS.cards, read, strict=True):
+        assert expected[frozenset(DECK.text([card]) for card in cards)] == weight
+
+
+def test_ranges_as_people_count_them():
+    counts = {"QQ+": 18, "AK": 16, "AKs": 4, "KTo+": 36, "A5s-A2s": 16, "JTs-87s": 16}
+    counts |= {"22-77": 36, "random": 1326, "AhKh": 1, "random,22+:0": 1248}
+    assert {text: read_range(text).sum() for text in counts} == counts
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("QQ+,AKx", "ranges: 'AKx' is no hand and no span of hands; write such as QQ"),
+        ("", "'' is no hand"),
+        ("AAs", "'AAs': a pair is neither s nor o; write AA"),
+        ("AhAh", "'AhAh' has the card Ah twice"),
+        ("AA:2", "'AA:2': the weight behind the colon is no number from 0 to 1"),
+        ("A5s-K2s", "'A5s-K2s': a span has one higher card"),
+        ("A5s-A2o", "'A5s-A2o' mixes kinds"),
+    ],
+)
+def test_ranges_that_cannot_be_read(text, said):
+    with pytest.raises(ValueError) as refusal:
+        read_range(text)
+    assert said in str(refusal.value)
+
+
+NUMBERS = st.integers(2, 300)
+SIZES = st.one_of(
+    NUMBERS.map(lambda n: (f"{n}%", bets.Size("%", n))),
+    NUMBERS.map(lambda n: (f"{n}c", bets.Size("c", n))),
+    NUMBERS.map(lambda n: (f"allin:{n}%", bets.Size("allin", n))),
+    st.sampled_from(
+        [("pot", bets.Size("%", 100)), ("All-in", bets.Size("allin", np.inf))]
+    ),
+)
+RAISES = st.one_of(SIZES, NUMBERS.map(lambda n: (f"{n}x", bets.Size("x", n))))
+
+
+@st.composite
+def clauses(draw):
+    """The words of a clause, its sizes, and whether it holds at a place."""
+    places = [
+        draw(st.sampled_from([(), names[:1], names[1:], names]))
+        for names in (bets.STREETS, bets.PLAYERS)
+    ]
+    kind = draw(st.sampled_from([None, "bets", "raises", "donks"]))
+    sizes = draw(st.lists(RAISES if kind == "raises" else SIZES, max_size=3))
+    where = [*places[0], *places[1], *([kind] if kind else [])]
+    words = " ".join([*where, ", ".join(text for text, _ in sizes) or "none"])
+    same = {"bets": ("bets", "donks"), None: bets.KINDS}
+
+    def holds(street, player, other):
+        fits = (street in (places[0] or bets.STREETS)) and (
+            player in (places[1] or bets.PLAYERS)
+        )
+        return fits and other in same.get(kind, (kind,))
+
+    return words, tuple(size for _, size in sizes), holds
+
+
+@given(st.lists(clauses(), min_size=1, max_size=5), st.integers(0, 9))
+@UNHURRIED
+def test_bets_by_definition(parts, cap):
+    text = "; ".join([*(words for words, _, _ in parts), f"cap {cap}", "force 15%"])
+    read = bets.read_bets(text)
+    assert (read.cap, read.force) == (cap, 0.15)
+    for place in itertools.product(bets.STREETS, bets.PLAYERS, bets.KINDS):
+        last = [sizes for _, sizes, holds in parts if holds(*place)]
+        assert read.sizes[place] == (last[-1] if last else ())
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("50%; river 2x", "'2x' multiplies a bet, so it holds for raises alone"),
+        ("big", "'big' is no size and no word for where it holds"),
+        ("50%; raises", "'raises' has no size"),
+        ("50%;", "'' has no size"),
+        ("raises 1x", "'1x' is out of range; give times more than 1"),
+        ("0%", "'0%' is out of range"),
+        ("50%; cap x", "'cap x' is not understood; write cap 4"),
+        ("50%; force 15", "'force 15' is not understood; write force 15%"),
+    ],
+)
+def test_bets_that_cannot_be_read(text, said):
+    with pytest.raises(ValueError) as refusal:
+        bets.read_bets(text)
+    assert said in str(refusal.value)
+
+
+def tree(text: str, *, pot=100, stack=1000, deal=0, first=0) -> Bets:
+    return lay_out(Stakes(pot, stack, bets.read_bets(text), deal, first))
+
+
+def after(laid: Bets, *words: str) -> list[str]:
+    """What there is to do after some actions."""
+    node = 0
+    for word in words:
+        below = laid.children[node].values()
+        node = next(child for child in below if laid.names[child] == word)
+    return [laid.names[child] for child in laid.children[node].values()]
+
+
+def test_sizes_of_bets_and_raises():
+    laid = tree("50%,30c,allin:150%; raises 60%,2.5x")
+    assert after(laid) == ["Check", "Bet 30", "Bet 50"]
+    # 60 % of 200 on top of 50; 2.5 times 50.
+    assert after(laid, "Bet 50") == ["Fold", "Call", "Raise 125", "Raise 170"]
+    # No raise is smaller than the one before it, which was one of 75.
+    laid = tree("50%; raises 10%,2.5x")
+    assert after(laid, "Bet 50", "Raise 125") == [
+        "Fold",
+        "Call",
+        "Raise 200",
+        "Raise 313",
+    ]
+    laid = tree("50%,allin:150%", stack=150)
+    assert after(laid) == ["Check", "Bet 50", "Allin 150"]
+    assert after(laid, "Bet 50") == ["Fold", "Call", "Allin 150"]
+    assert after(laid, "Bet 50", "Allin 150") == ["Fold", "Call"]
+    assert after(tree("50%,allin:149%", stack=150)) == ["Check", "Bet 50"]
+    # Of 120, 70 are behind: a third of the pot of 200 is less, 35 % are not.
+    assert after(tree("50%; force 33%", stack=120))[1] == "Bet 50"
+    assert after(tree("50%; force 35%", stack=120))[1] == "Allin 120"
+    assert after(tree("200%", stack=120)) == ["Check", "Allin 120"]
+
+
+def test_streets_caps_and_donk_bets():
+    laid = tree("40c; cap 2", deal=1)
+    assert after(laid, "Bet 40", "Raise 80") == ["Fold", "Call"]
+    # Chips of the street.
+    assert after(laid, "Bet 40", "Call") == ["Check", "Bet 40"]
+    laid = tree("50%; turn oop none; river donks 20%; river ip none", deal=1)
+    assert after(laid) == ["Check"]
+    assert after(laid, "Check", "Bet 50", "Call") == ["Check", "Bet 40"]
+    assert after(laid, "Check", "Check") == ["Check", "Bet 50"]
+    assert after(laid, "Check", "Check", "Check") == ["Check"]
+
+
+def test_first_to_act():
+    """After player 0's check it is the spot in which it has checked."""
+    last = tree("50%; oop bets none").tree
+    seen = tree("50%; oop bets none", first=1).tree
+    assert last.player[1:].tolist() == seen.player.tolist()
+    assert last.stake[1:].tolist() == seen.stake.tolist()
+
+
+def load(**given) -> pyspiel.Game:
+    usual = {"board": "5c9dJs2h3c", "ranges": "AA;KK", "bets": "pot"}
+    return pyspiel.load_game("python_poker_spot", {**usual, **given})
+
+
+def test_deals_are_as_likely_as_weights_say():
+    game = load(ranges="AhAd AsKs:0.5;AcAd:0.25 QsQd")
+    deals = {}
+    for first, chance in game.new_initial_state().chance_outcomes():
+        state = game.new_initial_state().child(first)
+        for second, given_first in state.chance_outcomes():
+            after = str(state.child(second)).split()[1:3]
+            deals[" ".join(after)] = chance * given_first
+    total = 1 + 0.5 * 0.25 + 0.5  # AhAd against AcAd cannot be
+    expected = {"AhAd QsQd": 1, "AsKs AdAc": 0.5 * 0.25, "AsKs QsQd": 0.5}
+    assert deals == pytest.approx({key: w / total for key, w in expected.items()})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"board": "5c9dJs2h5c"}, "board='5c9dJs2h5c' has 5c twice"),
+        ({"board": "5c9dJs"}, "has 3 cards; give 4 different cards (a turn)"),
+        ({"board": "5c9dJx2h"}, "is not a list of cards; write ranks of"),
+        ({"pot": 0}, "pot=0 is out of range"),
+        ({"stack": -1}, "stack=-1 is out of range"),
+        ({"first": "sb"}, "first='sb' is unknown"),
+        ({"ranges": "AA"}, "1 ranges; give two"),
+        ({"ranges": "AA;5c9d"}, "the board 5c9dJs2h3c leaves player 1 no hand"),
+        ({"ranges": "AK:0;AA"}, "leaves player 0 no hand"),
+        ({"ranges": "AhKh;AhQh"}, "any two hands share a card"),
+        ({"ranges": "AA;AKz"}, "ranges: 'AKz' is no hand"),
+        ({"bets": "huge"}, "bets: 'huge' is no size"),
+        ({"bets": "1% 2% 3% 5% 7%", "stack": 5000}, "more than 50000 public nodes"),
+    ],
+)
+def test_refusals(given, said):
+    with pytest.raises(ValueError) as refusal:
+        load(**given)
+    assert said in str(refusal.value)

@@ -1,0 +1,143 @@
+"""What hands are worth, against values of states that OpenSpiel's rules play out."""
+
+import numpy as np
+import pytest
+
+from spiel_cr import poker
+from spiel_cr.games.signals import signal_game
+from spiel_cr.games.signals.form import form_of
+from spiel_cr.policies.best_responses import behaviour_value
+from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.policies.signal_policy import SignalPolicy
+from tests.support.kuhn_signals import kuhn
+
+RANGES = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
+
+
+def random_policy(board: str) -> SignalPolicy:
+    """Hands mix differently everywhere."""
+    bets = "50%; raises allin; cap 2"
+    signals = signal_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
+    rng = np.random.default_rng(0)
+    behaviours = []
+    for own in form_of(signals).decisions:
+        weights = rng.random(own.num_sequences)
+        weights[0] = 1.0
+        total = np.bincount(own.owner[1:], weights[1:])
+        weights[1:] /= total[own.owner[1:]]
+        behaviours.append(weights)
+    return SignalPolicy(signals, behaviours)
+
+
+def expected(policy: SignalPolicy, words: list[str], player: int) -> dict:
+    """By hand of a player: chance of getting there, sums of utility and of showdowns.
+
+    Every deal is played out, state by state.
+    """
+    sums: dict[str, np.ndarray] = {}
+
+    def value(state) -> float:
+        if state.is_terminal():
+            return state.player_return(player)
+        if state.is_chance_node():
+            chances = state.chance_outcomes()
+        else:
+            chances = policy.action_probabilities(state).items()
+        return sum(chance * value(state.child(a)) for a, chance in chances if chance)
+
+    def showdown(state) -> float:
+        """What checks win, per chip; ties half."""
+        while not state.is_terminal() and not state.is_chance_node():
+            state = state.child(1)
+        if state.is_terminal():
+            return (1 + np.sign(state.player_return(player))) / 2
+        return sum(p * showdown(state.child(a)) for a, p in state.chance_outcomes())
+
+    def walk(state, left, chance) -> None:
+        if not chance:
+            return
+        if state.is_chance_node():
+            for action, share in state.chance_outcomes():
+                walk(state.child(action), left, chance * share)
+            return
+        if not left:
+            hand = policy.signals.reader.signal(state, player)
+            found = np.array([1, value(state), showdown(state)]) * chance
+            sums[hand] = sums.get(hand, 0) + found
+            return
+        played = policy.action_probabilities(state)
+        for action, share in played.items():
+            mover = state.current_player()
+            name = state.action_to_string(mover, action).lower().replace(" ", "-")
+            if name == left[0]:
+                walk(state.child(action), left[1:], chance * share)
+
+    walk(policy.game.new_initial_state(), words, 1.0)
+    return sums
+
+
+@pytest.mark.parametrize(
+    ("board", "node"),
+    [
+        ("5c9dJs2h3c", ""),
+        ("5c9dJs2h3c", "check bet-10"),
+        pytest.param("5c9dJs2h", "bet-10", marks=pytest.mark.slow),
+        ("5c9dJs2h", "check check check bet-10"),
+    ],
+)
+def test_hands_by_playing_out(board, node):
+    policy = random_policy(board)
+    found = poker.answers(policy, node)
+    sums = expected(policy, node.split(), found.player)
+    likelihood = np.zeros(len(found.names))
+    for signal, (chance, value, won) in sums.items():
+        likelihood[signal] = chance
+        assert found.ev[signal] == pytest.approx(value / chance, abs=1e-9)
+        assert found.equity[signal] == pytest.approx(won / chance, abs=1e-12)
+    assert found.likelihood == pytest.approx(likelihood, abs=1e-12)
+    assert found.path == tuple(node.split())
+
+
+def test_ranges_and_rows():
+    policy = random_policy("5c9dJs2h3c")
+    root = poker.answers(policy)
+    rows = {row["hand"]: row for row in root.rows()}
+    assert {hand: row["weight"] for hand, row in rows.items()} == {
+        "AhAd": 1.0,
+        "AsKs": 0.5,
+    }
+    assert sum(row["combos"] for row in rows.values()) == 2
+    after = poker.answers(policy, "check bet-10")
+    checked = root.played[:, root.actions.index("check")]
+    assert after.weight == pytest.approx(root.weight * checked)
+    assert after.rows()[0]["probabilities"] == after.played[0].tolist()
+    form = form_of(policy.signals)
+    whole = behaviour_value(form, (policy.behaviour[0], policy.behaviour[1]))
+    assert root.mean(root.ev) == pytest.approx(whole, abs=1e-9)
+
+
+def test_where_nobody_gets():
+    policy = random_policy("5c9dJs2h3c")
+    bet = poker.answers(policy).actions.index("bet-10")
+    behaviour = policy.behaviour[0].copy()
+    block = policy.decisions[0].block(behaviour, 0)
+    block[:, 1 - bet], block[:, bet] = 1.0, 0.0
+    never = SignalPolicy(policy.signals, [behaviour, policy.behaviour[1]])
+    found = poker.answers(never, "bet-10")
+    assert not found.likelihood.any() and np.isnan(found.mean(found.ev))
+    row = found.rows()[0]
+    assert row["ev"] is None and row["equity"] is None and row["weight"] > 0
+
+
+def test_combos_count_suits_that_are_alike():
+    game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
+    signals = signal_game(game)
+    uniform = [uniform_behaviour(own) for own in form_of(signals).decisions]
+    found = poker.answers(SignalPolicy(signals, uniform))
+    assert sorted(found.combos) == [3, 3] and len(found.names) == 2
+
+
+def test_other_games_have_no_hands():
+    policy = SignalPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
+    with pytest.raises(ValueError, match="its signals are no hands of cards"):
+        poker.answers(policy)

@@ -1,0 +1,137 @@
+"""A spot is the game that OpenSpiel has, where it can say it, and else what it says."""
+
+import dataclasses
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from game_defs.bundled.holdem.cards import Deck
+from spiel_cr import poker
+from spiel_cr.games.signals import SignalGame, check_compiled, signal_game
+from spiel_cr.games.signals.form import form_of
+from tests.support.strategies import solver_of
+
+slow = pytest.mark.slow
+
+
+def of_openspiel(board: str, pot: int, more: str) -> pyspiel.Game:
+    return pyspiel.load_game(
+        "universal_poker(numPlayers=2,numRounds=4,firstPlayer=1 1 1 1,numSuits=4,"
+        "numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
+        f"blind={pot // 2} {pot // 2},potSize={pot},boardCards={board},{more})"
+    )
+
+
+def check_same(ours: SignalGame, theirs: SignalGame) -> None:
+    """The same bets, signals, kernels and payoffs; actions may have other numbers."""
+    action = theirs.betting.action
+    betting = dataclasses.replace(ours.betting, action=action)
+    renamed = dataclasses.replace(ours, betting=betting)
+    assert renamed.fingerprint == theirs.fingerprint
+
+
+def check_iterates(ours: SignalGame, theirs: SignalGame, iterations: int) -> None:
+    solvers = [solver_of(form_of(game), "dcfr") for game in (ours, theirs)]
+    for solver in solvers:
+        solver.run(iterations)
+    for player in range(2):
+        one, other = (solver.average(player) for solver in solvers)
+        assert np.abs(one - other).max() <= 1e-12
+        assert one.std() > 0
+
+
+def random_spots(cards: int, count: int, seed: int) -> list[tuple[str, int, int]]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        board = Deck(13, 4).text(rng.choice(52, cards, replace=False))
+        pot = 2 * int(rng.integers(1, 500))
+        found.append((board, pot, 1 + int(pot * rng.exponential(1.5))))
+    return found
+
+
+def both(board: str, pot: int, stack: int) -> tuple[SignalGame, SignalGame]:
+    """A spot with bets of the pot and all-in, and OpenSpiel's."""
+    chips = stack + pot // 2
+    more = f"betting=nolimit,bettingAbstraction=fcpa,stack={chips} {chips}"
+    ours = poker.spot(board, pot, stack, bets="pot,allin")
+    return signal_game(ours), signal_game(of_openspiel(board, pot, more))
+
+
+@pytest.mark.parametrize(
+    ("board", "pot", "stack"), random_spots(5, 3, seed=0) + random_spots(4, 1, seed=1)
+)
+def test_bets_of_openspiel(board, pot, stack):
+    check_same(*both(board, pot, stack))
+
+
+@slow
+@pytest.mark.parametrize(
+    ("board", "pot", "stack"), random_spots(5, 20, seed=2) + random_spots(4, 3, seed=3)
+)
+def test_iterates_of_openspiel(board, pot, stack):
+    ours, theirs = both(board, pot, stack)
+    check_same(ours, theirs)
+    check_iterates(ours, theirs, iterations=10)
+
+
+def test_limit_bets_of_openspiel():
+    more = (
+        "betting=limit,bettingAbstraction=fcpa,raiseSize=10 10 20 20,maxRaises=3 4 4 4"
+    )
+    theirs = signal_game(of_openspiel("5c9dJs2h", 80, more))
+    ours = signal_game(poker.spot("5c9dJs2h", 80, 1000, bets="20c; cap 4"))
+    check_same(ours, theirs)
+
+
+@pytest.mark.parametrize(
+    ("board", "first"),
+    [("5c9dJs2h3c", "oop"), ("5c9dJs2h3c", "ip"), ("5c9dJs2h", "oop")],
+)
+def test_states_are_what_is_declared(board, first):
+    """The game that is played, compiled, is the one by signals."""
+    ranges = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
+    bets = "50%,allin; raises 3x; cap 2; turn none"
+    game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
+    check_compiled(signal_game(game), spiel_cr.compile_game(game))
+
+
+@pytest.mark.parametrize(("first", "value"), [("AA,65s;KK", 40), ("KK;AA,65s", -40)])
+def test_nuts_or_air(first, value):
+    """Six hands that win against four that lose, and a bet of the pot.
+
+    One bluff is bet for two value bets, so that calls win nothing: a bet is worth the
+    half of the pot that the other has put in. That are 9 hands of 10; the last one
+    checks and loses as much.
+    """
+    game = poker.spot("2s2c7d7h3s", 100, 100, ranges=first, bets="pot")
+    result = spiel_cr.solve(game, "lp", layout=spiel_cr.Layout("compiled"))
+    assert result.value_bounds() == pytest.approx((value, value), abs=1e-9)
+
+
+def test_words_make_one_string():
+    game = poker.spot("5c9dJs2h", 200, 1900, ranges="QQ+,AK;22+", bets="50%,pot; cap 3")
+    assert str(game) == (
+        "python_poker_spot(bets=50% pot; cap 3,board=5c9dJs2h,first=oop,pot=200,"
+        "ranges=QQ+ AK;22+,stack=1900)"
+    )
+    assert str(spiel_cr.load_game(str(game))) == str(game)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"pot": 5.5}, "pot=5.5 must be a whole number"),
+        ({"stack": 0}, "stack=0"),
+        ({"first": "button"}, "first='button'"),
+        ({"ranges": ("AA", "KK", "QQ")}, "3 ranges; give two"),
+        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 4 different"),
+    ],
+)
+def test_refusals(given, said):
+    usual = {"board": "5c9dJs2h", "pot": 100, "stack": 100}
+    with pytest.raises(ValueError) as refusal:
+        poker.spot(**{**usual, **given})
+    assert said in str(refusal.value)
