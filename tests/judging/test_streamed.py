@@ -105,12 +105,10 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path, monkeypatch):
     run, walked = Leaves.run, []
 
     def counted(leaves: Leaves, count: int) -> None:
-        for _ in range(count):
-            run(leaves, 1)
-            walked.append(leaves.iterations)
-            if len(walked) == 20:
-                signal.raise_signal(signal.SIGINT)
-                return
+        run(leaves, count)
+        walked.append(leaves.iterations)
+        if len(walked) == 20:
+            signal.raise_signal(signal.SIGINT)
 
     monkeypatch.setattr(Leaves, "run", counted)
     first, second = streamed(name, policy), streamed(name, policy)

@@ -59,6 +59,6 @@ def test_a_game_without_tensors_is_missing(monkeypatch):
     def refuse(*_, **__):
         raise ValueError("offers no information_state_tensor")
 
-    monkeypatch.setattr(network_run, "networks", refuse)
+    monkeypatch.setattr(network_run, "NetworkRun", refuse)
     with pytest.raises(MissingError, match="information_state_tensor"):
         registry.find("sd-cfr").make(GameInstance("kuhn_poker"), 0)
