@@ -112,7 +112,10 @@ ROWS = {
     ],
     "bot": [
         ("nobody", "bot='nobody': there is no bot 'nobody'; choose one of resolving, "),
-        ("nobody(x=1)", "there is no bot 'nobody'; choose one of resolving, search, oos"),
+        (
+            "nobody(x=1)",
+            "there is no bot 'nobody'; choose one of resolving, search, oos",
+        ),
         ("", "bot='' cannot be read: '' is no name; write name or name"),
         ("resolving(", r"bot='resolving\(' cannot be read.*write name or name\(param"),
         ("resolving(speed=3)", "unknown parameter 'speed'; resolving takes solver, it"),
