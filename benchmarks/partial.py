@@ -50,6 +50,7 @@ OPTIONS = {
     "settings": Option((), "of all bots, such as gadget=maxmargin", kind=str),
     "seeds": Option(4, "of each bot of part exploitability"),
     "large": Option(("phantom_ttt", "ii_goofspiel7"), "of part matches"),
+    "bots": Option((), "of part matches, with move_ms (default: of trees)", kind=str),
     "opponents": Option(tuple(OPPONENTS), "of part matches", tuple(OPPONENTS)),
     "matches": Option(200, "against each opponent, seats in turn", least=2),
     "move_ms": Option(1000.0, "milliseconds of a move in matches"),
@@ -206,14 +207,22 @@ def measure_matches(
         "max_ms": 1000 * max(spent[0]),
         "mean_ms": 1000 * statistics.fmean(spent[0]),
         "opponent_ms": 1000 * statistics.fmean(spent[1]),
-        "counts": {
-            name: sum(vars(one.counts)[name] for one in ours)
-            for name in vars(ours[0].counts)
-            if name != "most_histories"
-        },
-        "most_histories": max(one.counts.most_histories for one in ours),
+        **_answers(ours),
         "seconds_to_make": made,
         "peak_bytes": peak_bytes(),
+    }
+
+
+def _answers(bots: Sequence[pyspiel.Bot]) -> Row:
+    """How players of partial trees came to their answers; of others there is none."""
+    counts = [vars(bot.counts) for bot in bots if hasattr(bot, "counts")]
+    if not counts:
+        return {"counts": {}, "most_histories": 0}
+    most = "most_histories"
+    names = counts[0].keys() - {most}
+    return {
+        "counts": {name: sum(one[name] for one in counts) for name in sorted(names)},
+        most: max(one[most] for one in counts),
     }
 
 
@@ -242,7 +251,7 @@ def _plan_matches(options: argparse.Namespace) -> list[Row]:
     budget = f"max_histories={options.max_histories}", f"move_ms={options.move_ms:g}"
     return product(
         game=options.large,
-        bot=[_string(*budget, *options.settings)],
+        bot=options.bots or [_string(*budget, *options.settings)],
         opponent=options.opponents,
         move_ms=[options.move_ms],
         matches=[options.matches],

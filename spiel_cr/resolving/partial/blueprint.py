@@ -80,9 +80,9 @@ def blueprint_of(
     except ImperfectRecallError as error:
         raise ImperfectRecallError(
             f"{game}: imperfect recall: an information state of a player is reached "
-            f"after different own actions, and partial trees need to know after which; "
-            f"choose other parameters of the game, or give it information-state "
-            f"strings that remember them"
+            f"after different own actions, so no blueprint is sampled by these; give "
+            f"blueprint=FILE to a player that searches (hidden boards are solved by "
+            f"their worlds), or choose other parameters of the game"
         ) from error
     return result.average_policy()
 
