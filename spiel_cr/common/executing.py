@@ -340,7 +340,7 @@ class _Actor:
         plugins.import_from_environment()
 
     def begin(self, setup: tuple[Callable[..., Any], Sequence[Any]]) -> Any:
-        """Makes what does the tasks, where code and versions are those of the driver."""
+        """Makes what does the tasks, where the code is the driver's."""
 
         def made() -> None:
             theirs = greeting(setup[0].__module__)
