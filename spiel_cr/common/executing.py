@@ -125,6 +125,10 @@ class Executor:
             crew.close()
 
 
+# Tasks one after the other, in this process.
+HERE = Executor()
+
+
 class _Worker(Protocol):
     """Does one task at a time; before all tasks, it answers once that it is there."""
 
