@@ -208,6 +208,21 @@ def load_target(
     return target
 
 
+def opponent_again(name: str, known: CompiledGame | pyspiel.Game, seed: int) -> Target:
+    """The player of a target in another process, on no form.
+
+    Args:
+      name: of the target, a string for `opponent_strings.load_opponent`.
+      known: its compiled game, else its game.
+      seed: as of `load_target`.
+    """
+    loaded = known.game if isinstance(known, CompiledGame) else known
+    named = opponent_strings.read_opponent(name, loaded)
+    rivals = opponent_strings.rivals_of(named, known, seed)
+    policy = opponent_strings.policy_of(named, known, seed)
+    return Target(name, loaded, policy, rivals=rivals)
+
+
 def lay_out_to_judge(
     opened: Opened,
     memory_limit: Limit = None,
