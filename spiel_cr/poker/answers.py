@@ -110,7 +110,7 @@ def answers(
         path,
         player,
         round,
-        names_at(policy, number),
+        tuple(names_at(signals, number).values()),
         tuple(reader.name(player, round, s) for s in range(len(met))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],

@@ -65,8 +65,8 @@ class Layout:
         names. Of signal games from the actions that lead to a public node ("check
         bet-100"), to probabilities, or to a mapping from hands to these: a signal's
         name, a hand's, or for spots a range ("QQ+,AKs"); later ones count. Or for each
-        player a policy, a result, the path of a policy file, float64 [S] by logical
-        sequence (NaN: free), or None. Signals are not merged then.
+        player a policy, a result, the path of a policy file, or None. Signals are not
+        merged then.
     """
 
     form: str = "auto"

@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,22 +10,20 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.sequence_form.locking import Rows, locked
+from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies import conversions, world_policy
 from spiel_cr.policies.result import LaidGame, Result
-from spiel_cr.policies.signal_nodes import action_names, after_deals, find_actions
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.signal_nodes import action_names, find_actions, names_at
 from spiel_cr.solvers.policy_files import load_policy
 
 # Probabilities by infoset: of compiled games by information-state string, of signal
-# games by the node's actions, or by these and then by hands. Or, for each player, a
-# whole strategy or None.
+# games by the node's actions, or by these and then by hands. Or for each player a whole
+# strategy, or None.
 Locks: TypeAlias = (
-    Mapping[str, Any]
-    | Sequence[openspiel_policy.Policy | Result | np.ndarray | atomic.Path | None]
+    Mapping[str, Any] | Sequence[openspiel_policy.Policy | Result | atomic.Path | None]
 )
 
 # How far from 1 probabilities may sum up to.
@@ -49,23 +47,27 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
     """
     if locks is None:
         return form
-    rows: list[np.ndarray | None]
-    if isinstance(locks, Mapping):
-        rows = _by_key(form, laid, locks)
-    else:
-        if len(locks) != 2:
+    if not isinstance(locks, Mapping):
+        if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(
-                f"locks: {len(locks)} were given; give two, of player 0 and of player "
-                f"1, of which one may be None"
+                f"locks={locks!r}: give a policy of player 0 and one of player 1, of "
+                f"which one may be None"
             )
-        rows = [_whole(form, laid, player, each) for player, each in enumerate(locks)]
-    if all(row is None for row in rows):
+        return locked(form, (_whole(laid, 0, locks[0]), _whole(laid, 1, locks[1])))
+    if not locks:
         raise ValueError("locks: nothing is locked; leave them out, or name an infoset")
-    kept: Rows = (rows[0], rows[1])
-    for player, own in enumerate(kept):
-        if own is not None:
-            _check(form, player, own)
-    return locked(form, kept)
+    first, second = (np.full(own.num_sequences, np.nan) for own in form.decisions)
+    for key, given in locks.items():
+        if isinstance(laid, CompiledGame):
+            _lock_infoset(laid, (first, second), key, given)
+        elif isinstance(laid, SignalGame):
+            _lock_node(laid, (first, second), key, given)
+        else:
+            raise ValueError(
+                f"locks: {key!r}: infosets have no names in the form of worlds; give "
+                f"whole strategies, as (policy, None)"
+            )
+    return locked(form, (first, second))
 
 
 def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
@@ -80,126 +82,79 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
       ValueError: it is neither, or the player is missing.
     """
     name = os.fspath(path)
-    if name.endswith(".npz"):
-        if player is None:
-            raise ValueError(
-                f"--lock {name}: a policy has both players, and one is locked; say "
-                f"which with --lock-player"
-            )
-        return [path if p == player else None for p in range(2)]
-    if player is not None:
+    if name.endswith(".npz") != (player is not None):
         raise ValueError(
-            f"--lock-player {player} is for policy files, and infosets of {name} have "
-            f"one player each; leave it out"
+            f"--lock {name} --lock-player {player}: policies (.npz) need the player, "
+            f"one has no place with JSON; add --lock-player, or leave it out"
         )
+    if player is not None:
+        return [path if p == player else None for p in range(2)]
     try:
         with open(path, encoding="utf-8") as file:
-            locks = json.load(file)
-    except ValueError as error:
+            return dict(json.load(file))
+    except (ValueError, TypeError) as error:
         raise ValueError(
-            f"--lock {name} is no JSON ({error}); write such as "
+            f"--lock {name} is no JSON object ({error}); write such as "
             f'{{"check bet-100": {{"AA": [0, 1, 0]}}}}, or give a policy file (.npz)'
         ) from error
-    if not isinstance(locks, dict):
-        raise ValueError(f"--lock {name}: write an object, of infosets")
-    return locks
 
 
-def _whole(
-    form: SequenceForm, laid: LaidGame, player: int, given: Any
-) -> np.ndarray | None:
+def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
     """float64 [S], all that a player does; None: it is free."""
-    if given is None:
+    if policy is None:
         return None
-    if isinstance(given, str | os.PathLike):
-        given = load_policy(given, laid)
-    if isinstance(given, Result):
-        given = given.average_policy()
-    if isinstance(given, np.ndarray):
-        size = form.decisions[player].num_sequences
-        if given.shape != (size,):
-            raise ValueError(
-                f"locks[{player}] has shape {given.shape}; give {size} numbers, by "
-                f"logical sequence, NaN at free infosets"
-            )
-        return given.astype(np.float64)
+    if isinstance(policy, str | os.PathLike):
+        policy = load_policy(policy, laid)
+    if isinstance(policy, Result):
+        policy = policy.average_policy()
     if isinstance(laid, CompiledGame):
-        return conversions.behaviour_from_policy(laid, given)[player]
+        return conversions.behaviour_from_policy(laid, policy)[player]
     if not isinstance(laid, SignalGame):
-        return world_policy.behaviour_from_policy(laid, given)[player]
-    if not isinstance(given, SignalPolicy) or (
-        given.signals.fingerprint != laid.fingerprint
-    ):
+        return world_policy.behaviour_from_policy(laid, policy)[player]
+    seal = getattr(getattr(policy, "signals", None), "fingerprint", None)
+    if seal != laid.fingerprint:
         raise ValueError(
-            f"locks[{player}]: a {type(given).__name__} has no rows of this signal "
+            f"locks[{player}]: a {type(policy).__name__} has no rows of this signal "
             f"game; give a policy that was solved on {laid.game} in the form of signals"
         )
-    return np.asarray(given.behaviour[player], np.float64)
-
-
-def _by_key(
-    form: SequenceForm, laid: LaidGame, locks: Mapping[str, Any]
-) -> list[np.ndarray | None]:
-    """Rows of the infosets that are named."""
-    rows = [np.full(own.num_sequences, np.nan) for own in form.decisions]
-    if isinstance(laid, CompiledGame):
-        for key, given in locks.items():
-            _lock_infoset(laid, rows, key, given)
-    elif isinstance(laid, SignalGame):
-        finder = public_nodes.Finder(laid)
-        sides = [public_nodes.public_decisions(laid, player) for player in range(2)]
-        for words, given in locks.items():
-            actions, _ = find_actions(laid.game, words)
-            node = finder.after(actions)
-            player = int(laid.betting.player[node])
-            block = sides[player].block(rows[player], node)
-            state = after_deals(laid.game.new_initial_state())
-            for action in actions:
-                state.apply_action(action)
-                after_deals(state)
-            names = action_names(state)
-            if not _of_hands(given, names):
-                block[:] = _row(given, names, f"after {words or 'the deal'!r}")
-                continue
-            for hands, each in given.items():
-                where = f"after {words or 'the deal'!r} with {hands!r}"
-                chosen = _hands(laid, node, hands, where)
-                block[chosen] = _row(each, names, where)
-    else:
-        raise ValueError(
-            f"locks: infosets of {laid.game} have no names in the form of worlds; give "
-            f"whole strategies as (policy, None) or (None, policy)"
-        )
-    return [row if not np.isnan(row[1:]).all() else None for row in rows]
+    return np.asarray(policy.behaviour[player], np.float64)
 
 
 def _lock_infoset(
     tree: CompiledGame, rows: Sequence[np.ndarray], key: str, given: Any
 ) -> None:
     """Locks an infoset of a compiled game."""
-    found = [
-        (p, own.keys.index(key))
-        for p, own in enumerate(tree.infosets)
-        if key in own.keys
-    ]
-    if len(found) != 1:
+    players = [p for p in range(2) if key in tree.infosets[p].keys]
+    if len(players) != 1:
         some = ", ".join(repr(k) for k in tree.infosets[0].keys[:_SHOWN])
-        problem = "is an infoset of both players; give (array, None)"
-        if not found:
+        problem = "both players have it; lock a whole policy"
+        if not players:
             problem = f"is no infoset of {tree.game}; write one such as {some}"
         raise ValueError(f"locks: {key!r} {problem}")
-    player, infoset = found[0]
-    infosets = tree.infosets[player]
+    infosets = tree.infosets[players[0]]
+    infoset = infosets.keys.index(key)
     names = action_names(tree.state_at(infosets.history[infoset]))
     first = infosets.decisions.first_sequence[infoset]
-    rows[player][first : first + len(names)] = _row(given, names, f"at {key!r}")
+    rows[players[0]][first : first + len(names)] = _row(given, names, f"at {key!r}")
 
 
-def _of_hands(given: Any, names: Mapping[int, str]) -> bool:
-    """Whether what stands for a node is told hand by hand."""
-    return isinstance(given, Mapping) and not all(
-        isinstance(each, int | float) for each in given.values()
-    )
+def _lock_node(
+    signals: SignalGame, rows: Sequence[np.ndarray], words: str, given: Any
+) -> None:
+    """Locks a public node of a signal game, or some of its hands."""
+    actions, _ = find_actions(signals.game, words)
+    node = public_nodes.Finder(signals).after(actions)
+    player = int(signals.betting.player[node])
+    block = public_nodes.public_decisions(signals, player).block(rows[player], node)
+    names = names_at(signals, node)
+    where = f"after {words or 'the deal'!r}"
+    numbers = given.values() if isinstance(given, Mapping) else ()
+    if all(isinstance(each, int | float) for each in numbers):
+        block[:] = _row(given, names, where)
+        return
+    for hands, each in given.items():
+        there = f"{where} with {hands!r}"
+        block[_hands(signals, node, hands, there)] = _row(each, names, there)
 
 
 def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
@@ -212,27 +167,21 @@ def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
     """
     row = given
     if isinstance(given, Mapping):
-        unknown = [word for word in given if word not in names.values()]
-        if unknown:
-            raise ValueError(
-                f"locks: {where} there is no action {unknown[0]!r}; choose among "
-                f"{', '.join(names.values())}"
-            )
         row = [given.get(name, 0.0) for name in names.values()]
-    numbers = isinstance(row, Sequence | np.ndarray) and all(
-        isinstance(x, int | float | np.number) and not isinstance(x, bool) for x in row
-    )
-    if (
-        not numbers
-        or len(row) != len(names)
-        or not min(row) >= 0
-        or not abs(sum(row) - 1) <= _TOLERANCE
-    ):
+        if not set(given) <= set(names.values()):
+            row = None
+    try:
+        odds = np.array(row, np.float64)
+        is_good = odds.shape == (len(names),) and (odds >= 0).all()
+        is_good = is_good and abs(odds.sum() - 1) <= _TOLERANCE
+    except (TypeError, ValueError):
+        is_good = False
+    if not is_good:
         raise ValueError(
             f"locks: {where} there is {given!r}; give probabilities of "
             f"{', '.join(names.values())}, at least 0 and with the sum 1"
         )
-    return [float(x) for x in row]
+    return odds.tolist()
 
 
 def _hands(signals: SignalGame, node: int, text: str, where: str) -> np.ndarray:
@@ -244,41 +193,18 @@ def _hands(signals: SignalGame, node: int, text: str, where: str) -> np.ndarray:
     player, round = int(signals.betting.player[node]), int(signals.betting.round[node])
     reader: Any = signals.reader
     count = signals.num_signals(player)[round]
-    names = [reader.name(player, round, signal) for signal in range(count)]
-    whole = np.array([name == text for name in names])
-    if whole.any():
-        return whole
-    chosen_by: Callable[[int, int, str], np.ndarray] | None
-    chosen_by = getattr(reader, "chosen", None)
-    if chosen_by is None:
-        chosen = np.array([name.partition(" | ")[0] == text for name in names])
-    else:
+    names = np.array([reader.name(player, round, signal) for signal in range(count)])
+    chosen = names == text
+    if not chosen.any() and hasattr(reader, "chosen"):
         try:
-            chosen = chosen_by(player, round, text)
+            chosen = reader.chosen(player, round, text)
         except ValueError as error:
             raise ValueError(f"locks: {where}: {error}") from error
+    elif not chosen.any():
+        chosen = np.array([name.partition(" | ")[0] == text for name in names])
     if not chosen.any():
         raise ValueError(
             f"locks: {where}: player {player} has no such hand there; choose among "
             f"{', '.join(names[:_SHOWN])}, …"
         )
     return chosen
-
-
-def _check(form: SequenceForm, player: int, rows: np.ndarray) -> None:
-    """Raises ValueError where rows are neither free nor probabilities."""
-    decisions = form.decisions[player]
-    starts = decisions.first_sequence - 1
-    is_free = np.isnan(rows[1:])
-    filled = np.where(is_free, conversions.uniform_behaviour(decisions)[1:], rows[1:])
-    odd = conversions.odd_infoset(filled, starts, tolerance=_TOLERANCE)
-    if odd is None:
-        parted = np.add.reduceat(is_free, starts) % decisions.num_actions != 0
-        odd = int(np.argmax(parted)) if parted.any() else None
-    if odd is not None:
-        first = decisions.first_sequence[odd]
-        row = rows[first : first + decisions.num_actions[odd]].tolist()
-        raise ValueError(
-            f"locks[{player}]: at infoset {odd} there is {row}; give probabilities, at "
-            f"least 0 and with the sum 1, or NaN for all of its actions"
-        )
