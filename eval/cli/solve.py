@@ -14,6 +14,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, footprint, laying_out
+from spiel_cr.solvers.locks import read_locks
 from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
@@ -70,6 +71,16 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--plot", "draw these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
+    option(
+        parser,
+        "--lock",
+        "keep these strategies as they are, and solve the rest against them: JSON of "
+        "infosets and probabilities, or a policy (.npz)",
+        metavar="FILE",
+        type=path_value,
+    )
+    text = "whose strategy is taken from the policy of --lock"
+    option(parser, "--lock-player", text, type=int, choices=(0, 1))
     text = "time between two writes"
     option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
 
@@ -222,8 +233,12 @@ def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
             f"leave --compile never out"
         )
+    locks = None
+    if arguments.lock:
+        locks = read_locks(arguments.lock, arguments.lock_player)
     return spiel_cr.Layout(
         form,
+        locks=locks,
         vectorised=not arguments.no_vectorised,
         imperfect_recall=arguments.imperfect_recall,
         **given(arguments, "workers", "memory_limit", "cache"),
@@ -395,6 +410,14 @@ def report_result(
         report["value_bounds"] = verdict.bounds
         low, high = verdict.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
+    if result.form is not None and any(result.locked_infosets()):
+        locked, regrets = result.locked_infosets(), result.regrets()
+        report |= {"locked": locked, "regrets": regrets}
+        for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
+            print(
+                f"  player {player}    {counted(count, 'infoset')} locked; free it "
+                f"would win {regret:.6g} more"
+            )
     print(
         f"  solving     {result.seconds:.2f} s, "
         f"{_rate(result.iterations_per_second)} iterations/s; "

@@ -13,13 +13,14 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import (
     DTYPES,
     Behaviours,
@@ -268,6 +269,25 @@ class Result:
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
         return value_bounds(*self.laid_out())
+
+    def regrets(self) -> tuple[float, float]:
+        """What each player could win more, its locks lifted, against the other one.
+
+        They sum up to NashConv of the game without locks.
+
+        Raises:
+          ValueError: the game was not laid out.
+        """
+        form, average = self.laid_out()
+        low, high = value_bounds(locking.locked(form, (None, None)), average)
+        value = behaviour_value(form, average)
+        return high - value, value - low
+
+    def locked_infosets(self) -> tuple[int, int]:
+        """How many infosets of each player are locked."""
+        form, _ = self.laid_out()
+        first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
+        return first, second
 
     def laid_out(self) -> tuple[SequenceForm, Behaviours]:
         """The game in sequence form, and the average strategy in it.

@@ -54,6 +54,7 @@ CFR = Family(
     dict.fromkeys(_LAID_OUT, tabular_run.full_width),
     {STEPPED: _FULL_WIDTH},
     buckets=True,
+    locks=True,
 )
 MCCFR = Family(
     "sampled",
@@ -99,6 +100,7 @@ LP = Family(
     dict.fromkeys(_LAID_OUT, tabular_run.linear),
     {STEPPED: _FULL_WIDTH},
     ("float64", "float32"),
+    locks=True,
     iterates=False,
 )
 FAMILIES = (CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import optimize, sparse
 
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
@@ -69,8 +69,10 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
             failures.append(f"{how}: {error}")
             continue
         first, second = (
-            behaviour_from_reach(decisions, reach)
-            for decisions, (reach, _, _) in zip(form.decisions, plans, strict=True)
+            locking.kept(
+                form, player, behaviour_from_reach(decisions, plans[player][0])
+            )
+            for player, decisions in enumerate(form.decisions)
         )
         found = nash_conv(form, reach_of(form, (first, second)))
         if found <= good:
@@ -93,7 +95,7 @@ def realisation_plan(
 
     Maximises the value q of the opponent's decision tree at its root, subject to: x is
     a realisation plan of `player`, and no opponent's infoset is worth more to `player`
-    than any of its actions.
+    than any of its actions; a locked one, than the mean of its actions.
 
     Args:
       form: the game.
@@ -122,7 +124,7 @@ def realisation_plan(
     payoff = sparse.csr_array(
         (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
     )
-    plan = _flow(own)
+    plan = _plan(form, player)
     # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
     # in units of j over units of the row. Where all payoffs below j are zero, so is q.
     tree = _flow(other).T.tocoo()
@@ -132,7 +134,8 @@ def realisation_plan(
     # For every sequence s' of the opponent but the empty one, with q in units of the
     # infosets: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
     inequality = sparse.hstack([-payoff[1:], -tree[1:]], format="csr")
-    nothing = sparse.csr_array((len(own), len(other)))
+    inequality = _at_locks(form, 1 - player) @ inequality
+    nothing = sparse.csr_array((plan.shape[0], len(other)))
     equality = sparse.hstack([plan, nothing], format="csr")
     size = own_count + len(other)
     root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
@@ -140,9 +143,9 @@ def realisation_plan(
     solution = optimize.linprog(
         objective,
         A_ub=inequality,
-        b_ub=np.zeros(other_count - 1),
+        b_ub=np.zeros(inequality.shape[0]),
         A_eq=sparse.vstack([root, equality], format="csr"),
-        b_eq=np.concatenate([np.ones(1), np.zeros(len(own))]),
+        b_eq=np.concatenate([np.ones(1), np.zeros(plan.shape[0])]),
         bounds=[(0, None)] * own_count + [(None, None)] * len(other),
         method=method,
     )
@@ -150,6 +153,38 @@ def realisation_plan(
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
     reach = np.maximum(solution.x[:own_count], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
+
+
+def _plan(form: layout.SequenceForm, player: int) -> sparse.csr_array:
+    """[n, S]: zero times a realisation plan; locked infosets play as they must."""
+    decisions, rows = form.decisions[player], form.locks[player]
+    flow = _flow(decisions)
+    if rows is None:
+        return flow
+    # Of each locked sequence: its reach is its share of what comes to the infoset.
+    ends = 1 + np.flatnonzero(~np.isnan(rows[1:]))
+    above = decisions.parent[decisions.owner[ends]]
+    number = np.arange(len(ends))
+    entries = np.concatenate([np.ones(len(ends)), -rows[ends]])
+    places = np.concatenate([number, number]), np.concatenate([ends, above])
+    shares = sparse.csr_array((entries, places), shape=(len(ends), flow.shape[1]))
+    return sparse.vstack([flow[~locking.infosets(form, player)], shares], format="csr")
+
+
+def _at_locks(form: layout.SequenceForm, player: int) -> sparse.csr_array:
+    """[n, S - 1]: joins the rows of a locked infoset's sequences by its strategy."""
+    decisions, rows = form.decisions[player], form.locks[player]
+    count = decisions.num_sequences - 1
+    if rows is None:
+        return sparse.eye_array(count, format="csr")
+    is_free = np.isnan(rows[1:])
+    owner = decisions.owner[1:]
+    _, into = np.unique(
+        np.where(is_free, len(decisions) + np.arange(count), owner), return_inverse=True
+    )
+    entries = np.where(is_free, 1.0, rows[1:])
+    places = into, np.arange(count)
+    return sparse.csr_array((entries, places), shape=(1 + int(into.max()), count))
 
 
 def _units(

@@ -29,6 +29,7 @@ from spiel_cr.solvers.cfr.bucket_labels import (
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.laying_out import Laid
+from spiel_cr.solvers.locks import lock
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
@@ -147,11 +148,12 @@ def _hold(laid: Laid, task: Task) -> Held:
     if isinstance(laid.game, CompiledGame) or task.algorithm.family.iterates:
         limit = task.layout.memory_limit
         footprint.check(laid.game, task.algorithm.config, task.kind, limit)
+    locks = task.layout.locks
     if isinstance(laid.game, CompiledGame):
-        return Held(laid.game, laid.game.form)
+        return Held(laid.game, lock(laid.game.form, laid.game, locks))
     memory.trim()
     form = form_of(laid.game) if isinstance(laid.game, SignalGame) else laid.game.form
-    held = Held(laid.game, form, task.kind)
+    held = Held(laid.game, lock(form, laid.game, locks), task.kind)
     memory.trim()
     return held
 
@@ -208,6 +210,7 @@ class TabularRun(Run):
             "dtype": self.solver.dtype.name,
             "seed": self._seed,
             "buckets": digest(self.solver.buckets),
+            "locks": digest(self.solver.form.locks),
         }
 
     def outcome(self) -> dict[str, Any]:

@@ -215,7 +215,11 @@ def update_regrets(
             player.regrets, player.strategy, gains, tree.levels, strict=True
         )
     ]
-    return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
+    played = zip(tree.levels, levels, strict=True)
+    return (
+        tuple(level[0] for level in levels),
+        tuple(treeplex.keep_locked(level, new[1]) for level, new in played),
+    )
 
 
 def _iterate(
