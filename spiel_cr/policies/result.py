@@ -19,13 +19,14 @@ from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import (
     DTYPES,
     Behaviours,
     check_behaviour,
     tabular_policy,
 )
+from spiel_cr.policies.notebook import page_of
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import WorldPolicy
 
@@ -219,6 +220,18 @@ class Result:
                 said += f", {name}={value:.6g}"
         return f"{said})"
 
+    def _repr_html_(self) -> str:
+        facts = [("iterations", f"{self.iterations:,}")]
+        if self.trajectories:
+            facts.append(("trajectories", f"{self.trajectories:,}"))
+        if self.form is not None:
+            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+        spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
+        facts.append(("solving", spent))
+        title = f"{self.algorithm} on {self.game}"
+        return page_of(title, facts, self.curve, self.tree, self.average)
+
     def average_policy(self) -> openspiel_policy.Policy:
         """The average strategy, for every infoset of the game.
 
@@ -268,6 +281,16 @@ class Result:
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
         return value_bounds(*self.laid_out())
+
+    def game_value(self) -> float:
+        """Player 0's expected utility where both play the average strategy.
+
+        Of a partial tree it is that of the game that ends at its leaves.
+
+        Raises:
+          ValueError: the game was not laid out.
+        """
+        return behaviour_value(*self.laid_out())
 
     def laid_out(self) -> tuple[SequenceForm, Behaviours]:
         """The game in sequence form, and the average strategy in it.
