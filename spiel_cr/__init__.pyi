@@ -2,6 +2,7 @@
 
 from .games.opening.opened import load_game as load_game
 from .games.tree.compiler import compile_game as compile_game
+from .judging.differences import differences as differences
 from .judging.exploiting import exploit as exploit
 from .judging.many_matches import play_matches as play_matches
 from .judging.response_config import ResponseConfig as ResponseConfig
@@ -10,6 +11,7 @@ from .judging.verdicts import evaluate as evaluate
 from .judging.verdicts import nash_conv as nash_conv
 from .players.bot_strings import load_bot as load_bot
 from .policies.leaf_functions import LeafValue as LeafValue
+from .policies.plotting import plot as plot
 from .policies.result import Result as Result
 from .resolving.continual import resolve as resolve
 from .resolving.resolving_config import ResolvingConfig as ResolvingConfig

@@ -3,6 +3,7 @@
 import argparse
 import pathlib
 
+from spiel_cr.common import pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.poker import answers
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -39,7 +40,7 @@ def check(arguments: argparse.Namespace, signals: bool) -> None:
             remedy = "solved with --form signals; leave it out"
         raise ValueError(f"--{name} {value} is for policies {remedy}")
     if signals and arguments.plot:
-        plots.check(arguments.plot)
+        pictures.check(arguments.plot)
 
 
 def show(arguments: argparse.Namespace) -> dict[str, object]:

@@ -7,7 +7,7 @@ import time
 from typing import Any
 
 import spiel_cr
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 from spiel_cr.games.tree.tree import CompiledGame
@@ -19,7 +19,6 @@ from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
 from ..common.plurals import counted
-from ..reporting import plots
 from .command import Commands, add_command, given, option, path_value, writing
 
 COMPILE = ("auto", "always", "never")
@@ -179,7 +178,7 @@ def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result
     if arguments.plot:
         if not (arguments.eval_every or arguments.until):
             raise ValueError("--plot needs points to draw; add --eval-every N")
-        plots.check(arguments.plot)
+        pictures.check(arguments.plot)
     how: dict[str, Any] = {
         "goal": spiel_cr.Goal(
             **given(arguments, "iterations", "seconds", "until", "eval_every")
@@ -206,8 +205,7 @@ def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result
     if arguments.plot:
         title = f"{arguments.game}, {result.algorithm}"
         with writing(arguments):
-            curves = {result.algorithm: result.curve}
-            plots.plot_curves(curves, arguments.plot, title=title)
+            spiel_cr.plot(result, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
     return report, result
 

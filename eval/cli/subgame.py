@@ -15,7 +15,8 @@ import json
 import pathlib
 from typing import Any, get_args
 
-from spiel_cr.common import atomic
+import spiel_cr
+from spiel_cr.common import atomic, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.judging import python_judge
@@ -29,7 +30,6 @@ from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget_fronts import Gadget
 
 from ..common.plurals import counted
-from ..reporting import plots
 from .command import Commands, add_command, given, option, write_csv, writing
 
 
@@ -70,7 +70,7 @@ def add(commands: Commands) -> None:
 
 def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.plot:
-        plots.check(arguments.plot)
+        pictures.check(arguments.plot)
     config = OneStepConfig(
         **given(arguments, "iterations", "trunk_iterations", "algorithm"),
         **given(arguments, "values", "noise", "seed", "gadget"),
@@ -126,7 +126,7 @@ def _write(
             label += f", noise {arguments.noise:g}"
         title = f"{arguments.game} after {arguments.actions}"
         with writing(arguments):
-            plots.plot_curves({label: found.curve}, arguments.plot, title=title)
+            spiel_cr.plot({label: found.curve}, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
 
 

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies import best_responses, conversions, met
 from spiel_cr.policies.best_responses import reach_of
 
 # For each player float64 [S], action probabilities by logical sequence.
@@ -88,7 +88,7 @@ def view_infosets(
         columns = zip(
             infosets.keys,
             reach[player][decisions.parent].tolist(),
-            _others_reach(tree, player, other).tolist(),
+            met.others_reach(tree, player, other).tolist(),
             best_responses.infoset_values(form, player, other, own)[:count].tolist(),
             best_responses.infoset_values(form, player, other)[:count].tolist(),
             (tuple(actions[a:b]) for a, b in zip([0, *ends], ends, strict=False)),
@@ -109,12 +109,3 @@ def action_names(tree: CompiledGame, player: int) -> list[str]:
         state = tree.state_at(history)
         names += [state.action_to_string(player, a) for a in actions.tolist()]
     return names
-
-
-def _others_reach(tree: CompiledGame, player: int, other: np.ndarray) -> np.ndarray:
-    """float64 [I], reach of opponent and chance."""
-    histories = tree.histories
-    mine = np.flatnonzero(histories.player == player)
-    weight = histories.chance[mine] * other[histories.sequence[1 - player][mine]]
-    count = len(tree.infosets[player])
-    return np.bincount(histories.infoset[mine], weight, minlength=count)

@@ -10,7 +10,8 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from . import plots
+from spiel_cr.common import pictures
+
 from .summary import GameSummary, Row
 
 Against = Literal["seconds", "iterations"]
@@ -47,19 +48,19 @@ def available() -> bool:
 def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
     text = io.StringIO()
-    with plots.panels(size=(14, 5.5), columns=2) as axes:
-        for axis, against in zip(axes, AGAINST, strict=True):
-            _draw(axis, series_of(summary.rows, against=against))
-            axis.set_xlabel(against)
-        axes[0].set_ylabel("NashConv (game's units)")
-        figure = axes[0].figure
-        handles, labels = axes[0].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside right upper", fontsize="x-small")
-        plots.save_svg(figure, text)
+    axes = pictures.panels(size=(14, 5.5), columns=2)
+    for axis, against in zip(axes, AGAINST, strict=True):
+        _draw(axis, series_of(summary.rows, against=against))
+        axis.set_xlabel(against)
+    axes[0].set_ylabel("NashConv (game's units)")
+    figure = axes[0].figure
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside right upper", fontsize="x-small")
+    pictures.save_svg(figure, text)
     return text.getvalue()
 
 
-def _draw(axis: plots.Axes, series: Sequence[Series]) -> None:
+def _draw(axis: pictures.Axes, series: Sequence[Series]) -> None:
     """Both axes logarithmic; zeros and rounding errors are at the lower edge."""
     greatest = max((p[3] for one in series for p in one.points), default=1.0)
     for number, one in enumerate(series):

@@ -20,7 +20,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bot_strings import MEMORY_LIMIT, prepare
-from spiel_cr.players.given_players import GivenPlayer, seat_bot
+from spiel_cr.players.given_players import GivenPlayer, check_order, seat_bot
 
 
 class Slot(NamedTuple):
@@ -87,6 +87,7 @@ def play_matches(
       IllegalMoveError: a bot chose what it may not.
       ValueError: not two players, a bot in the wrong seat, or a bad number.
     """
+    check_order(game, players, "play_matches(game, players)")
     if isinstance(players, str) or len(players) != 2:
         count = 1 if isinstance(players, str) else len(players)
         raise ValueError(f"players: {count} given; give two, as ['A', 'B']")

@@ -26,6 +26,7 @@ from spiel_cr.players.bot_strings import is_bot, read_bot
 from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
+    check_order,
     seat_bot,
 )
 from spiel_cr.policies import best_responses
@@ -57,7 +58,13 @@ class BestResponse:
     __repr__ = short_repr
 
 
-def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) -> float:
+def nash_conv(
+    game: Game,
+    policy: GivenPolicy,
+    *,
+    memory_limit: Limit = None,
+    progress: bool = False,
+) -> float:
     """NashConv of a policy of both players: exact, by our own best responses.
 
     It is the sum of what both players gain by exact best responses, in the game's
@@ -69,15 +76,16 @@ def nash_conv(game: Game, policy: GivenPolicy, *, memory_limit: Limit = None) ->
       policy: an OpenSpiel policy, a result of `solve` or `resolve`, or a string such as
         "uniform", "cfr+(iterations=10)" or the path of a file.
       memory_limit: refuse to compile larger games, as in `solve`.
+      progress: show progress bars on stderr.
 
     Raises:
       GameTooLargeError: the game does not fit; see `best_response`.
       ValueError: no policy, one of another game, or the arguments are exchanged.
     """
-    _check_order(game, policy, "nash_conv(game, policy)")
+    check_order(game, policy, "nash_conv(game, policy)")
     if isinstance(policy, Result) and policy.form is not None:
         return policy.nash_conv()
-    target = load_target(policy, game, memory_limit=memory_limit)
+    target = load_target(policy, game, memory_limit=memory_limit, progress=progress)
     if target.streamed is not None:
         return sum(seat.value for seat in target.streamed.seats)
     behaviour = target.strategy()
@@ -117,7 +125,7 @@ def best_response(
     Raises:
       ValueError: a bad argument, or a bot of the responder's own seat.
     """
-    _check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
+    check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
     check_seed(seed)
     _check_player(player)
     with listening(progress):
@@ -146,19 +154,6 @@ def best_response(
     return BestResponse(
         player, seat.value, seat.half_width, seat.is_exact, policy, seat
     )
-
-
-def _check_order(game: object, judged: object, call: str) -> None:
-    """Refuses a game that stands behind who is to be judged."""
-    if _is_game(judged) and not _is_game(game):
-        raise ValueError(f"the game comes first: {call}; exchange the two arguments")
-
-
-def _is_game(given: object) -> bool:
-    """Whether it is a game, or the string of one that is registered."""
-    if isinstance(given, str):
-        return given.partition("(")[0].strip() in pyspiel.registered_names()
-    return isinstance(given, pyspiel.Game | CompiledGame)
 
 
 def _check_player(player: int) -> None:
@@ -192,7 +187,7 @@ def evaluate(
       ValueError: no player, one bot for both seats, a bot without `get_policy`, or the
         arguments are exchanged.
     """
-    _check_order(game, bot, "evaluate(game, bot)")
+    check_order(game, bot, "evaluate(game, bot)")
     check_seed(seed)
     if isinstance(bot, pyspiel.Bot):
         raise ValueError(

@@ -7,6 +7,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.tree.compiler import Game
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import BotPolicy
@@ -18,6 +19,25 @@ GivenPolicy: TypeAlias = str | openspiel_policy.Policy | Result
 # Makes a bot of a seat and a seed.
 BotMaker: TypeAlias = Callable[[int, int], pyspiel.Bot]
 GivenPlayer: TypeAlias = GivenPolicy | pyspiel.Bot | BotMaker
+
+
+def check_order(game: object, judged: object, call: str) -> None:
+    """Refuses a game that stands behind who is to be judged.
+
+    Args:
+      game: what stands in the game's place.
+      judged: what stands in the other one.
+      call: what to write, for the error.
+    """
+    if _is_game(judged) and not _is_game(game):
+        raise ValueError(f"the game comes first: {call}; exchange the two arguments")
+
+
+def _is_game(given: object) -> bool:
+    """Whether it is a game, or the string of one that is registered."""
+    if isinstance(given, str):
+        return given.partition("(")[0].strip() in pyspiel.registered_names()
+    return isinstance(given, pyspiel.Game | CompiledGame)
 
 
 def seat_bot(

@@ -27,6 +27,7 @@ from spiel_cr.policies.conversions import (
     check_behaviour,
     tabular_policy,
 )
+from spiel_cr.policies.notebook import page_of
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import WorldPolicy
 
@@ -220,6 +221,18 @@ class Result:
                 said += f", {name}={value:.6g}"
         return f"{said})"
 
+    def _repr_html_(self) -> str:
+        facts = [("iterations", f"{self.iterations:,}")]
+        if self.trajectories:
+            facts.append(("trajectories", f"{self.trajectories:,}"))
+        if self.form is not None:
+            facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
+        spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
+        facts.append(("solving", spent))
+        title = f"{self.algorithm} on {self.game}"
+        return page_of(title, facts, self.curve, self.tree, self.average)
+
     def average_policy(self) -> openspiel_policy.Policy:
         """The average strategy, for every infoset of the game.
 
@@ -288,6 +301,16 @@ class Result:
         form, _ = self.laid_out()
         first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
         return first, second
+
+    def game_value(self) -> float:
+        """Player 0's expected utility where both play the average strategy.
+
+        Of a partial tree it is that of the game that ends at its leaves.
+
+        Raises:
+          ValueError: the game was not laid out.
+        """
+        return behaviour_value(*self.laid_out())
 
     def laid_out(self) -> tuple[SequenceForm, Behaviours]:
         """The game in sequence form, and the average strategy in it.

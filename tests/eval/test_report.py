@@ -10,12 +10,12 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
+from spiel_cr.common import pictures
 from spiel_cr.eval.cli import compare, main
 from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import (
     curves,
     html_page,
-    plots,
     report,
     report_text,
     summary,
@@ -290,11 +290,11 @@ def test_curves_are_where_they_belong(folder):
     """Both axes logarithmic; nothing lies below rounding; seeds have bands."""
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="seconds")
-    with plots.panels(size=(5, 4), columns=1) as (axis,):
-        curves._draw(axis, series)
-        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
-        lines = {line.get_label(): line for line in axis.get_lines()}
-        bands = [band.get_paths()[0].get_extents() for band in axis.collections]
+    (axis,) = pictures.panels(size=(5, 4))
+    curves._draw(axis, series)
+    assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+    lines = {line.get_label(): line for line in axis.get_lines()}
+    bands = [band.get_paths()[0].get_extents() for band in axis.collections]
     assert list(lines) == [row.entry.title for row in first.rows]
     cfr = lines["spiel_cr cfr+"]
     assert cfr.get_xdata() == pytest.approx([0.02, 0.2, 2.0])
@@ -309,9 +309,9 @@ def test_curves_are_where_they_belong(folder):
 
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
-    with plots.panels(size=(5, 4), columns=1) as (axis,):
-        curves._draw(axis, [curves.Series("cfr+", [], True, True)])
-        plots.save_svg(axis.figure, io.StringIO())
+    (axis,) = pictures.panels(size=(5, 4))
+    curves._draw(axis, [curves.Series("cfr+", [], True, True)])
+    pictures.save_svg(axis.figure, io.StringIO())
 
 
 def test_compiling_is_a_bar_beside_seconds(folder):

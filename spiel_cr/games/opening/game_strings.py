@@ -22,6 +22,28 @@ _PLAYERS = ("players", "numPlayers", "num_players")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
 _NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _MOST = 2**31 - 1
+_HOLDEM = (
+    "python_poker_spot for a river, as spiel-cr spot has it; or for all of limit "
+    "hold'em, which os-mccfr samples and sd-cfr trains on without compiling it, "
+    "'universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
+    "raiseSize=10 10 20 20,maxRaises=3 4 4 4)'"
+)
+# What people call games, in small letters without "_", and what to write.
+_CALLED = {
+    "battleships": "battleship",
+    "goofspiel4": "python_ii_goofspiel(num_cards=4)",
+    "goofspiel5": "python_ii_goofspiel(num_cards=5)",
+    "kuhn": "kuhn_poker",
+    "leduc": "leduc_poker",
+    "liarsdice": "liars_dice",
+    "matchingpennies": "matrix_mp",
+    "pennies": "matrix_mp",
+    "phantomtictactoe": "phantom_ttt",
+    "rockpaperscissors": "python_rock_paper_scissors",
+    "rps": "python_rock_paper_scissors",
+    "tictactoe": "phantom_ttt, or tic_tac_toe where nothing is hidden",
+}
 # Of `universal_poker`.
 _RANKS, _SUITS = "23456789TJQKA", "cdhs"
 # Hands of two cards out of 52, of both players.
@@ -191,9 +213,14 @@ def _check_name(name: str, text: str) -> None:
         return
     close = difflib.get_close_matches(name, known)
     hint = "choose one of pyspiel.registered_names()"
-    if close:
+    short = name.lower().replace("_", "").removeprefix("python")
+    if called := _CALLED.get(short):
+        hint = f"write {called}"
+    elif any(word in short for word in ("holdem", "texas", "hulh", "hunl", "nlhe")):
+        hint = f"write {_HOLDEM}"
+    if "rhode" in short or (close and not hint.startswith("write")):
         hint = f"did you mean {' or '.join(close)}?"
-    if name.startswith("python_"):
+    if "python_" in name + hint and "python_poker_spot" not in known:
         hint += "; the project's own games need `import game_defs` first"
     raise pyspiel.SpielError(f"game={text!r}: Unknown game {name!r}; {hint}")
 

@@ -30,13 +30,16 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     Wrappers written in C++ may have names that OpenSpiel does not know, and objects of
     Python games more in them than their string says.
     """
-    if game.get_type().short_name not in pyspiel.registered_names():
+    parameters = game.get_parameters()
+    inner = [p["name"] for p in _all_parameters(parameters) if "name" in p]
+    # OpenSpiel prints all names that it knows where it does not know one.
+    if {game.get_type().short_name, *inner} - set(pyspiel.registered_names()):
         return None
     try:
         again = pyspiel.load_game(str(game))
     except pyspiel.SpielError:
         return None
-    same = type(again) is type(game) and again.get_parameters() == game.get_parameters()
+    same = type(again) is type(game) and again.get_parameters() == parameters
     if same and is_python(game):
         try:
             same = bool(vars(again) == vars(game))

@@ -42,6 +42,12 @@ def test_what_openspiel_reads_too_strictly_is_taken(text, same):
 ROWS = [
     ("", "no name"),
     ("kuhn_pocker", "did you mean kuhn_poker"),
+    ("limit_holdem", r"for a river.*'universal_poker\(betting=limit,"),
+    ("texas", "for a river"),
+    ("rps", "write python_rock_paper_scissors$"),
+    ("Goofspiel_4", r"write python_ii_goofspiel\(num_cards=4\)"),
+    ("kuhn", "write kuhn_poker$"),
+    ("rhode_island", "did you mean python_rhode_island_holdem"),
     ("kuhn_poker(players=2)x", "'x' stands behind the last bracket"),
     ("kuhn_poker(players=2))", "stands behind the last bracket"),
     ("kuhn_poker(players=2", "bracket is not closed"),

@@ -77,3 +77,12 @@ def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
     game = spiel_cr.load_game(text)
     assert str(origins.load_again(game)) == str(game)
     assert not origins.is_python(game)
+
+
+def test_openspiel_does_not_list_its_games_for_a_matrix_game_of_ones_own(capfd):
+    payoffs = [[1, -1], [-1, 2]], [[-1, 1], [1, -2]]
+    game = pyspiel.create_matrix_game("mine", "Mine", ["a", "b"], ["c", "d"], *payoffs)
+    tree = spiel_cr.compile_game(game)
+    assert len(tree.histories) == 7
+    assert origins.load_again(tree.game) is None
+    assert "Available games" not in "".join(capfd.readouterr())

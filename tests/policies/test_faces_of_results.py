@@ -1,0 +1,66 @@
+"""What notebooks and pictures show of results."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+from open_spiel.python.algorithms import expected_game_score
+
+import spiel_cr
+
+GAME = "kuhn_poker"
+
+
+@pytest.fixture(scope="module")
+def results():
+    goal = spiel_cr.Goal(40, eval_every=10)
+    return [spiel_cr.solve(GAME, name, goal) for name in ("cfr+", "dcfr")]
+
+
+def test_the_value_is_that_of_the_average_policy(results):
+    policy = results[0].average_policy()
+    start = results[0].game.new_initial_state()
+    expected = expected_game_score.policy_value(start, [policy] * 2)[0]
+    assert results[0].game_value() == pytest.approx(expected, abs=1e-12)
+
+
+def test_a_notebook_shows_figures_curve_and_decisions(results):
+    page = results[0]._repr_html_()
+    # Well formed, so that it cannot break the notebook around it.
+    ElementTree.fromstring(f"<div>{page.replace('<br>', '')}</div>")
+    assert f"{results[0].nash_conv():.3e}" in page and "<polyline" in page
+    first = re.search(r"of 12:.*?<td>0</td><td>(\w+)</td><td>([\d.]+)%</td>", page)
+    assert first[2] == "33.3", "a third of the matches begin so"
+    assert len(re.findall(r"Pass \d", page)) == 8
+
+
+def test_what_is_not_laid_out_shows_itself_too():
+    sampled = spiel_cr.solve(GAME, "os-mccfr", 2, layout=spiel_cr.Layout("stepped"))
+    page = sampled._repr_html_()
+    assert "trajectories" in page and "NashConv" not in page
+    with pytest.raises(ValueError, match="best_response"):
+        sampled.game_value()
+
+
+def test_curves_of_several_results_are_one_picture(results, tmp_path):
+    path = tmp_path / "curves.svg"
+    picture = spiel_cr.plot(results, path)
+    for axis, across in zip(
+        picture.figure.axes, ("iterations", "seconds"), strict=True
+    ):
+        lines = {line.get_label(): line for line in axis.get_lines()}
+        assert list(lines) == ["cfr+", "dcfr"]
+        for result in results:
+            line = lines[result.algorithm]
+            assert list(line.get_xdata()) == [getattr(p, across) for p in result.curve]
+            assert list(line.get_ydata()) == [p.nash_conv for p in result.curve]
+        assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
+    assert path.read_text("utf-8") and "kuhn_poker" in picture._repr_svg_()
+    named = spiel_cr.plot({"mine": results[0], "points": results[1].curve})
+    labels = [line.get_label() for line in named.figure.axes[0].get_lines()]
+    assert labels == ["mine", "points"]
+
+
+def test_a_result_without_a_curve_is_told_how_to_have_one():
+    with pytest.raises(ValueError, match=r"'cfr\+' has no curve.*eval_every"):
+        spiel_cr.plot([spiel_cr.solve(GAME, "cfr+", 1)])
