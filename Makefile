@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-best-response bench-large bench-hidden-boards bench-partial \
+	bench-best-response bench-hidden-boards bench-partial \
 	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
 
 help:
@@ -20,7 +20,6 @@ help:
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
-	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-hidden-boards  phantom tic-tac-toe beside one thread of C (minutes; 6 GB)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
@@ -102,9 +101,6 @@ bench-sampling: $(VENV)/.installed-test
 
 bench-best-response: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks best_response
-
-bench-large: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks large
 
 bench-hidden-boards: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks hidden_boards --parts plain-c
