@@ -7,6 +7,7 @@ uniform play, in alternating seats.
 """
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import time
@@ -39,6 +40,8 @@ SIZES = {
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
+# Simulations of a search at first, and matches that say how many there is time for.
+_PILOT, _PILOTS = 50, 4
 _COUNTED = ("moves", "late_moves", "programs_compiled")
 OPTIONS = {
     "games": Option(tuple(SIZES), "of part exploitability"),
@@ -141,19 +144,18 @@ def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
 
 
 def simulations_of(game: pyspiel.Game, move_ms: float) -> int:
-    """How many simulations the search makes in the time of a move, at the start."""
-    state = game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(state.chance_outcomes()[0][0])
-    simulations, seconds = 50, 0.0
-    # The first ones fill caches.
-    while seconds < move_ms / 2000:
-        simulations *= 2
-        bot = search(game, simulations, 0)
-        begun = time.perf_counter()
-        bot.step(state.clone())
-        seconds = time.perf_counter() - begun
-    return max(1, int(simulations * move_ms / 1000 / seconds))
+    """How many simulations take the search as much time as a move has, on average.
+
+    Later moves take less time than first ones, so it is asked at all moves of matches
+    against itself; by fewer simulations than `_PILOT` nothing can be said.
+    """
+    simulations = _PILOT
+    for _ in range(_PILOTS):
+        bots = [search(game, simulations, seat) for seat in range(2)]
+        match = play_match(game, bots, np.random.default_rng(0))
+        mean = statistics.fmean(itertools.chain(*match.seconds))
+        simulations = max(_PILOT, int(simulations * move_ms / 1000 / mean))
+    return simulations
 
 
 def measure_matches(
