@@ -11,14 +11,12 @@ from benchmarks.frame import Benchmark
 NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
     "sampling": "sampled solvers beside OpenSpiel's",
-    "uncompiled": "sampling of games that are never compiled, beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly; beside plain C",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",
     "resolving": "resolved strategies: NashConv by iterations a solve",
     "players": "players: NashConv, late answers, matches",
     "partial": "players of games that are too large to be compiled",
-    "best_response": "best responses that are searched, beside exact ones",
 }
 
 

@@ -31,9 +31,6 @@ SMALL = {
     "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
     "partial": "--games kuhn --sizes 58 --iterations 2 --seeds 2 --large kuhn "
     "--matches 4 --move-ms 50 --max-histories 58",
-    "best_response": "--games leduc --scale 0.05 --seeds 1",
-    "uncompiled": "--games kuhn --algorithms os-mccfr(batch=64) --seconds 0.5 "
-    "--matches 40",
 }
 
 
