@@ -23,7 +23,8 @@ class ResolvingConfig:
     """How a resolving player resolves.
 
     Attributes:
-      solver: algorithm of every solve, see `algorithms.find`. Of sampled ones
+      solver: algorithm of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_PARTS`. Of sampled ones
         those that follow one action at a time (outcome sampling), with the gadget cfrd
         and no depth; see `subgame_sampling.py`.
       iterations: of every solve; at most, where there is a time budget too.
@@ -45,7 +46,7 @@ class ResolvingConfig:
         know the ranges go with values of the iterates.
     """
 
-    solver: str | CFRConfig = "cfr+"
+    solver: str | CFRConfig = "auto"
     iterations: int | None = None
     move_ms: float | None = None
     init_ms: float | None = None

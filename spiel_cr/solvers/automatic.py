@@ -1,0 +1,194 @@
+"""`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
+
+Small games are solved by a linear program. Else there are one or two candidates by the
+form of the game; of two the one goes on whose NashConv is lower after a share of the
+budget. Which one that will be nothing tells before: prediction makes some games
+converge at a linear rate from some iteration on, and others slower than without.
+All figures are from docs/measurements/automatic.md.
+"""
+
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from spiel_cr.common import storage
+from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies.result import CurvePoint
+from spiel_cr.solvers import tabular_run
+from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
+from spiel_cr.solvers.run import Goal, Run, drive
+from spiel_cr.solvers.task import Algorithm, Task
+
+# Candidates by form, the first one where they are alike.
+CANDIDATES: Mapping[str, tuple[str, ...]] = {
+    COMPILED: ("dcfr", "sapcfr+"),
+    SIGNALS: ("dcfr",),
+    WORLDS: ("dcfr(beta=-inf,gamma=4)",),
+    STEPPED: ("os-mccfr",),
+}
+# Where infosets share regrets nothing was measured; and with more sequences than these
+# two states would be a burden.
+_SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr(beta=-inf,gamma=4)"
+# For solves of parts of a game, whose budgets are short.
+OF_PARTS = "sapcfr+(gamma=5)"
+# Payoffs and sequences of games whose linear programs take about two seconds; how many
+# more a second of the budget is good for, up to what; and its share of the budget.
+_LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
+# The share of a trial, for each candidate: of iterations, or of seconds.
+_TRIAL, _TRIAL_SECONDS = 0.3, 0.15
+# With `until` alone trials are as long as these, until one gets there.
+_ROUNDS = tuple(256 << i for i in range(8))
+
+Find = Callable[[str], Algorithm]
+
+
+def begin(find: Find, laid: Laid, task: Task) -> Run:
+    """A run of what suits the game and the budget; it says why.
+
+    Args:
+      find: reads algorithms by name.
+      laid: the game in its form.
+      task: what is asked for.
+
+    Raises:
+      As `Maker`.
+    """
+    started = time.perf_counter()
+    name = _kept(task)
+    if name is not None:
+        return _run(find, laid, task, name, "so the checkpoint was begun")
+    if _suits_linear(laid, task):
+        limit = None if task.goal.seconds is None else task.goal.seconds * _LINEAR_SHARE
+        linear = dataclasses.replace(task, algorithm=find("lp"), goal=Goal())
+        try:
+            exact = tabular_run.linear(laid, linear)
+            assert isinstance(exact, tabular_run.LinearRun)
+            exact.solve(limit)
+            exact.why = f"payoffs and sequences, {_size(laid):,} in all, are few"
+            return exact
+        except (SolverFailedError, GameTooLargeError):
+            pass
+    spent = 0.0 if task.goal.seconds is None else time.perf_counter() - started
+    names, why = _candidates(laid, task)
+    if len(names) == 1:
+        run = _run(find, laid, task, names[0], why)
+    else:
+        run = _try(find, laid, task, names, spent)
+    if spent:
+        run.solver.seconds += spent
+    return run
+
+
+def _kept(task: Task) -> str | None:
+    """The algorithm of a checkpoint; None: there is none that can be read."""
+    if task.path is None or not os.path.isfile(task.path):
+        return None
+    try:
+        name = storage.load_metadata(task.path).get("algorithm")
+    except (OSError, ValueError):  # who opens it says so
+        return None
+    return name if isinstance(name, str) else None
+
+
+def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:
+    run = dataclasses.replace(task, algorithm=find(name)).run_of(laid)
+    run.why = why
+    return run
+
+
+def _size(laid: Laid) -> int:
+    assert isinstance(laid.game, CompiledGame)
+    form = laid.game.form
+    sequences = sum(decisions.num_sequences for decisions in form.decisions)
+    return sequences + len(form.payoffs.values)
+
+
+def _suits_linear(laid: Laid, task: Task) -> bool:
+    """Whether a linear program does what is asked for, and is fast enough."""
+    goal, layout = task.goal, task.layout
+    other = (goal.iterations, goal.eval_every, task.checkpoint, layout.buckets)
+    if any(one is not None for one in other) or layout.imperfect_recall:
+        return False
+    if laid.form != COMPILED or task.dtype == "float32":
+        return False
+    most = _LINEAR
+    if goal.seconds is not None:
+        most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
+    return _size(laid) <= most
+
+
+def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
+    """Algorithms, and why these where it is one."""
+    if task.layout.buckets is not None or task.layout.imperfect_recall:
+        return (_SHARED,), "infosets share regrets"
+    if isinstance(laid.game, CompiledGame):
+        sequences = sum(one.num_sequences for one in laid.game.form.decisions)
+        if sequences > _MANY:
+            return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
+    return CANDIDATES[laid.form], f"the best in the form {laid.form}"
+
+
+def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float) -> Run:
+    """The best of several, where a trial has left it.
+
+    Args:
+      find: reads algorithms by name.
+      laid: the game in its form.
+      task: what is asked for.
+      names: of the candidates.
+      spent: seconds of the budget that are gone.
+    """
+    goal = task.goal
+    rounds: Sequence[int] = _ROUNDS
+    seconds = goal.seconds
+    if seconds is not None:
+        rounds, seconds = (task.most,), (seconds - spent) * _TRIAL_SECONDS
+    if goal.iterations is not None or goal.until is None:
+        if goal.iterations is not None or seconds is None:
+            rounds = (math.ceil(_TRIAL * task.most),)
+    part = dataclasses.replace(goal, iterations=None, seconds=seconds)
+    runs: dict[str, Run] = {}
+    points: dict[str, list[CurvePoint]] = {name: [] for name in names}
+    found: dict[str, float] = {}
+    for most in rounds:
+        for name in names:
+            if name not in runs:
+                runs[name] = _run(find, laid, task, name, "")
+            run = runs[name]
+            points[name] += drive(run, part, None, most=most, progress=False)
+            found[name] = run.nash_conv()
+            if goal.until is not None and found[name] <= goal.until:
+                return _won(name, runs, found, points, task)
+    return _won(min(found, key=lambda name: found[name]), runs, found, points, task)
+
+
+def _won(
+    name: str,
+    runs: Mapping[str, Run],
+    found: Mapping[str, float],
+    points: Mapping[str, list[CurvePoint]],
+    task: Task,
+) -> Run:
+    """The run of a name, with what the others took on its clock."""
+    run = runs[name]
+    rest = [other for other in runs.values() if other is not run]
+    seconds = sum(other.seconds for other in rest)
+    run.solver.seconds += seconds
+    run.compile_seconds += sum(other.compile_seconds for other in rest)
+    run.solver.compile_seconds = run.compile_seconds
+    run.curve = tuple(
+        {
+            point.iterations: point._replace(seconds=point.seconds + seconds)
+            for point in points[name]
+            if task.goal.next_evaluation(point.iterations - 1, task.most)
+            == point.iterations
+        }.values()
+    )
+    run.why = "NashConv " + ", ".join(
+        f"{found[one]:.1e} by {one} after {runs[one].iterations:,} iterations"
+        for one in found
+    )
+    return run
