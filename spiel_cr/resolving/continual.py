@@ -89,7 +89,7 @@ def resolve(
       ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
         `signal_game`), or a bad argument.
     """
-    config, wanted = whole_game_settings(algorithm, iterations)
+    wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
     layout, limit = layout or Layout(), None
     check_choice(layout.form, "form", LAID_OUT)
@@ -103,7 +103,8 @@ def resolve(
     laid = game
     if not isinstance(laid, Laid):
         laid = lay_out(laid, need_of(wanted), layout, progress=progress)
-    assert wanted.iterations is not None
+    config = wanted.algorithm(laid.form)
+    assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, layout.memory_limit
     work = Work(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)

@@ -25,15 +25,15 @@ from spiel_cr.solvers.task import Algorithm, Task
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
     COMPILED: ("dcfr", "sapcfr+"),
-    SIGNALS: ("dcfr",),
-    WORLDS: ("dcfr(beta=-inf,gamma=4)",),
+    SIGNALS: ("dcfr+",),
+    WORLDS: ("dcfr+",),
     STEPPED: ("os-mccfr",),
 }
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # two states would be a burden.
-_SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr(beta=-inf,gamma=4)"
-# For solves of parts of a game, whose budgets are short.
-OF_PARTS = "sapcfr+(gamma=5)"
+_SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
+# For solves of parts of a game, by its form; their budgets are short.
+OF_PARTS: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
@@ -56,12 +56,12 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
     Raises:
       As `Maker`.
     """
-    started = time.perf_counter()
-    name = _kept(task)
+    name, spent, seconds = _kept(task), 0.0, task.goal.seconds
     if name is not None:
         return _run(find, laid, task, name, "so the checkpoint was begun")
     if _suits_linear(laid, task):
-        limit = None if task.goal.seconds is None else task.goal.seconds * _LINEAR_SHARE
+        started = time.perf_counter()
+        limit = None if seconds is None else seconds * _LINEAR_SHARE
         linear = dataclasses.replace(task, algorithm=find("lp"), goal=Goal())
         try:
             exact = tabular_run.linear(laid, linear)
@@ -70,15 +70,12 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
             exact.why = f"payoffs and sequences, {_size(laid):,} in all, are few"
             return exact
         except (SolverFailedError, GameTooLargeError):
-            pass
-    spent = 0.0 if task.goal.seconds is None else time.perf_counter() - started
+            spent = time.perf_counter() - started
     names, why = _candidates(laid, task)
     if len(names) == 1:
-        run = _run(find, laid, task, names[0], why)
-    else:
-        run = _try(find, laid, task, names, spent)
-    if spent:
-        run.solver.seconds += spent
+        return _run(find, laid, task, names[0], why)
+    run = _try(find, laid, task, names, spent)
+    run.solver.seconds += spent
     return run
 
 
