@@ -4,7 +4,6 @@ See docs/measurements/automatic.md.
 """
 
 import argparse
-import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import jax.numpy as jnp
 
 import spiel_cr
 from benchmarks.document import Column
-from benchmarks.frame import Benchmark, Option, Part, Row, Table
+from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import string_of
 from spiel_cr.solvers.cfr import CFRConfig, CustomRule, Rule
 from spiel_cr.solvers.solve import lay_out, task_of
@@ -64,37 +63,35 @@ def measure(game: str, goal: Mapping[str, float], trials: bool) -> Row:
     budget = spiel_cr.Goal(**goal)  # type: ignore[arg-type]
     laid = lay_out(string_of(game), task_of("cfr+"))
     algorithms: dict[str, Any] = {name: name for name in ("auto", *NAMES)}
-    if budget.iterations is None and laid.form == "compiled":
-        chosen = spiel_cr.solve(laid, "auto", budget).algorithm
-        if chosen == "lp":
-            algorithms["lp"] = "lp"
     if trials and budget.iterations is not None:
-        made = {name: make(budget.iterations) for name, make in TRIALS.items()}
-        algorithms |= made
-    found: dict[str, float] = {}
-    about: Row = {}
-    for name, algorithm in algorithms.items():
-        result = spiel_cr.solve(laid, algorithm, None if name == "lp" else budget)
-        found[name] = result.nash_conv()
-        if name == "auto":
-            about = {"chosen": result.algorithm, "why": result.why}
-    span = result.game.max_utility() - result.game.min_utility()
-    return {**about, "form": laid.form, "found": found, "floor": _FLOOR * span}
+        algorithms |= {name: make(budget.iterations) for name, make in TRIALS.items()}
+    results = {
+        name: spiel_cr.solve(laid, how, budget) for name, how in algorithms.items()
+    }
+    auto = results["auto"]
+    found = {name: result.nash_conv() for name, result in results.items()}
+    span = auto.game.max_utility() - auto.game.min_utility()
+    return {
+        "form": laid.form,
+        "chosen": auto.algorithm,
+        "why": auto.why,
+        "found": found,
+        "floor": _FLOOR * span,
+    }
 
 
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     goals = [{"iterations": n} for n in options.iterations if n]
     goals += [{"seconds": s} for s in options.seconds if s]
-    for game in options.games:
-        for goal in goals:
-            yield {"game": game, "goal": goal, "trials": options.trials == "yes"}
+    for row in product(game=options.games, goal=goals):
+        yield {**row, "trials": options.trials == "yes"}
 
 
 def _ratio(row: Row, name: str) -> float:
     """NashConv over that of the best algorithm that is shipped; both above rounding."""
-    shipped = [v for k, v in row["found"].items() if k not in (*TRIALS, "auto")]
+    shipped = [v for k, v in row["found"].items() if k not in TRIALS]
     low: float = max(min(shipped), row["floor"])
-    return max(float(row["found"].get(name, math.nan)), row["floor"]) / low
+    return max(float(row["found"][name]), row["floor"]) / low
 
 
 def _lines(rows: Sequence[Row]) -> list[Row]:
@@ -108,23 +105,20 @@ def _lines(rows: Sequence[Row]) -> list[Row]:
 
 def _summary(rows: Sequence[Row]) -> list[Row]:
     """Of each algorithm: in how many cells it is near the best one."""
-    lines, names = _lines(rows), ("auto", *NAMES, *TRIALS)
-    found = []
-    for name in names:
-        cells = [line["ratios"][name] for line in lines if name in line["ratios"]]
-        if cells:
-            share = sum(ratio <= 2 for ratio in cells) / len(cells)
-            most, far = max(cells), sum(ratio > 10 for ratio in cells)
-            facts = {"near": share, "far": far, "most": most, "cells": len(cells)}
-            found.append({"name": name, **facts})
-    return found
-
-
-def _columns(names: Sequence[str]) -> dict[str, Column]:
-    def column(name: str) -> Column:
-        return lambda line: f"{line['ratios'][name]:.3g}"
-
-    return {name: column(name) for name in names}
+    cells: dict[str, list[float]] = {}
+    for line in _lines(rows):
+        for name, ratio in line["ratios"].items():
+            cells.setdefault(name, []).append(ratio)
+    return [
+        {
+            "name": name,
+            "near": sum(ratio <= 2 for ratio in its) / len(its),
+            "far": sum(ratio > 10 for ratio in its),
+            "most": max(its),
+            "cells": len(its),
+        }
+        for name, its in cells.items()
+    ]
 
 
 _CELLS: dict[str, Column] = {
@@ -132,7 +126,8 @@ _CELLS: dict[str, Column] = {
     "budget": "{budget}",
     "form": "{form}",
     "chosen": "{chosen}",
-    "NashConv of auto": lambda line: f"{line['found']['auto']:.2e}",
+    "NashConv of auto": "{found[auto]:.2e}",
+    **{name: f"{{ratios[{name}]:.3g}}" for name in ("auto", *NAMES, *TRIALS)},
 }
 _SUMMARY: dict[str, Column] = {
     "algorithm": "{name}",
@@ -158,7 +153,7 @@ BENCHMARK = Benchmark(
                 Table("All cells together.", _SUMMARY, lines=_summary),
                 Table(
                     "NashConv in units of the best algorithm that is shipped.",
-                    {**_CELLS, **_columns(("auto", *NAMES, *TRIALS))},
+                    _CELLS,
                     4,
                     _lines,
                 ),

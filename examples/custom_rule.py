@@ -15,15 +15,15 @@ def hedge(state, instantaneous, uniform, iteration):
     """One iteration at a block of infosets; arrays [actions, infosets]."""
     regrets, largest = state
     regrets = regrets + instantaneous
-    largest = jnp.maximum(largest, jnp.abs(instantaneous).max(axis=0))
+    largest = jnp.maximum(largest, jnp.abs(instantaneous).max(0, keepdims=True))
     rate = 2 / (jnp.where(largest > 0, largest, 1) * jnp.sqrt(iteration))
     legal = jnp.where(uniform > 0, rate * regrets, -jnp.inf)
-    return (regrets, largest), jnp.exp(legal - legal.max(axis=0))
+    return (regrets, largest), jnp.exp(legal - legal.max(0, keepdims=True))
 
 
 def first(uniform):
     """Zeros: regrets by action, and the largest gain by infoset."""
-    return uniform * 0, uniform[0] * 0
+    return uniform * 0, uniform[:1] * 0
 
 
 if __name__ == "__main__":

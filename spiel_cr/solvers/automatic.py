@@ -8,6 +8,7 @@ All figures are from docs/measurements/automatic.md.
 """
 
 import dataclasses
+import itertools
 import math
 import os
 import time
@@ -16,7 +17,6 @@ from collections.abc import Callable, Mapping, Sequence
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers import tabular_run
 from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
 from spiel_cr.solvers.run import Goal, Run, drive
@@ -40,7 +40,7 @@ _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.
 # The share of a trial, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.15
 # With `until` alone trials are as long as these, until one gets there.
-_ROUNDS = tuple(256 << i for i in range(8))
+_ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
 Find = Callable[[str], Algorithm]
 
@@ -74,9 +74,7 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
     names, why = _candidates(laid, task)
     if len(names) == 1:
         return _run(find, laid, task, names[0], why)
-    run = _try(find, laid, task, names, spent)
-    run.solver.seconds += spent
-    return run
+    return _try(find, laid, task, names, spent)
 
 
 def _kept(task: Task) -> str | None:
@@ -136,56 +134,34 @@ def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float)
       laid: the game in its form.
       task: what is asked for.
       names: of the candidates.
-      spent: seconds of the budget that are gone.
+      spent: seconds of the budget that are gone; the trial's are added to the clock.
     """
-    goal = task.goal
-    rounds: Sequence[int] = _ROUNDS
-    seconds = goal.seconds
+    goal, most = task.goal, task.most
+    rounds, seconds = _ROUNDS, goal.seconds
     if seconds is not None:
-        rounds, seconds = (task.most,), (seconds - spent) * _TRIAL_SECONDS
-    if goal.iterations is not None or goal.until is None:
-        if goal.iterations is not None or seconds is None:
-            rounds = (math.ceil(_TRIAL * task.most),)
+        rounds, seconds = (most,), (seconds - spent) * _TRIAL_SECONDS
+    if goal.iterations is not None or (goal.until is None and seconds is None):
+        rounds = (math.ceil(_TRIAL * most),)
     part = dataclasses.replace(goal, iterations=None, seconds=seconds)
     runs: dict[str, Run] = {}
-    points: dict[str, list[CurvePoint]] = {name: [] for name in names}
     found: dict[str, float] = {}
-    for most in rounds:
-        for name in names:
-            if name not in runs:
-                runs[name] = _run(find, laid, task, name, "")
-            run = runs[name]
-            points[name] += drive(run, part, None, most=most, progress=False)
-            found[name] = run.nash_conv()
-            if goal.until is not None and found[name] <= goal.until:
-                return _won(name, runs, found, points, task)
-    return _won(min(found, key=lambda name: found[name]), runs, found, points, task)
-
-
-def _won(
-    name: str,
-    runs: Mapping[str, Run],
-    found: Mapping[str, float],
-    points: Mapping[str, list[CurvePoint]],
-    task: Task,
-) -> Run:
-    """The run of a name, with what the others took on its clock."""
-    run = runs[name]
-    rest = [other for other in runs.values() if other is not run]
-    seconds = sum(other.seconds for other in rest)
-    run.solver.seconds += seconds
-    run.compile_seconds += sum(other.compile_seconds for other in rest)
-    run.solver.compile_seconds = run.compile_seconds
-    run.curve = tuple(
-        {
-            point.iterations: point._replace(seconds=point.seconds + seconds)
-            for point in points[name]
-            if task.goal.next_evaluation(point.iterations - 1, task.most)
-            == point.iterations
-        }.values()
-    )
+    for count, name in itertools.product(rounds, names):
+        run = runs[name] = runs.get(name) or _run(find, laid, task, name, "")
+        run.curve = drive(run, part, None, most=count, progress=False)
+        found[name] = run.nash_conv()
+        if goal.until is not None and found[name] <= goal.until:
+            break
+    run = runs[min(found, key=lambda name: found[name])]
     run.why = "NashConv " + ", ".join(
-        f"{found[one]:.1e} by {one} after {runs[one].iterations:,} iterations"
-        for one in found
+        f"{found[name]:.1e} by {name} after {one.iterations:,} iterations"
+        for name, one in runs.items()
     )
+    run.curve = tuple(
+        point
+        for point in run.curve
+        if goal.next_evaluation(point.iterations - 1, most) == point.iterations
+    )
+    run.solver.seconds = spent + sum(one.seconds for one in runs.values())
+    run.compile_seconds = sum(one.compile_seconds for one in runs.values())
+    run.solver.compile_seconds = run.compile_seconds
     return run

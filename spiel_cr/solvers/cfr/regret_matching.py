@@ -10,7 +10,7 @@ import hashlib
 import math
 import types
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -19,7 +19,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.games.sequence_form import treeplex
 
 
-class CustomRule:
+class CustomRule(NamedTuple):
     """A user's rule, in the place of those that settings make.
 
     It is called once a block of infosets and iteration, under jit, as
@@ -39,39 +39,25 @@ class CustomRule:
     Attributes:
       update: the function.
       start: from `uniform` to the first state; by default zeros [A, n].
-      name: of the function, for people.
     """
 
-    def __init__(
-        self,
-        update: Callable[[Any, jax.Array, jax.Array, jax.Array], tuple[Any, jax.Array]],
-        start: Callable[[jax.Array], Any] | None = None,
-    ) -> None:
-        """Takes functions; two rules of the same ones are equal."""
-        self.update, self.start = update, start
-        self.name: str = getattr(update, "__name__", type(update).__name__)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, CustomRule) and self._parts == other._parts
-
-    def __hash__(self) -> int:
-        return hash(self._parts)
+    update: Callable[[Any, jax.Array, jax.Array, jax.Array], tuple[Any, jax.Array]]
+    start: Callable[[jax.Array], Any] | None = None
 
     def __repr__(self) -> str:
         """Name and a digest of what the functions do, but for values from outside."""
-        codes = [getattr(part, "__code__", None) for part in self._parts]
-        text = repr([_said(code) for code in codes])
-        return f"{self.name}:{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+        codes = [_said(getattr(part, "__code__", None)) for part in self]
+        digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
+        return f"{self.name}:{digest}"
 
     @property
-    def _parts(self) -> tuple[Any, Any]:
-        return self.update, self.start
+    def name(self) -> str:
+        """Of the function, for people."""
+        return getattr(self.update, "__name__", type(self.update).__name__)
 
     def first(self, uniform: Any) -> Any:
         """The first state of a block."""
-        if self.start is None:
-            return uniform * 0
-        return self.start(uniform)
+        return uniform * 0 if self.start is None else self.start(uniform)
 
     def step(
         self,
