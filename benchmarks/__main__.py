@@ -10,6 +10,7 @@ from benchmarks.frame import Benchmark
 # The module that has each one's `BENCHMARK`, and what it measures.
 NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
+    "automatic": "the default algorithm beside those that it chooses among",
     "sampling": "sampled solvers beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly; beside plain C",

@@ -13,7 +13,7 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, footprint, laying_out
+from spiel_cr.solvers import algorithms, automatic, footprint, laying_out
 from spiel_cr.solvers.locks import read_locks
 from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
@@ -89,7 +89,7 @@ def _names(family: Family) -> str:
 
 
 def add_solver_options(
-    parser: argparse.ArgumentParser, algorithm: str = "cfr+"
+    parser: argparse.ArgumentParser, algorithm: str = "auto"
 ) -> None:
     """Adds the options of `solve`, `resolve` and `spot`.
 
@@ -100,7 +100,10 @@ def add_solver_options(
     option(
         parser,
         "--algorithm",
-        f"one of {_names(algorithms.CFR)}, with parameters if you like: "
+        f"auto: chosen by the form of the game, its size, the budget and a trial, and "
+        f"said with its reason (in solves of parts of a game "
+        f"{' or '.join(automatic.OF_PARTS.values())}); "
+        f"or one of {_names(algorithms.CFR)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{_names(algorithms.MCCFR)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
@@ -274,6 +277,7 @@ def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
         )
     if isinstance(laid.game, CompiledGame):
         config = algorithms.find(arguments.algorithm).config
+        config = None if config == "auto" else config
         solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
         limit = arguments.memory_limit
         python_judge.check_memory(laid.game, limit, before=solving)
@@ -282,7 +286,7 @@ def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
 
 
 # Of every result, as `--json` names it.
-_FACTS = ("algorithm", "iterations", "trajectories", "seconds", "build_seconds")
+_FACTS = ("algorithm", "why", "iterations", "trajectories", "seconds", "build_seconds")
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:

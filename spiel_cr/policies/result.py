@@ -149,7 +149,8 @@ class Result:
 
     Attributes:
       held: the game in its form, or the policy of a game that was not laid out.
-      algorithm: as given.
+      algorithm: as given; for "auto" the one that was chosen.
+      why: why that one was chosen; else empty.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
       average: for each player float64 [S], the average strategy's action
@@ -178,6 +179,7 @@ class Result:
     nodes: int | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
+    why: str = ""
 
     @property
     def game(self) -> pyspiel.Game:

@@ -13,6 +13,7 @@ worth nothing, and drops out. What HiGHS finds is checked by exact best response
 is not good, the program is tried in other forms before it is given up.
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
@@ -49,12 +50,15 @@ class Solution(NamedTuple):
     iterations: int
 
 
-def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
+def equilibrium(
+    form: layout.SequenceForm, utilities: np.ndarray, seconds: float | None = None
+) -> Solution:
     """Solves both players' programs and checks what comes out.
 
     Args:
       form: the game.
       utilities: float64 [n], player 0's at all terminals, the scale of what is good.
+      seconds: give up after about these; None: take what it takes.
 
     Raises:
       SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
@@ -62,9 +66,12 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
     """
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    end = None if seconds is None else time.perf_counter() + seconds
     for own, how in _WAYS:
         try:
-            plans = [realisation_plan(form, player, own, how) for player in range(2)]
+            plans = [
+                realisation_plan(form, player, own, how, end) for player in range(2)
+            ]
         except SolverFailedError as error:
             failures.append(f"{how}: {error}")
             continue
@@ -90,6 +97,7 @@ def realisation_plan(
     player: int,
     by_infoset: bool = True,
     method: str = "highs-ds",
+    end: float | None = None,
 ) -> tuple[np.ndarray, float, int]:
     """A maximin strategy of one player.
 
@@ -101,6 +109,7 @@ def realisation_plan(
       form: the game.
       player: whose strategy.
       by_infoset, method: see `_WAYS`.
+      end: give up then, by `time.perf_counter`; None: never.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for
@@ -109,6 +118,11 @@ def realisation_plan(
     Raises:
       SolverFailedError: HiGHS found no optimum; its own words.
     """
+    options = {}
+    if end is not None:
+        options["time_limit"] = end - time.perf_counter()
+        if options["time_limit"] <= 0:
+            raise SolverFailedError("no time was left")
     own, other = form.decisions[player], form.decisions[1 - player]
     own_count, other_count = own.num_sequences, other.num_sequences
     rows, columns, values = form.payoffs
@@ -148,6 +162,7 @@ def realisation_plan(
         b_eq=np.concatenate([np.ones(1), np.zeros(plan.shape[0])]),
         bounds=[(0, None)] * own_count + [(None, None)] * len(other),
         method=method,
+        options=options,
     )
     if not solution.success:
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")

@@ -238,6 +238,7 @@ class LinearRun(Run):
     def __init__(self, held: Held) -> None:
         """Takes a game in its form."""
         self.name, self._held = "lp", held
+        self._solution: lp.Solution | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Nothing is kept."""
@@ -250,6 +251,19 @@ class LinearRun(Run):
         self, count: int, seconds: float | None, after_chunk: AfterChunk
     ) -> bool:
         """Solves it, whatever is given."""
+        if self._solution is None:
+            self.solve()
+        return True
+
+    def solve(self, seconds: float | None = None) -> None:
+        """Solves it.
+
+        Args:
+          seconds: give up after about these; None: take what it takes.
+
+        Raises:
+          SolverFailedError: see `lp.equilibrium`.
+        """
         started = time.perf_counter()
         held = self._held
         if isinstance(held.laid, CompiledGame):
@@ -257,11 +271,14 @@ class LinearRun(Run):
             utility = histories.utility[histories.player == TERMINAL]
         else:
             utility = np.array([held.game.min_utility(), held.game.max_utility()])
-        solution = lp.equilibrium(held.form, utility)
-        self._average = solution.behaviour
-        self.iterations = solution.iterations
+        self._solution = lp.equilibrium(held.form, utility, seconds)
+        self.iterations = self._solution.iterations
         self.seconds = time.perf_counter() - started
-        return True
+
+    def nash_conv(self) -> float:
+        """See `run.Run`."""
+        assert self._solution is not None
+        return self._solution.nash_conv
 
     def identity(self) -> dict[str, Any]:
         """Nothing is kept."""
@@ -269,4 +286,5 @@ class LinearRun(Run):
 
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
-        return {"held": self._held, "average": self._average}
+        assert self._solution is not None
+        return {"held": self._held, "average": self._solution.behaviour}

@@ -36,7 +36,7 @@ class PlayerState(NamedTuple):
       strategy: current behaviour strategy, [A, n] a block.
       regrets: cumulative counterfactual regrets, [A, n] a block, in units of
         2^`Solver.exponent`; where infosets share them, one tuple of [A, B], blocks of
-        buckets.
+        buckets. Of a user's rule its state.
       reach: float [S], own reach of every position under `strategy`.
       average: float [S], weighted mean over the iterations of `reach`: the average
         strategy in sequence form.
