@@ -7,6 +7,7 @@ are for the process that started the workers to decide on; they end with it, how
 ends.
 """
 
+import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.connection
@@ -28,7 +29,8 @@ from spiel_cr.common.errors import WorkerFailedError
 # What ends a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Errors about what the user gave, or about the machine: they pass as they are.
-_TOLD = set("OSError MemoryError ImportError SpielError SolverFailedError".split())
+_TOLD = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
+_TOLD |= {"WorkerFailedError"}
 
 
 class WorkerEndedError(WorkerFailedError):
@@ -89,6 +91,8 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     # The worker inherits that, and so nothing ends it before it ignores signals.
     with _held_back(SIGNALS):
         process.start()
+    # Else a program that ends in its midst would wait for one that hears no signals.
+    atexit.register(process.kill)
     # Otherwise the end of the worker would not be noticed.
     theirs.close()
     return Worker(process, ours)
