@@ -257,8 +257,15 @@ class _Ray:
             _init(self._ray, executor, environment)
         cores = int(self._ray.cluster_resources().get("CPU", 1))
         self.most = executor.workers or max(cores, 1)
+        room = max(node["Resources"].get("memory", 0) for node in self._ray.nodes())
+        memory = executor.memory if executor.memory != math.inf else None
+        if memory is not None and memory > room:
+            raise ValueError(
+                f"memory_limit={memory / 1e9:g} GB is more than any node of the "
+                f"cluster has; take less"
+            )
         self._setup = self._ray.put((greeting(make.__module__), make, tuple(setup)))
-        options: dict[str, Any] = {"num_cpus": 1, "memory": executor.memory}
+        options: dict[str, Any] = {"num_cpus": 1, "memory": memory}
         options |= {} if self._began else {"runtime_env": environment}
         self._actor = self._ray.remote(**options)(_Actor)
 
