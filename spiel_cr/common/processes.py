@@ -12,7 +12,6 @@ import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -21,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 from spiel_cr.common import plugins
@@ -29,8 +29,8 @@ from spiel_cr.common.errors import WorkerFailedError
 # What ends a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Errors about what the user gave, or about the machine: they pass as they are.
-_TOLD = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
-_TOLD |= {"WorkerFailedError"}
+_OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
+_OF_USERS |= {"WorkerFailedError"}
 
 
 class WorkerEndedError(WorkerFailedError):
@@ -84,7 +84,7 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     # In bytes, so that users' modules are there when it is read.
-    arguments = (theirs, pickle.dumps((make, tuple(setup))))
+    arguments = (theirs, bytes(ForkingPickler.dumps((make, tuple(setup)))))
     process = context.Process(target=_work, args=arguments, daemon=True)
     # Else its start would let through what is held back.
     resource_tracker.ensure_running()
@@ -108,12 +108,13 @@ def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
         return True, function(*arguments)
     except Exception as error:
         kinds = {kind.__name__ for kind in type(error).__mro__}
-        told = bool(kinds & _TOLD) or (
+        passes = bool(kinds & _OF_USERS) or (
             isinstance(error, ValueError) and plugins.is_deliberate(error)
         )
         with contextlib.suppress(Exception):
             # Some errors can be pickled, but not made again.
-            if told and type(pickle.loads(pickle.dumps(error))) is type(error):
+            again = ForkingPickler.loads(ForkingPickler.dumps(error))
+            if passes and type(again) is type(error):
                 return False, error
         lines = "".join(traceback.format_exception(error))
         return False, WorkerFailedError(f"a worker failed:\n{lines}")
@@ -145,7 +146,7 @@ def _work(pipe: Connection, setup: bytes) -> None:
 
 
 def _made(setup: bytes) -> Any:
-    make, arguments = pickle.loads(setup)
+    make, arguments = ForkingPickler.loads(setup)
     return make(*arguments)
 
 
