@@ -137,8 +137,8 @@ def test_what_happens_to_workers_is_told():
 
 _PARENT = """
 import sys, time
-import numpy as np
-from spiel_cr.uncompiled.stepping.workers import Workers
+from pyspiel import load_game
+from spiel_cr.games.stepping.workers import Workers
 if __name__ == "__main__":
     workers = Workers(load_game("kuhn_poker"), 2)
     print(*(worker.process.pid for worker in workers._workers), flush=True)
