@@ -17,6 +17,7 @@ import math
 import multiprocessing.connection
 import os
 import platform
+import re
 import signal
 import threading
 import time
@@ -63,6 +64,11 @@ class Executor:
 
     def __post_init__(self) -> None:
         check_whole(self.workers, "workers", 0, MOST_WORKERS)
+        if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", self.ray or "local"):
+            raise ValueError(
+                f"ray={self.ray!r} is no address of a cluster; write HOST:PORT, or "
+                f"leave it out for one of this machine"
+            )
         if self.ray is not None and importlib.util.find_spec("ray") is None:
             raise ValueError(
                 "--ray needs the extra `ray`; install it: pip install 'spiel_cr[ray]', "
