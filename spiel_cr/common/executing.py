@@ -19,6 +19,7 @@ import os
 import platform
 import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -359,6 +360,13 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
     address = executor.ray
     if address == "local":
         address = os.environ.get("RAY_ADDRESS", "local")
+    host, colon, port = str(address).partition(":")
+    try:
+        # Ray itself would try for minutes, deaf to signals.
+        if colon:
+            socket.create_connection((host, int(port)), 10).close()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"ray={address!r}: no cluster there: {error}") from error
     settings: dict[str, Any] = {"address": address}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
