@@ -33,6 +33,7 @@ import sys
 import zlib
 from typing import Any
 
+from spiel_cr.common import memory
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
@@ -99,13 +100,18 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
         seconds = _SECONDS
+    # A limit of the user's own is what workers on Ray reserve.
+    limit = memory.parse_limit(arguments.memory_limit)
+    reserved = None if arguments.memory_limit == MEMORY_LIMIT else limit
     result = comparisons.compare(
         arguments.game,
         registry.expand(arguments.algorithms),
         Budget(seconds, arguments.iterations),
         arguments.out,
         comparisons.CompareConfig(
-            executor=executor_of(arguments, 1, **given(arguments, "patience")),
+            executor=executor_of(
+                arguments, 1, memory=reserved, **given(arguments, "patience")
+            ),
             **given(arguments, "seeds", "memory_limit", "retry"),
         ),
         progress=True,

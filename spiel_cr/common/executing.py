@@ -9,17 +9,21 @@ is raised here. Only the process that asks writes files.
 """
 
 import collections
+import contextlib
 import dataclasses
 import importlib
 import importlib.util
+import math
 import multiprocessing.connection
 import os
 import platform
+import re
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from spiel_cr.common import plugins, processes, storage
 from spiel_cr.common.announcing import announce
@@ -61,6 +65,11 @@ class Executor:
 
     def __post_init__(self) -> None:
         check_whole(self.workers, "workers", 0, MOST_WORKERS)
+        if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", self.ray or "local"):
+            raise ValueError(
+                f"ray={self.ray!r} is no address of a cluster; write HOST:PORT, or "
+                f"leave it out for one of this machine"
+            )
         if self.ray is not None and importlib.util.find_spec("ray") is None:
             raise ValueError(
                 "--ray needs the extra `ray`; install it: pip install 'spiel_cr[ray]', "
@@ -115,97 +124,83 @@ class Executor:
                     announce(named(key))
                 yield key, do(task)
             return
-        kind = _Processes if self.ray is None else _Ray
-        crew = kind(self, make, setup)
-        run = _Run(crew, tasks, self.patience, lost, named)
-        try:
-            yield from run.results()
-        finally:
-            run.end()
-            crew.close()
+        crew = (_Processes if self.ray is None else _Ray)(self, make, setup)
+        with contextlib.closing(_Run(crew, tasks, self.patience, named)) as run:
+            for key, result, why in run.results():
+                if why is not None and lost is None:
+                    raise WorkerFailedError(f"task {key}: {why}")
+                yield key, result if why is None or lost is None else lost(key, why)
 
 
 # Tasks one after the other, in this process.
 HERE = Executor()
 
 
-class _Worker(Protocol):
-    """Does one task at a time; before all tasks, it answers once that it is there."""
-
-    def send(self, request: Any) -> None:
-        """Gives it a task."""
-
-    def receive(self) -> Any:
-        """Its answer, as of `processes.Worker`."""
-
-    def end(self, patience: float = 0.0) -> None:
-        """Ends it; an idle one has some seconds to do so itself."""
-
-
-class _Crew(Protocol):
-    """Starts workers of a kind.
+class _Processes:
+    """Workers that are processes of this machine.
 
     Attributes:
       most: there may be at a time.
     """
 
-    most: int
+    def __init__(
+        self, executor: Executor, make: Callable[..., Any], setup: Sequence[Any]
+    ) -> None:
+        self.most, self._arguments = executor.workers, (make, setup)
 
     def start(self) -> Any:
-        """A new worker."""
+        """A new worker: at first, and after each task, it has an answer."""
+        return processes.start(*self._arguments)
 
     def wait(self, workers: Sequence[Any]) -> list[Any]:
         """Those that have an answer, after a moment at most."""
+        pipes = {worker.pipe: worker for worker in workers}
+        ready = multiprocessing.connection.wait(list(pipes), _TICK)
+        return [worker for pipe, worker in pipes.items() if pipe in ready]
 
     def close(self) -> None:
         """Ends what it began, when all workers have ended."""
 
 
 class _Run:
-    """Tasks on their way."""
+    """Tasks on their way through the workers of a crew."""
 
     def __init__(
         self,
-        crew: _Crew,
+        crew: Any,
         tasks: Mapping[Any, Any],
         patience: float | None,
-        lost: Callable[[Any, str], Any] | None,
         named: Callable[[Any], str] | None,
     ) -> None:
-        self._crew, self._tasks, self._patience = crew, tasks, patience
-        self._lost, self._named = lost, named
+        self._crew, self._tasks = crew, tasks
+        self._patience, self._named = patience or math.inf, named
         self._left = collections.deque(tasks)
         self._died: collections.Counter[Any] = collections.Counter()
-        # Workers that start, that wait, and that work on a task since a time.
-        self._new: list[_Worker] = []
-        self._idle: list[_Worker] = []
-        self._busy: dict[_Worker, tuple[Any, float]] = {}
+        # Workers that wait; those that start, or do the task of a key until a time.
+        self._idle: list[Any] = []
+        self._new: list[Any] = []
+        self._busy: dict[Any, tuple[Any, float]] = {}
 
-    def results(self) -> Iterator[tuple[Any, Any]]:
-        """Keys and results, until all tasks have one."""
+    def results(self) -> Iterator[tuple[Any, Any, str | None]]:
+        """Keys and results, until all tasks have one, or why they have none."""
         while self._left or self._busy:
             self._begin()
             for worker in self._crew.wait([*self._busy, *self._new]):
                 yield from self._answer(worker)
-            for worker, (key, begun) in list(self._busy.items()):
-                if self._patience and time.monotonic() - begun > self._patience:
+            for worker, (key, end) in list(self._busy.items()):
+                if time.monotonic() > end:
                     del self._busy[worker]
                     worker.end()
-                    yield (
-                        key,
-                        self._no_result(
-                            key,
-                            f"given up after {self._patience:g} wall-clock seconds "
-                            f"(--patience)",
-                        ),
-                    )
+                    span = f"{self._patience:g} wall-clock seconds"
+                    yield key, None, f"given up after {span} (--patience)"
 
-    def end(self) -> None:
+    def close(self) -> None:
         """Ends all workers."""
         for worker in (*self._busy, *self._new):
             worker.end()
         for worker in self._idle:
             worker.end(_FAREWELL_SECONDS)
+        self._crew.close()
 
     def _begin(self) -> None:
         """Gives tasks to workers that wait, and starts those that are needed."""
@@ -214,65 +209,44 @@ class _Run:
             if self._named is not None:
                 announce(self._named(key))
             worker.send(self._tasks[key])
-            self._busy[worker] = key, time.monotonic()
+            self._busy[worker] = key, time.monotonic() + self._patience
         wanted = min(self._crew.most - len(self._busy), len(self._left))
         while len(self._new) < wanted:
             self._new.append(self._crew.start())
 
-    def _answer(self, worker: _Worker) -> Iterator[tuple[Any, Any]]:
-        """Takes a worker's answer, if it is one to a task."""
+    def _answer(self, worker: Any) -> Iterator[tuple[Any, Any, str | None]]:
+        """Takes a worker's answer: it is there, or has done its task."""
+        is_new = worker in self._new
         key, _ = self._busy.pop(worker, (None, 0.0))
-        if is_new := worker in self._new:
+        if is_new:
             self._new.remove(worker)
+        # Whatever comes, it waits for its end.
+        self._idle.append(worker)
         try:
             result = worker.receive()
         except WorkerEndedError as error:
+            self._idle.remove(worker)
             worker.end()
             self._died[key] += 1
-            if self._died[key] >= _TRIES:
-                yield key, self._no_result(key, str(error))
-            elif not is_new:
-                self._left.appendleft(key)
+            if self._died[key] < _TRIES:
+                self._left.extendleft([] if is_new else [key])
+            elif is_new:
+                raise WorkerFailedError(
+                    f"a worker does not start: {error}; take fewer workers if there is "
+                    f"too little memory for them, and start them under "
+                    f"`if __name__ == '__main__':` in a script"
+                ) from None
+            else:
+                yield key, None, str(error)
             return
-        self._idle.append(worker)
         if is_new:
             self._died[None] = 0
         else:
-            yield key, result
-
-    def _no_result(self, key: Any, why: str) -> Any:
-        if self._lost is None or key not in self._tasks:
-            what = "a worker" if key not in self._tasks else f"task {key}"
-            raise WorkerFailedError(
-                f"{what}: {why}; take fewer workers if there was too little memory "
-                f"for them, and start them under `if __name__ == '__main__':` in a "
-                f"script"
-            )
-        return self._lost(key, why)
-
-
-class _Processes:
-    """Workers that are processes of this machine."""
-
-    def __init__(
-        self, executor: Executor, make: Callable[..., Any], setup: Sequence[Any]
-    ) -> None:
-        self.most, self._arguments = executor.workers, (make, setup)
-
-    def start(self) -> processes.Worker:
-        return processes.start(*self._arguments)
-
-    def wait(self, workers: Sequence[processes.Worker]) -> list[processes.Worker]:
-        pipes = {worker.pipe: worker for worker in workers}
-        ready = multiprocessing.connection.wait(list(pipes), _TICK)
-        return [worker for pipe, worker in pipes.items() if pipe in ready]
-
-    def close(self) -> None:
-        pass
+            yield key, result, None
 
 
 class _Ray:
-    """Workers that are actors on a Ray cluster, of one core each."""
+    """Workers that are actors on a Ray cluster, of one core each; as `_Processes`."""
 
     def __init__(
         self, executor: Executor, make: Callable[..., Any], setup: Sequence[Any]
@@ -280,6 +254,8 @@ class _Ray:
         self._ray: Any = importlib.import_module("ray")
         self._began = not self._ray.is_initialized()
         variables = {k: v for k, v in os.environ.items() if k.startswith(_VARIABLES)}
+        # Sums of BLAS have other bits with one thread, which Ray would choose.
+        variables.setdefault("OMP_NUM_THREADS", str(os.cpu_count()))
         environment: dict[str, Any] = {"env_vars": variables}
         if self._began:
             names, places = plugins.to_ship()
@@ -288,15 +264,20 @@ class _Ray:
             _init(self._ray, executor, environment)
         cores = int(self._ray.cluster_resources().get("CPU", 1))
         self.most = executor.workers or max(cores, 1)
-        self._setup = self._ray.put((make, tuple(setup)))
-        self._hello = greeting(make.__module__)
-        options = {"num_cpus": 1, "memory": executor.memory}
-        if not self._began:
-            options["runtime_env"] = environment
+        room = max(node["Resources"].get("memory", 0) for node in self._ray.nodes())
+        memory = executor.memory if executor.memory != math.inf else None
+        if memory is not None and memory > room:
+            raise ValueError(
+                f"memory_limit={memory / 1e9:g} GB is more than any node of the "
+                f"cluster has; take less"
+            )
+        self._setup = self._ray.put((greeting(make.__module__), make, tuple(setup)))
+        options: dict[str, Any] = {"num_cpus": 1, "memory": memory}
+        options |= {} if self._began else {"runtime_env": environment}
         self._actor = self._ray.remote(**options)(_Actor)
 
     def start(self) -> "_RayWorker":
-        return _RayWorker(self._ray, self._actor.remote(self._hello), self._setup)
+        return _RayWorker(self._ray, self._actor.remote(), self._setup)
 
     def wait(self, workers: Sequence["_RayWorker"]) -> list["_RayWorker"]:
         answers = {worker.answer: worker for worker in workers}
@@ -309,7 +290,7 @@ class _Ray:
 
 
 class _RayWorker:
-    """An actor, and its next answer."""
+    """An actor, and its next answer; as `processes.Worker`."""
 
     def __init__(self, ray: Any, actor: Any, setup: Any) -> None:
         self._ray, self._actor = ray, actor
@@ -319,18 +300,14 @@ class _RayWorker:
         self.answer = self._actor.do.remote(request)
 
     def receive(self) -> Any:
+        errors = self._ray.exceptions
         try:
-            answer = self._ray.get(self.answer)
-        except self._ray.exceptions.RayTaskError as error:
+            return processes.result_of(self._ray.get(self.answer))
+        except (errors.RayTaskError, errors.RuntimeEnvSetupError) as error:
             raise WorkerFailedError(f"a worker failed:\n{error}") from None
-        except self._ray.exceptions.RuntimeEnvSetupError as error:
-            raise WorkerFailedError(
-                f"a node cannot prepare a worker: {error}"
-            ) from None
-        except self._ray.exceptions.RayError as error:
+        except errors.RayError as error:
             first = (str(error).strip().splitlines() or [type(error).__name__])[0]
             raise WorkerEndedError(f"its worker on Ray ended: {first}") from None
-        return processes.result_of(answer)
 
     def end(self, patience: float = 0.0) -> None:
         self._ray.kill(self._actor)
@@ -339,28 +316,32 @@ class _RayWorker:
 class _Actor:
     """A worker on Ray, there."""
 
-    def __init__(self, hello: dict[str, str]) -> None:
-        self._hello = hello
+    def __init__(self) -> None:
         plugins.import_from_environment()
 
-    def begin(self, setup: tuple[Callable[..., Any], Sequence[Any]]) -> Any:
+    def begin(self, setup: tuple[Any, ...]) -> Any:
         """Makes what does the tasks, where the code is the driver's."""
-
-        def made() -> None:
-            theirs = greeting(setup[0].__module__)
-            if theirs != self._hello:
-                raise WorkerFailedError(
-                    f"a node of the cluster has other code: "
-                    f"{_difference(self._hello, theirs)}; install the same on all nodes"
-                )
-            make, arguments = setup
-            self._do = make(*arguments)
-
-        return processes.answered(made)
+        return processes.answered(self._begin, *setup)
 
     def do(self, task: Any) -> Any:
         """A task."""
         return processes.answered(self._do, task)
+
+    def _begin(
+        self, hello: dict[str, str], make: Callable[..., Any], setup: Sequence[Any]
+    ) -> None:
+        theirs = greeting(make.__module__)
+        others = [
+            f"{name} {theirs[name]} (the command has {value})"
+            for name, value in hello.items()
+            if theirs[name] != value
+        ]
+        if others:
+            raise WorkerFailedError(
+                f"a node of the cluster has other code: {', '.join(others)}; install "
+                f"the same on all nodes"
+            )
+        self._do = make(*setup)
 
 
 def greeting(module: str) -> dict[str, str]:
@@ -374,30 +355,25 @@ def greeting(module: str) -> dict[str, str]:
     return {"python": python, **storage.versions(), "source": source}
 
 
-def _difference(ours: dict[str, str], theirs: dict[str, str]) -> str:
-    return ", ".join(
-        f"{name} {theirs.get(name)} (here {value})"
-        for name, value in ours.items()
-        if theirs.get(name) != value
-    )
-
-
 def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
     """Joins a cluster, or begins one of this machine."""
     address = executor.ray
     if address == "local":
         address = os.environ.get("RAY_ADDRESS", "local")
+    host, colon, port = str(address).partition(":")
+    try:
+        # Ray itself would try for minutes, deaf to signals.
+        if colon:
+            socket.create_connection((host, int(port)), 10).close()
+    except (OSError, ValueError) as error:
+        raise ValueError(f"ray={address!r}: no cluster there: {error}") from error
     settings: dict[str, Any] = {"address": address}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
     # Ray takes SIGTERM for itself, and would end the process with a bare exit.
     before = {number: signal.getsignal(number) for number in processes.SIGNALS}
-    ray.init(
-        log_to_driver=False,
-        logging_level="ERROR",
-        runtime_env=environment,
-        **settings,
-    )
+    settings |= {"log_to_driver": False, "logging_level": "ERROR"}
+    ray.init(runtime_env=environment, **settings)
     if threading.current_thread() is threading.main_thread():
         for number, handler in before.items():
             signal.signal(number, handler)

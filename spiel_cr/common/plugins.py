@@ -97,10 +97,13 @@ def source(module: str) -> str:
     """A fingerprint of the project's code, which changes more often than versions.
 
     Args:
-      module: its package counts, too: `eval` may lie outside of `spiel_cr`.
+      module: its package counts, too, if it is of the project: one of `spiel_cr` may
+        lie outside of its folder.
     """
     digest = hashlib.sha256()
-    for name in dict.fromkeys((*PACKAGES, ".".join(module.split(".")[:2]))):
+    parts = module.split(".")[:2]
+    names = [*PACKAGES, *([".".join(parts)] if parts[0] in PACKAGES else [])]
+    for name in names:
         spec = importlib.util.find_spec(name)
         for place in (spec and spec.submodule_search_locations) or ():
             for file in sorted(Path(place).rglob("*.py")):

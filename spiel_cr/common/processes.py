@@ -7,11 +7,11 @@ are for the process that started the workers to decide on; they end with it, how
 ends.
 """
 
+import atexit
 import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
-import pickle
 import signal
 import sys
 import threading
@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, NamedTuple
 
 from spiel_cr.common import plugins
@@ -28,7 +29,8 @@ from spiel_cr.common.errors import WorkerFailedError
 # What ends a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Errors about what the user gave, or about the machine: they pass as they are.
-_TOLD = set("OSError MemoryError ImportError SpielError SolverFailedError".split())
+_OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
+_OF_USERS |= {"WorkerFailedError"}
 
 
 class WorkerEndedError(WorkerFailedError):
@@ -82,13 +84,15 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     # In bytes, so that users' modules are there when it is read.
-    arguments = (theirs, pickle.dumps((make, tuple(setup))))
+    arguments = (theirs, bytes(ForkingPickler.dumps((make, tuple(setup)))))
     process = context.Process(target=_work, args=arguments, daemon=True)
     # Else its start would let through what is held back.
     resource_tracker.ensure_running()
     # The worker inherits that, and so nothing ends it before it ignores signals.
     with _held_back(SIGNALS):
         process.start()
+    # Else a program that ends in its midst would wait for one that hears no signals.
+    atexit.register(process.kill)
     # Otherwise the end of the worker would not be noticed.
     theirs.close()
     return Worker(process, ours)
@@ -104,12 +108,13 @@ def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
         return True, function(*arguments)
     except Exception as error:
         kinds = {kind.__name__ for kind in type(error).__mro__}
-        told = bool(kinds & _TOLD) or (
+        passes = bool(kinds & _OF_USERS) or (
             isinstance(error, ValueError) and plugins.is_deliberate(error)
         )
         with contextlib.suppress(Exception):
             # Some errors can be pickled, but not made again.
-            if told and type(pickle.loads(pickle.dumps(error))) is type(error):
+            again = ForkingPickler.loads(ForkingPickler.dumps(error))
+            if passes and type(again) is type(error):
                 return False, error
         lines = "".join(traceback.format_exception(error))
         return False, WorkerFailedError(f"a worker failed:\n{lines}")
@@ -141,7 +146,7 @@ def _work(pipe: Connection, setup: bytes) -> None:
 
 
 def _made(setup: bytes) -> Any:
-    make, arguments = pickle.loads(setup)
+    make, arguments = ForkingPickler.loads(setup)
     return make(*arguments)
 
 

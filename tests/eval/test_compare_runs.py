@@ -3,19 +3,17 @@
 import json
 import math
 import multiprocessing
-import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 
 import pytest
 
 from spiel_cr.common import json_log
+from spiel_cr.common.executing import Executor
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
-from spiel_cr.eval.comparison import comparisons, measure, run_folder, workers
+from spiel_cr.eval.comparison import comparisons, measure, run_folder
 from spiel_cr.eval.contestants import registry
 from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
@@ -35,16 +33,16 @@ class Broken:
         raise RuntimeError("lost its way\nwith details")
 
 
-HERE = comparisons.CompareConfig(workers=0)
+HERE = comparisons.CompareConfig(executor=Executor())
 
 
-def go(out, algorithms=NO_JAX, iterations=10, **options):
+def go(out, algorithms=NO_JAX, iterations=10, workers=0, **options):
     return comparisons.compare(
         [KUHN],
         registry.expand(algorithms),
         Budget(None, iterations),
         out,
-        comparisons.CompareConfig(**{"workers": 0, **options}),
+        comparisons.CompareConfig(executor=Executor(workers), **options),
     )
 
 
@@ -98,9 +96,8 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     content = file.read_bytes()
     file.write_bytes(content[: content.rstrip().rfind(b"\n") + 40])
     ran = []
-    monkeypatch.setattr(
-        workers, "measure_run", lambda c: ran.append(c.key) or measure.measure_run(c)
-    )
+    do = measure.measure_run
+    monkeypatch.setattr(measure, "measure_run", lambda c: ran.append(c.key) or do(c))
     result = go(tmp_path, "openspiel-os-mccfr;openspiel-cfr+", seeds=2)
     assert ran == [(KUHN, "openspiel-cfr+", 0), (KUHN, "openspiel-os-mccfr", 1)]
     assert [r["nash_conv"] for r in lines(tmp_path)[:2]] == [
@@ -112,7 +109,9 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
 
 
 def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(workers, "run_in_processes", lambda c, *_: workers.run_here(c))
+    work = Executor.map
+    here = lambda executor, *a, **b: work(Executor(), *a, **b)  # noqa: E731
+    monkeypatch.setattr(Executor, "map", here)
     go(tmp_path, "openspiel-cfr;lp", workers=2)
     monkeypatch.setattr(conditions, "source", lambda: "f00")
     monkeypatch.setattr(conditions, "optional_versions", lambda: {"flax": "9.8"})
@@ -130,9 +129,8 @@ def test_a_folder_that_grew_has_the_conditions_of_each_run(tmp_path, monkeypatch
 
 def test_nothing_runs_twice_under_two_names(tmp_path, monkeypatch):
     ran = []
-    monkeypatch.setattr(
-        workers, "measure_run", lambda c: ran.append(c.key) or measure.measure_run(c)
-    )
+    do = measure.measure_run
+    monkeypatch.setattr(measure, "measure_run", lambda c: ran.append(c.key) or do(c))
     budget = Budget(None, 5)
 
     def run(games, algorithms):
@@ -166,7 +164,7 @@ def test_games_too_large_are_refused_at_once(tmp_path):
             ["openspiel-cfr", "uniform"],
             Budget(None, 1),
             tmp_path,
-            comparisons.CompareConfig(workers=0, memory_limit=limit),
+            comparisons.CompareConfig(executor=Executor(), memory_limit=limit),
         ).records
 
     make = measure.GameInstance
@@ -238,42 +236,25 @@ def test_one_run_at_a_time(tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("where", [{"workers": 2}, {"ray": True}], ids=str)
-def test_workers_and_ray_give_the_same_numbers(tmp_path, where):
-    if "ray" in where:
-        pytest.importorskip("ray")
+def test_workers_give_the_same_numbers_in_the_same_order(tmp_path):
     names = "cfr+;openspiel-cfr;openspiel-os-mccfr;lp"
-    serial, spread = go(tmp_path / "serial", names), go(tmp_path / "on", names, **where)
-    for one, two in zip(serial.records, spread.records, strict=True):
+    go(tmp_path / "serial", names), go(tmp_path / "on", names, workers=2)
+    pairs = zip(lines(tmp_path / "serial"), lines(tmp_path / "on"), strict=True)
+    for one, two in pairs:
         for name in ("algorithm", "iterations", "nash_conv", "game_value"):
             assert one[name] == two[name]
-    assert "ray" in where or not multiprocessing.active_children()
-
-
-def test_a_crash_costs_its_own_run_only():
-    """The first worker is killed, and the second run gets another one."""
-    endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
-    quick = measure.Run(KUHN, "openspiel-cfr", 0, None, 5)
-
-    def kill():
-        while not (found := multiprocessing.active_children()):
-            time.sleep(0.01)
-        os.kill(found[0].pid, signal.SIGKILL)
-
-    threading.Thread(target=kill).start()
-    crashed, good = workers.run_in_processes([endless, quick], 1, None)
-    assert crashed["error"] == "its process ended with code -9"
-    assert crashed["algorithm"] == "openspiel-cfr" and crashed["nash_conv"] is None
-    assert good["error"] is None and good["iterations"] == 5
-    # As without workers.
-    assert good["nash_conv"] == measure.measure_run(quick)["nash_conv"]
     assert not multiprocessing.active_children()
 
 
-def test_patience_has_an_end():
-    endless = measure.Run(KUHN, "openspiel-cfr", 0, 1e6, None)
-    (late,) = workers.run_in_processes([endless], 1, 0.3)
-    assert late["error"] == "given up after 0.3 wall-clock seconds (--patience)"
+def test_a_run_without_an_end_costs_itself_only(tmp_path):
+    """What workers lose is a line with an error; the contract is `Executor`'s."""
+    where = comparisons.CompareConfig(executor=Executor(1, patience=4.0))
+    late, good = comparisons.compare(
+        [KUHN], ["openspiel-cfr", "uniform"], Budget(1e6, None), tmp_path, where
+    ).records
+    assert late["error"] == "given up after 4 wall-clock seconds (--patience)"
+    assert late["algorithm"] == "openspiel-cfr" and late["nash_conv"] is None
+    assert good["error"] is None and good["nash_conv"] > 0
     assert not multiprocessing.active_children()
 
 
@@ -303,7 +284,7 @@ def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
         ran.append(c.algorithm)
         return measure.failed(c, "not really run")
 
-    monkeypatch.setattr(workers, "measure_run", note)
+    monkeypatch.setattr(measure, "measure_run", note)
     run(*words, "--workers", "0")
     assert ran == ["openspiel-cfr", "openspiel-cfr+"]
     after = lines(tmp_path)

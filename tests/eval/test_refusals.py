@@ -116,7 +116,7 @@ ROWS = [
     (f"{COMPARE} --workers=-1", "workers=-1"),
     (f"{COMPARE} --iterations 0", "iterations=0"),
     (f"{COMPARE} --workers 0 --patience 5", "without worker processes cannot be"),
-    (f"{COMPARE} --ray --patience 5", "patience=5: runs on Ray cannot be given up"),
+    (f"{COMPARE} --ray nowhere", "ray='nowhere' is no address of a cluster"),
     (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),
     (f"{DEEP} --form signals", "--form signals"),

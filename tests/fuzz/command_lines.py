@@ -119,9 +119,10 @@ _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
     "show": ("--node", "--board", "--plot", "--csv"),
     "compare": ("--ray", "--patience"),
+    **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
     "solve": ("--imperfect-recall",),
     "exploit": ("--trained", "--iterations"),
-    "best-response": ("--rounds", "--checkpoint"),
+    "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
 _WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")
 _POSITIONAL = {"name"}

@@ -396,7 +396,9 @@ _VALUES: dict[tuple[str, str], Values] = {
         _lines("uniform;cfr+;lp  uniform  cfr+  lp  openspiel-cfr  dcfr(alpha=1)"),
         _not_contestants,
     ),
-    (_ANY, "--workers"): _whole("1", "0 -1 1025"),
+    (_ANY, "--workers"): _whole("0", "-1 1025"),
+    ("solve", "--workers"): _whole("1", "0 -1 1025"),
+    (_ANY, "--ray"): _words("local", "nowhere  a:b  127.0.0.1:x  ray://a:1"),
     # Of public nodes, which the policies here have not.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),

@@ -51,11 +51,13 @@ class BeliefRecord:
 
     def plus(self, other: "BeliefRecord") -> "BeliefRecord":
         """Those of both."""
-        sums = ("decisions", "approximate", "empty", "effective_sizes")
         least = (self.least_effective_size, other.least_effective_size)
         return BeliefRecord(
-            *(getattr(self, name) + getattr(other, name) for name in sums),
-            least_effective_size=min((x for x in least if x is not None), default=None),
+            self.decisions + other.decisions,
+            self.approximate + other.approximate,
+            self.empty + other.empty,
+            self.effective_sizes + other.effective_sizes,
+            min((size for size in least if size is not None), default=None),
         )
 
     def add(self, belief: StatePosterior) -> None:

@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cr
 from spiel_cr.common import json_log
+from spiel_cr.common.executing import Executor
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
 from spiel_cr.judging import one_match
@@ -43,7 +44,9 @@ def results(played):
 
 
 def lines(out):
-    text = (out / "matches.jsonl").read_text("utf-8")
+    """Of what was played; there is no file before the first match is over."""
+    file = out / "matches.jsonl"
+    text = file.read_text("utf-8") if file.exists() else ""
     return [json_log.unsealed(line) for line in text.splitlines()]
 
 
@@ -400,3 +403,15 @@ def test_a_partial_tree_player_in_a_game_that_cannot_be_compiled(tmp_path):
     )
     found = play(tmp_path, bots=[bot, "uniform"], matches=2, game="phantom_ttt")
     assert found.matches[0][1] == 2 and found.efforts[0].moves >= 6
+
+
+def test_workers_play_the_same_matches_in_the_same_order(tmp_path):
+    """Two workers; what they finish is written as it comes, and then put in order."""
+    names, executor = ["uniform", "solved(iterations=5)"], Executor(2)
+    config = RoundRobinConfig(executor=executor)
+    spread = tournament.play_tournament(
+        "kuhn_poker", names, 12, tmp_path / "two", config
+    )
+    alone = tournament.play_tournament("kuhn_poker", names, 12, tmp_path / "one")
+    assert results(spread) == results(alone)
+    assert moves(tmp_path / "two") == moves(tmp_path / "one")

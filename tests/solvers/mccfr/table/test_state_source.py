@@ -127,7 +127,7 @@ def test_what_happens_to_workers_is_told():
     with contextlib.closing(Workers(load_game("kuhn_poker"), 2)) as workers:
         begin = workers.start(10, random)
         os.kill(workers._workers[1].process.pid, signal.SIGKILL)
-        with pytest.raises(WorkerFailedError, match="worker 1 of 2 ended with code -9"):
+        with pytest.raises(WorkerFailedError, match="worker 1 of 2: .* code -9"):
             workers.step(begin.states, np.zeros(10, int), random)
     with contextlib.closing(Workers(load_game("kuhn_poker"), 1)) as workers:
         begin = workers.start(10, random)
@@ -137,8 +137,8 @@ def test_what_happens_to_workers_is_told():
 
 _PARENT = """
 import sys, time
-import numpy as np
-from spiel_cr.uncompiled.stepping.workers import Workers
+from pyspiel import load_game
+from spiel_cr.games.stepping.workers import Workers
 if __name__ == "__main__":
     workers = Workers(load_game("kuhn_poker"), 2)
     print(*(worker.process.pid for worker in workers._workers), flush=True)

@@ -1,0 +1,186 @@
+"""The contract of `Executor`, over three backends; Ray's is a cluster of two nodes."""
+
+import contextlib
+import multiprocessing
+import os
+import secrets
+import threading
+import time
+
+import numpy as np
+import pytest
+
+from spiel_cr.common import executing, plugins, processes
+from spiel_cr.common.errors import WorkerFailedError
+from spiel_cr.common.executing import Executor
+from tests.support.tasks import Tasks
+
+WEIGHTS = np.linspace(-1.0, 1.0, 10_001)
+ADDED = {number: ("add", number) for number in range(7)}
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    """Two nodes of one core each; their store is small, so that starting is quick."""
+    settings = {"object_store_memory": 80 * 2**20, "include_dashboard": False}
+    with pytest.MonkeyPatch.context() as patch:
+        # Before it is imported; else it would write a token to the home folder.
+        patch.setenv("RAY_AUTH_MODE", "token")
+        patch.setenv("RAY_AUTH_TOKEN", secrets.token_hex(32))
+        import ray
+        from ray import cluster_utils
+
+        nodes = cluster_utils.Cluster(True, False, {"num_cpus": 1, **settings})
+        nodes.second = nodes.add_node(
+            wait=False, num_cpus=1, object_store_memory=80 * 2**20
+        )
+        ray.init(nodes.address, log_to_driver=False, logging_level="ERROR")
+        nodes.wait_for_nodes()
+        yield nodes
+        ray.shutdown()
+        nodes.shutdown()
+
+
+@pytest.fixture(params=["here", "processes", "ray"])
+def backend(request):
+    """Settings of executors; all workers are gone afterwards."""
+    if request.param == "ray":
+        request.getfixturevalue("cluster")
+        yield {"workers": 2, "ray": "local"}
+    else:
+        yield {"workers": 2 if request.param == "processes" else 0}
+    assert not multiprocessing.active_children()
+
+
+def do(settings, tasks, folder, **options):
+    return Executor(**settings).map(Tasks, (WEIGHTS, str(folder)), tasks, **options)
+
+
+def noted(folder, name):
+    return (folder / name).read_text().split()
+
+
+def expected(seed):
+    return (np.random.default_rng(seed % 1000).normal(size=10_001) @ WEIGHTS).item()
+
+
+def test_results_have_the_same_bits_and_workers_are_made_once(backend, tmp_path):
+    names = []
+    found = do(
+        backend, ADDED, tmp_path, named=lambda key: names.append(key) or f"{key}"
+    )
+    assert dict(found) == {number: expected(number) for number in ADDED}
+    assert sorted(names) == list(ADDED)
+    made = noted(tmp_path, "made")
+    assert len(set(made)) == len(made) <= max(backend["workers"], 1)
+    here = str(os.getpid()) in made
+    assert here == (not backend["workers"])
+
+
+def test_no_task_needs_no_worker(tmp_path):
+    assert not list(do({"workers": 2}, {}, tmp_path)) and not list(tmp_path.iterdir())
+
+
+def test_errors_of_a_task_are_raised_once(backend, tmp_path):
+    for what, kind, text in (
+        ("refuse", ValueError, "seed=5"),
+        ("fail", WorkerFailedError if backend["workers"] else KeyError, "'nothing'"),
+    ):
+        with pytest.raises(kind, match=text):
+            list(do(backend, {0: (what, 5)}, tmp_path))
+        assert len(noted(tmp_path, f"{what}5")) == 1
+
+
+def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
+    """A task that dies twice is done at its third time; one that always dies, never."""
+    if not backend["workers"]:
+        pytest.skip("this process would end")
+    tasks = {**ADDED, "twice": ("die", 2), "always": ("die", -1)}
+    found = dict(do(backend, tasks, tmp_path, lost=lambda key, why: (key, why)))
+    key, why = found.pop("always")
+    assert key == "always" and "ended" in why
+    assert found == {**{n: expected(n) for n in ADDED}, "twice": expected(2)}
+    assert len(noted(tmp_path, "die2")) == len(noted(tmp_path, "die-1")) == 3
+    # The others were done once.
+    assert all(len(noted(tmp_path, f"add{number}")) == 1 for number in ADDED)
+    if "ray" not in backend:  # where workers start slowly
+        with pytest.raises(WorkerFailedError, match="task 3: .*ended"):
+            list(do(backend, {3: ("die", -2)}, tmp_path))
+
+
+def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
+    if not backend["workers"]:
+        with pytest.raises(ValueError, match="patience=1: tasks without worker"):
+            Executor(patience=1)
+        return
+    tasks = {"late": ("wait", 0), **ADDED}
+    settings = {**backend, "patience": 1.0}
+    found = dict(do(settings, tasks, tmp_path, lost=lambda key, why: why))
+    assert found.pop("late") == "given up after 1 wall-clock seconds (--patience)"
+    assert found == {number: expected(number) for number in ADDED}
+
+
+def test_an_interrupt_leaves_no_worker(backend, tmp_path):
+    tasks = {0: ("add", 0), 1: ("wait", 1)} if backend["workers"] else {0: ("add", 0)}
+    results = do(backend, tasks, tmp_path)
+    with pytest.raises(KeyboardInterrupt), contextlib.closing(results):
+        assert next(results) == (0, expected(0))
+        raise KeyboardInterrupt
+    deadline = time.monotonic() + 20
+    for pid in noted(tmp_path, "made"):
+        while int(pid) != os.getpid() and os.path.exists(f"/proc/{pid}/stat"):
+            if open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()[0] == "Z":
+                break
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
+    ours = executing.greeting(Tasks.__module__)
+    assert ours["source"] == plugins.source(Tasks.__module__)
+    other = {**ours, "numpy": "1.0"}
+    monkeypatch.setattr(executing, "greeting", lambda module: other)
+    said = rf"other code: numpy {ours['numpy']} \(the command has 1.0\); install"
+    with pytest.raises(WorkerFailedError, match=said):
+        list(do({"workers": 1, "ray": "local"}, ADDED, tmp_path))
+
+
+def test_a_node_may_die(cluster, tmp_path):
+    """The last test of the cluster: what the second node had begun is done elsewhere.
+
+    Both workers wait, so that each node has one; then the second node is killed, and
+    the first worker is given up, so that a task's second try ends after its first.
+    """
+    tasks = {n: ("wait" if n < 2 else "add", n) for n in range(6)}
+    settings = {"workers": 2, "ray": "local", "patience": 5.0}
+    results = do(settings, tasks, tmp_path, lost=lambda key, why: why)
+    both = [tmp_path / "wait0", tmp_path / "wait1"]
+
+    def kill():
+        while not all(file.exists() for file in both):
+            time.sleep(0.05)
+        cluster.remove_node(cluster.second, allow_graceful=False)
+
+    threading.Thread(target=kill).start()
+    found = dict(results)
+    assert {found.pop(0)[:8], found.pop(1)[:8]} == {"given up"}
+    assert found == {n: expected(n) for n in range(2, 6)}
+    # One of the two was begun again.
+    assert sorted(len(noted(tmp_path, file.name)) for file in both) == [1, 2]
+
+
+def test_workers_that_do_not_start_are_told():
+    with pytest.raises(WorkerFailedError, match="a worker does not start: its process"):
+        list(Executor(1).map(os._exit, (3,), {0: 0}))
+
+
+def test_errors_that_cannot_be_made_again_are_told_in_lines():
+    class Odd(OSError):
+        def __init__(self, first, second):
+            super().__init__("odd")
+
+    def fails():
+        raise Odd(1, 2)
+
+    fine, error = processes.answered(fails)
+    assert not fine and isinstance(error, WorkerFailedError) and "odd" in str(error)

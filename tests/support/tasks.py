@@ -1,0 +1,38 @@
+"""Tasks for workers: sums of random numbers, and what may go wrong on the way."""
+
+import os
+import pathlib
+import time
+
+import numpy as np
+
+from spiel_cr.common.checks import check_whole
+
+
+class Tasks:
+    """Does (what, seed): "add", "wait", "die", "refuse", "fail"."""
+
+    def __init__(self, weights, folder):
+        self.weights, self.folder = weights, pathlib.Path(folder)
+        self.note("made", "")
+
+    def note(self, what, seed):
+        """A line of a file; returns how many there are."""
+        file = self.folder / f"{what}{seed}"
+        with file.open("ab", buffering=0) as out:
+            out.write(f"{os.getpid()}\n".encode())
+        return file.read_bytes().count(b"\n")
+
+    def __call__(self, task):
+        what, seed = task
+        begun = self.note(what, seed)
+        if what == "wait":
+            time.sleep(60)
+        elif what == "die" and (seed < 0 or begun <= seed):
+            os._exit(7)
+        elif what == "refuse":
+            check_whole(seed, "seed", 6, 9)
+        elif what == "fail":
+            {}["nothing"]
+        random = np.random.default_rng(seed % 1000)
+        return (random.normal(size=len(self.weights)) @ self.weights).item()
