@@ -19,6 +19,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging.one_match import Match
 from spiel_cr.judging.targets import lay_out_to_judge, load_target
 from spiel_cr.players.given_players import GivenPolicy
@@ -69,16 +70,19 @@ def baseline(
       GameTooLargeError: the game does not fit.
       ValueError: no policy, or one of another game.
     """
-    tree = game
-    if not isinstance(tree, CompiledGame):
+    tree: CompiledGame | WorldGame
+    if isinstance(game, CompiledGame):
+        tree = game
+    else:
         try:
-            tree = lay_out_to_judge(  # type: ignore[assignment]
-                open_game(tree), memory_limit, worlds=False, seconds=_PATIENCE
+            tree = lay_out_to_judge(
+                open_game(game), memory_limit, worlds=False, seconds=_PATIENCE
             )
         except GameTooLargeError as error:
             raise GameTooLargeError(
                 f"aivat={policy!r} needs values of all histories: {error}; leave it "
                 f"out, or choose a smaller game"
             ) from error
+    assert isinstance(tree, CompiledGame)
     target = load_target(policy, tree, signals=False, memory_limit=memory_limit)
     return Baseline(tree, history_values(tree, target.strategy()))
