@@ -74,9 +74,8 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
         parser,
         "--lock",
         "keep these strategies as they are, and solve the rest against them: JSON of "
-        "infosets and probabilities, or a policy (.npz)",
-        metavar="FILE",
-        type=path_value,
+        "infosets and probabilities, or a file with that, or a policy (.npz)",
+        metavar="JSON|FILE",
     )
     text = "whose strategy is taken from the policy of --lock"
     option(parser, "--lock-player", text, type=int, choices=(0, 1))

@@ -75,6 +75,11 @@ def add(commands: Commands) -> None:
     option(parser, "--seed")
     text = "play sessions of several hands with stacks of chips (poker)"
     option(parser, "--session", text, metavar="stack=S,rounds=N")
+    text = (
+        "take luck out of returns (AIVAT) by the values of this policy against itself: "
+        "a file or a name such as 'cfr+(iterations=100)'; compiles the game"
+    )
+    option(parser, "--aivat", text, metavar="POLICY")
     text = "action frequencies by street, and playing styles (poker)"
     option(parser, "--styles", text, action="store_true")
     worker_options(parser)
@@ -100,6 +105,11 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         unwritten=functools.partial(note_unwritten, arguments),
     )
     if arguments.session is not None:
+        if arguments.aivat is not None:
+            raise ValueError(
+                f"--aivat {arguments.aivat} is for matches, and --session has others; "
+                f"leave one of them out"
+            )
         session = sessions.read_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
         report |= _styles(arguments, "sessions")
@@ -118,13 +128,21 @@ def _matches(
     if arguments.styles:
         sessions.check_chips(arguments.game, "--styles")
     result = tournament.play_tournament(
-        arguments.game, bots, arguments.matches, arguments.out, settings
+        arguments.game,
+        bots,
+        arguments.matches,
+        arguments.out,
+        settings,
+        aivat=arguments.aivat,
     )
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     _print_table(result)
-    keys = ("bots", "mean", "half_width", "matches")
+    if result.plain_half_width is not None:
+        print(f"\nluck taken out by {arguments.aivat}; half the width with it:")
+        _print_numbers(result.bots, result.mean, result.plain_half_width)
+    keys = ("bots", "mean", "half_width", "matches", "plain_half_width")
     shares = [effort.unmet_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
     return {**report, "unmet_share": shares}

@@ -263,11 +263,11 @@ def _same_run(found: Record, new: Record) -> Record:
       OtherRunError: they differ, or one run is of sessions and the other of matches.
     """
     json_log.same_settings(found, {name: new[name] for name in ("bots", "seed")})
-    sessions = found.get("session"), new.get("session")
-    if sessions[0] != sessions[1]:
-        raise json_log.OtherRunError(
-            f"holds a tournament with session={sessions[0]}, not {sessions[1]}"
-        )
+    for name in ("session", "aivat"):
+        if found.get(name) != new.get(name):
+            raise json_log.OtherRunError(
+                f"holds a tournament with {name}={found.get(name)}, not {new.get(name)}"
+            )
     prints = found.get("fingerprint"), new["fingerprint"]
     if None not in prints and prints[0] == prints[1]:
         return found

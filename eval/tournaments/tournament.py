@@ -23,6 +23,7 @@ from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging import one_match
+from spiel_cr.judging.aivat import Baseline, baseline
 from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -72,6 +73,7 @@ class Tournament(NamedTuple):
         and where one deal was played only.
       matches: played.
       efforts: each bot's.
+      plain_half_width: as `half_width`, of returns with their luck; None: it stayed.
     """
 
     bots: tuple[str, ...]
@@ -79,6 +81,7 @@ class Tournament(NamedTuple):
     half_width: list[list[_Number]]
     matches: list[list[int]]
     efforts: list[Effort]
+    plain_half_width: list[list[_Number]] | None = None
 
 
 def play_tournament(
@@ -89,6 +92,7 @@ def play_tournament(
     config: RoundRobinConfig = DEFAULTS,
     *,
     observers: Sequence[one_match.Observer] = (),
+    aivat: str | None = None,
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
 
@@ -104,6 +108,8 @@ def play_tournament(
       out: folder; holds `settings.json`, `matches.jsonl`, `table.csv`, `summary.json`.
       config: seed, memory, what is shown.
       observers: see `play_match`.
+      aivat: take luck out by the values of this policy against itself, see
+        `judging.aivat`; the game is compiled.
 
     Raises:
       OSError: a match or a table cannot be written. What was before is kept.
@@ -113,6 +119,9 @@ def play_tournament(
     """
     bounds = utility_bounds(open_game(game).game)
     kind = _Matches(tuple(bots), config.seed, bounds, observers)
+    if aivat is not None:
+        kind.values = baseline(game, aivat, memory_limit=config.memory_limit)
+        kind.settings, game = {"aivat": aivat}, kind.values.tree
     return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 
@@ -132,6 +141,7 @@ class _Matches:
 
     what, lines, table = "match", "matches", "table.csv"
     settings: Record = {}
+    values: Baseline | None = None
 
     def __init__(
         self,
@@ -146,6 +156,8 @@ class _Matches:
     def check(self, record: Record) -> None:
         checks.check_fields(record, {"actions": checks.is_list(checks.is_whole)})
         checks.check_fields(record, _LINE)
+        if self.values is not None:
+            checks.check_fields(record, {"aivat": checks.is_number})
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
@@ -161,7 +173,9 @@ class _Matches:
             chance=generator(self._seed, slot, 0),
             observers=(programs, *self._observers),
         )
+        values = self.values
         return {
+            **({} if values is None else {"aivat": values.estimate(match)}),
             "returns": match.returns,
             "actions": match.actions,
             "seconds": [[round(s, 7) for s in own] for own in match.seconds],
@@ -180,16 +194,22 @@ class _Matches:
 
     def pair(self, records: Records) -> dict[str, tuple[Any, Any]]:
         # Of each deal, as player 0 and as player 1.
-        returns = np.empty((len(records) // 2, 2))
+        plain, returns = np.empty((2, len(records) // 2, 2))
         for slot, record in records.items():
             seat = int(slot.swapped)
-            returns[slot.deal, seat] = record["returns"][seat]
+            plain[slot.deal, seat] = record["returns"][seat]
+            name = "returns" if self.values is None else "aivat"
+            first = np.ravel(record[name])[0]
+            returns[slot.deal, seat] = -first if seat else first
         mean, half = mean_and_half_width(returns.mean(axis=1), self._bounds)
+        lucky = mean_and_half_width(plain.mean(axis=1), self._bounds)[1]
         first, second = returns.mean(axis=0).tolist()
+        without = {} if self.values is None else {"plain_half_width": (lucky, lucky)}
         return {
             "matches": (len(records), len(records)),
             "mean": (mean, 0.0 - mean),
             "half_width": (half, half),
+            **without,
             _AS_PLAYER[0]: (first, -second),
             _AS_PLAYER[1]: (second, -first),
         }

@@ -18,9 +18,15 @@ from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
+from spiel_cr.judging.aivat import baseline
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bot_strings import MEMORY_LIMIT, prepare
-from spiel_cr.players.given_players import GivenPlayer, check_order, seat_bot
+from spiel_cr.players.given_players import (
+    GivenPlayer,
+    GivenPolicy,
+    check_order,
+    seat_bot,
+)
 
 
 class Slot(NamedTuple):
@@ -51,7 +57,7 @@ class Matches:
       mean: return of the first player, in the game's units, over both seats.
       half_width: of the 95 % confidence interval around it, over deals; None: one deal.
       returns: float64 [deals, 2], the first player's in each deal, as player 0 and as
-        player 1.
+        player 1; without luck where that was asked for.
     """
 
     mean: float
@@ -68,6 +74,7 @@ def play_matches(
     *,
     seed: int = 0,
     memory_limit: Limit = MEMORY_LIMIT,
+    aivat: GivenPolicy | None = None,
     progress: bool = False,
 ) -> Matches:
     """Plays matches between two players, each of them in both seats.
@@ -81,6 +88,8 @@ def play_matches(
       matches: an odd number is rounded up.
       seed: of chance and of all that bots draw.
       memory_limit: refuse players that need the whole of a larger game.
+      aivat: take luck out by the values of this policy against itself, see `aivat`;
+        the game is compiled.
       progress: show a progress bar on stderr.
 
     Raises:
@@ -93,6 +102,10 @@ def play_matches(
         raise ValueError(f"players: {count} given; give two, as ['A', 'B']")
     matches = check_iterations(matches, name="matches")
     check_seed(seed)
+    values = None
+    if aivat is not None:
+        values = baseline(game, aivat, memory_limit=memory_limit)
+        game = values.tree
     known = prepare(game, players, memory_limit=memory_limit)
     bots = {}
     for number, player in enumerate(players):
@@ -115,7 +128,8 @@ def play_matches(
                 generator(seed, slot, 2 if swapped else 1),
                 chance=generator(seed, slot, 0),
             )
-            returns[deal, int(swapped)] = match.returns[int(swapped)]
+            first = match.returns[0] if values is None else values.estimate(match)
+            returns[deal, int(swapped)] = -first if swapped else first
     bounds = utility_bounds(open_game(known).game)
     mean, half_width = mean_and_half_width(returns.mean(axis=1), bounds)
     return Matches(mean, half_width, returns)

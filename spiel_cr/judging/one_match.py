@@ -43,11 +43,14 @@ class Match(NamedTuple):
       actions: OpenSpiel's actions from the beginning, chance's included.
       returns: utilities of players 0 and 1, in the game's units.
       seconds: what each answer of player 0 and of player 1 took.
+      odds: for each action the probabilities that it was drawn with; None where a bot
+        gave no policy.
     """
 
     actions: tuple[int, ...]
     returns: tuple[float, float]
     seconds: tuple[tuple[float, ...], tuple[float, ...]]
+    odds: tuple[dict[int, float] | None, ...] = ()
 
 
 def play_match(
@@ -83,16 +86,19 @@ def play_match(
         check_seat(bot, seat, f"bots[{seat}]")
     state = open_game(game).game.new_initial_state()
     seconds: tuple[list[float], list[float]] = ([], [])
+    drawn: list[dict[int, float] | None] = []
     for bot in bots:
         bot.restart()
     while not state.is_terminal():
         player = state.current_player()
         if state.is_chance_node():
-            action = _draw(chance_outcomes(state), rng if chance is None else chance)
+            odds: list[tuple[int, float]] | None = list(chance_outcomes(state))
+            action = _draw(odds or (), rng if chance is None else chance)
         else:
             begun = time.perf_counter()
-            action = _ask(bots[player], state, rng)
+            action, odds = _ask(bots[player], state, rng)
             seconds[player].append(time.perf_counter() - begun)
+        drawn.append(None if odds is None else dict(odds))
         for observer in observers:
             observer(state, player, action)
         for other, bot in enumerate(bots):
@@ -104,6 +110,7 @@ def play_match(
         tuple(state.history()),
         (float(first), float(second)),
         (tuple(seconds[0]), tuple(seconds[1])),
+        tuple(drawn),
     )
 
 
@@ -137,8 +144,11 @@ def _programs() -> int:
     return cfr.programs() + mccfr.programs() + best_responses.programs()
 
 
-def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> int:
-    """The bot's action, checked."""
+def _ask(
+    bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator
+) -> tuple[int, list[tuple[int, float]] | None]:
+    """The bot's action, checked, and the policy that it was drawn from, if any."""
+    policy = None
     player, legal = state.current_player(), state.legal_actions()
     who = f"player {player}, a {type(bot).__name__},"
     if bot.provides_policy():
@@ -161,7 +171,7 @@ def _ask(bot: pyspiel.Bot, state: pyspiel.State, rng: np.random.Generator) -> in
             f"{who} chose the illegal action {action!r} after the actions "
             f"{state.history()}; it must be one of {legal}",
         )
-    return int(action)
+    return int(action), policy
 
 
 def _draw(outcomes: Sequence[tuple[int, float]], rng: np.random.Generator) -> int:

@@ -74,7 +74,7 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
     """Reads locks from a policy file, or from JSON.
 
     Args:
-      path: of an `.npz` file that `Result.save` or --save wrote, or else of JSON.
+      path: of an `.npz` file that `Result.save` or --save wrote, or of JSON; or JSON.
       player: whose strategy is taken from a policy file; of JSON None.
 
     Raises:
@@ -90,6 +90,8 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
     if player is not None:
         return [path if p == player else None for p in range(2)]
     try:
+        if name.startswith("{"):
+            return dict(json.loads(name))
         with open(path, encoding="utf-8") as file:
             return dict(json.load(file))
     except (ValueError, TypeError) as error:

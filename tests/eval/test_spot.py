@@ -2,6 +2,7 @@
 
 import csv
 
+import numpy as np
 import pyspiel
 import pytest
 
@@ -45,6 +46,7 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
     assert list(rows[0]) == [
         *("hand", "board", "combos", "weight", "equity", "ev"),
         *("fold", "call", "allin-30"),
+        *("ev fold", "ev call", "ev allin-30"),
     ]
     for row, hand in zip(rows, found["hands"], strict=True):
         assert row["hand"] == hand["hand"]
@@ -53,6 +55,8 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
         played = [float(row[name]) for name in found["actions"]]
         assert played == hand["probabilities"]
         assert sum(played) == pytest.approx(1)
+        worth = [float(row[f"ev {name}"]) for name in found["actions"]]
+        assert np.dot(played, worth) == pytest.approx(float(row["ev"]), abs=1e-6)
     weights = {row["hand"]: float(row["weight"]) for row in rows}
     assert weights["AhAd"] <= 1 and weights["7h7d"] <= 0.5
     game = ("--game", found["game"], "--policy", policy)

@@ -216,5 +216,7 @@ def test_commands(tmp_path, capsys):
     found = report(capsys, *common, "--lock", str(file), "--save", str(policy))
     assert found["locked"] == [2, 1] and found["judge"] == "spiel_cr"
     assert found["nash_conv"] < 1e-9 < found["regrets"][0]
+    inline = report(capsys, *common, "--lock", file.read_text())
+    assert inline["game_value"] == found["game_value"]
     again = report(capsys, *common, "--lock", str(policy), "--lock-player", "1")
     assert again["locked"] == [0, 6] and again["regrets"][0] < 1e-9
