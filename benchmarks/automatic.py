@@ -104,20 +104,20 @@ def _lines(rows: Sequence[Row]) -> list[Row]:
 
 
 def _summary(rows: Sequence[Row]) -> list[Row]:
-    """Of each algorithm: in how many cells it is near the best one."""
-    cells: dict[str, list[float]] = {}
+    """Of each algorithm: how often it is near the best one."""
+    runs: dict[str, list[float]] = {}
     for line in _lines(rows):
         for name, ratio in line["ratios"].items():
-            cells.setdefault(name, []).append(ratio)
+            runs.setdefault(name, []).append(ratio)
     return [
         {
             "name": name,
             "near": sum(ratio <= 2 for ratio in its) / len(its),
             "far": sum(ratio > 10 for ratio in its),
             "most": max(its),
-            "cells": len(its),
+            "runs": len(its),
         }
-        for name, its in cells.items()
+        for name, its in runs.items()
     ]
 
 
@@ -131,7 +131,7 @@ _CELLS: dict[str, Column] = {
 }
 _SUMMARY: dict[str, Column] = {
     "algorithm": "{name}",
-    "cells": "{cells}",
+    "runs": "{runs}",
     "at most twice the best": "{near:.0%}",
     "above 10 times": "{far}",
     "at most": "{most:.3g}",
@@ -150,7 +150,7 @@ BENCHMARK = Benchmark(
             measure,
             _plan,
             (
-                Table("All cells together.", _SUMMARY, lines=_summary),
+                Table("All budgets together.", _SUMMARY, lines=_summary),
                 Table(
                     "NashConv in units of the best algorithm that is shipped.",
                     _CELLS,
