@@ -100,8 +100,8 @@ def add_solver_options(
         parser,
         "--algorithm",
         f"auto: chosen by the form of the game, its size, the budget and a trial, and "
-        f"said with its reason (in solves of parts of a game "
-        f"{' or '.join(automatic.OF_PARTS.values())}); "
+        f"said with its reason (in solves of subgames "
+        f"{' or '.join(automatic.OF_SUBGAMES.values())}); "
         f"or one of {_names(algorithms.CFR)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{_names(algorithms.MCCFR)}, which sample, as in "

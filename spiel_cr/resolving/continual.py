@@ -72,7 +72,7 @@ def resolve(
         laid out. A compiled game should have been compiled with `observations=True`,
         for smaller subgames.
       algorithm: solver of every solve, see `algorithms.find`; "auto" is
-        `automatic.OF_PARTS`. Or all the settings: solver, iterations,
+        `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.

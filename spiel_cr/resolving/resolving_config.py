@@ -13,7 +13,7 @@ from spiel_cr.resolving.leaves.leaf_strings import (
     is_fixed,
 )
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
-from spiel_cr.solvers.automatic import OF_PARTS
+from spiel_cr.solvers.automatic import OF_SUBGAMES
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.laying_out import COMPILED
 
@@ -26,7 +26,7 @@ class ResolvingConfig:
 
     Attributes:
       solver: algorithm of every solve, see `algorithms.find`; "auto" is
-        `automatic.OF_PARTS`. Of sampled ones
+        `automatic.OF_SUBGAMES`. Of sampled ones
         those that follow one action at a time (outcome sampling), with the gadget cfrd
         and no depth; see `subgame_sampling.py`.
       iterations: of every solve; at most, where there is a time budget too.
@@ -76,7 +76,7 @@ class ResolvingConfig:
 
     def algorithm(self, form: str) -> CFRConfig | MCCFRConfig:
         """The solver's settings for games in a form, "compiled" or "signals"."""
-        solver = OF_PARTS[form] if self.solver == "auto" else self.solver
+        solver = OF_SUBGAMES[form] if self.solver == "auto" else self.solver
         config: CFRConfig | MCCFRConfig = find(solver, "solver", (CFR, MCCFR)).config
         return config
 

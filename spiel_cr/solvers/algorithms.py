@@ -128,7 +128,7 @@ def find(
     Args:
       algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
         function, a rule as of `regret_matching.CustomRule`, with linear averages. Among
-        full-width algorithms "auto" is that of `automatic.OF_PARTS` for trees.
+        full-width algorithms "auto" is that of `automatic.OF_SUBGAMES` for trees.
       name: of the argument, for errors.
       families: of which it must be.
 
@@ -138,7 +138,7 @@ def find(
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:
-        algorithm = automatic.OF_PARTS[COMPILED]
+        algorithm = automatic.OF_SUBGAMES[COMPILED]
     if callable(algorithm):
         algorithm = CustomRule(algorithm)
     if isinstance(custom := algorithm, CustomRule):

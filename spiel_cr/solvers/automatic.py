@@ -32,13 +32,15 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # two states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For solves of parts of a game, by its form; their budgets are short.
-OF_PARTS: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
+# For solves of subgames, by the form of the game; their budgets are short.
+OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
 # The share of a trial, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.15
+# No checkpoint is written before the end of the trial, which then is at most so long.
+_KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
 # With `until` alone trials are as long as these, until one gets there.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
@@ -142,6 +144,9 @@ def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float)
         rounds, seconds = (most,), (seconds - spent) * _TRIAL_SECONDS
     if goal.iterations is not None or (goal.until is None and seconds is None):
         rounds = (math.ceil(_TRIAL * most),)
+    if task.checkpoint is not None:
+        rounds = (min(rounds[-1], _KEPT_TRIAL),)
+        seconds = None if seconds is None else min(seconds, _KEPT_SECONDS)
     part = dataclasses.replace(goal, iterations=None, seconds=seconds)
     runs: dict[str, Run] = {}
     found: dict[str, float] = {}

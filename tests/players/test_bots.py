@@ -200,10 +200,10 @@ def test_games_by_name_are_compiled_with_what_players_are_told():
     assert bot.get_policy(state) == make("resolving", "kuhn", 0).get_policy(state)
 
 
-def test_the_default_is_cfr_plus_under_a_clock():
+def test_the_default_is_under_a_clock():
     bot = bots.ResolvingBot(games.compiled("kuhn"), 1)
     config = bot.resolver.config
-    assert (config.solver, config.move_ms, config.iterations) == ("cfr+", 100, None)
+    assert (config.solver, config.move_ms, config.iterations) == ("auto", 100, None)
 
 
 def test_a_match_under_a_clock_is_in_time_mostly():

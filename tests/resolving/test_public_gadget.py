@@ -117,8 +117,8 @@ def test_forests_are_those_of_the_compiled_game(name, player):
 )
 def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
     """Sums run in another order; few enough iterations that no tie turns on it."""
-    found = continual.resolve(located(name).game, iterations=iterations)
-    expected = continual.resolve(games.compiled(name), iterations=iterations)
+    found = continual.resolve(located(name).game, "cfr+", iterations)
+    expected = continual.resolve(games.compiled(name), "cfr+", iterations)
     for player, where in enumerate(located(name).sequences):
         np.testing.assert_allclose(
             found.average[player][where], expected.average[player], rtol=0, atol=1e-9
@@ -132,8 +132,8 @@ def test_rhode_island_is_resolved_as_the_compiled_game():
     """Three rounds, and signals of a declaration: at every infoset."""
     string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
     tree = compile_game(string, observations=True)
-    found = continual.resolve(loading.signal_game(string), iterations=10)
-    expected = continual.resolve(tree, iterations=10)
+    found = continual.resolve(loading.signal_game(string), "cfr+", 10)
+    expected = continual.resolve(tree, "cfr+", 10)
     played = conversions.behaviour_from_policy(tree, found.average_policy())
     for mine, theirs in zip(played, expected.average, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=0, atol=1e-9)

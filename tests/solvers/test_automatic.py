@@ -57,7 +57,7 @@ def test_until_takes_who_gets_there_first():
     assert result.iterations < 512
 
 
-def test_checkpoint_keeps_the_algorithm(tmp_path):
+def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint"
     begun = spiel_cr.solve("kuhn_poker", goal=30, checkpoint=path)
     assert storage.load_metadata(path)["algorithm"] == begun.algorithm == "sapcfr+"
@@ -65,6 +65,10 @@ def test_checkpoint_keeps_the_algorithm(tmp_path):
     whole = spiel_cr.solve("kuhn_poker", "sapcfr+", 90)
     np.testing.assert_array_equal(resumed.average[0], whole.average[0])
     assert "checkpoint" in resumed.why
+    assert "after 9 iterations" in begun.why
+    monkeypatch.setattr(automatic, "_KEPT_TRIAL", 7)
+    short = spiel_cr.solve("kuhn_poker", goal=300, checkpoint=tmp_path / "short")
+    assert "after 7 iterations" in short.why
     other = tmp_path / "other"
     spiel_cr.solve("kuhn_poker", "cfr+", 10, checkpoint=other)
     assert spiel_cr.solve("kuhn_poker", goal=20, checkpoint=other).algorithm == "cfr+"
@@ -82,6 +86,6 @@ def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
 
 def test_resolving_takes_the_form():
     tree = spiel_cr.resolve("kuhn_poker", iterations=20)
-    assert tree.algorithm == automatic.OF_PARTS["compiled"]
+    assert tree.algorithm == automatic.OF_SUBGAMES["compiled"]
     river = spiel_cr.resolve(_RIVER, iterations=20, layout=Layout("signals"))
-    assert river.algorithm == automatic.OF_PARTS["signals"]
+    assert river.algorithm == automatic.OF_SUBGAMES["signals"]

@@ -107,10 +107,11 @@ def test_interrupt_from_the_keyboard(tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(Solver, "nash_conv", interrupt)
         with pytest.raises(KeyboardInterrupt):
-            spiel_cr.solve(compiled, goal=spiel_cr.Goal(eval_every=40), checkpoint=path)
+            goal = spiel_cr.Goal(eval_every=40)
+            spiel_cr.solve(compiled, "cfr+", goal, checkpoint=path)
     assert storage.load(path)[1]["iterations"] == 40
-    resumed = spiel_cr.solve(compiled, goal=90, checkpoint=path)
-    assert_same(resumed, spiel_cr.solve(compiled, goal=90))
+    resumed = spiel_cr.solve(compiled, "cfr+", 90, checkpoint=path)
+    assert_same(resumed, spiel_cr.solve(compiled, "cfr+", 90))
 
 
 @pytest.fixture(scope="module")

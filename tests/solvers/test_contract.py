@@ -53,7 +53,7 @@ class Row(NamedTuple):
 ROWS = (
     *(
         Row(name, "", 60, 0.05)
-        for name in ("cfr+", "dcfr", "pcfr+", "pcfr+30", "pdcfr+", "lcfr")
+        for name in "auto cfr+ dcfr dcfr+ pcfr+ pcfr+30 sapcfr+ pdcfr+ lcfr".split()
     ),
     Row("cfr", "", 60, 0.15),
     *(
@@ -78,7 +78,7 @@ ROWS = (
 # One of each family, in the suite that is run often: all on Kuhn poker, where programs
 # are small.
 _QUICK = (
-    *((ROWS[0], form) for form in (COMPILED, SIGNALS)),
+    *((row, form) for row in ROWS[:2] for form in (COMPILED, SIGNALS)),
     (Row("es-mccfr", "batch=64", 60, 0.3), COMPILED),
     (Row("os-mccfr", "batch=64", 60, 0.3), STEPPED),
     (Row("egt", "", 60, 0.3), COMPILED),

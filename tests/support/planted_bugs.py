@@ -50,7 +50,7 @@ BUGS = (
     ),
     Bug(
         "spiel_cr/solvers/cfr/regret_matching.py",
-        "predicted = regrets + instantaneous",
+        "predicted = regrets + rule.prediction * instantaneous",
         "predicted = regrets",
         "tests/solvers/cfr",
         "predictive CFR+ does not predict",

@@ -115,7 +115,7 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
         # Half a prediction and gamma are ours, see docs/measurements/automatic.md.
         CFRConfig(
-            "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=8.0
+            "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=15.0
         ),
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
