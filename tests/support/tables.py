@@ -31,7 +31,7 @@ def laying(seconds):
 
     yield lay
     for made, serving, threads in laid:
-        made.leave()
+        made.close()
         serving.shutdown()
         serving.server_close()
         for thread in threads:
