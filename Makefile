@@ -6,8 +6,8 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-best-response bench-large bench-hidden-boards bench-partial \
-	bench-uncompiled bench-resolving bench-deep fuzz-moves help-pages clean
+	bench-hidden-boards bench-partial \
+	bench-resolving bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -19,11 +19,8 @@ help:
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
-	@echo "make bench-best-response  searched best responses beside exact ones (a quarter of an hour)"
-	@echo "make bench-large     games of millions of histories"
 	@echo "make bench-hidden-boards  phantom tic-tac-toe beside one thread of C (minutes; 6 GB)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
-	@echo "make bench-uncompiled sampled games that are never compiled (two hours)"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
@@ -100,20 +97,11 @@ bench-players: $(VENV)/.installed-test
 bench-sampling: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks sampling
 
-bench-best-response: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks best_response
-
-bench-large: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks large
-
 bench-hidden-boards: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks hidden_boards --parts plain-c
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial
-
-bench-uncompiled: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks uncompiled
 
 bench-resolving: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks resolving

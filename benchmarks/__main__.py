@@ -10,17 +10,14 @@ from benchmarks.frame import Benchmark
 # The module that has each one's `BENCHMARK`, and what it measures.
 NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
+    "automatic": "the default algorithm beside those that it chooses among",
     "sampling": "sampled solvers beside OpenSpiel's",
-    "uncompiled": "sampling of games that are never compiled, beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
-    "large": "compiling, solving and memory on games of millions of histories",
     "hidden_boards": "solvers on hidden boards, judged exactly; beside plain C",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",
-    "abstraction": "lossy abstraction, judged in the whole game",
     "resolving": "resolved strategies: NashConv by iterations a solve",
     "players": "players: NashConv, late answers, matches",
     "partial": "players of games that are too large to be compiled",
-    "best_response": "best responses that are searched, beside exact ones",
 }
 
 

@@ -7,6 +7,7 @@ uniform play, in alternating seats.
 """
 
 import argparse
+import itertools
 import statistics
 import tempfile
 import time
@@ -39,6 +40,8 @@ SIZES = {
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
 # Histories that the ISMCTSBot's samples are drawn from.
 _WORLDS = 2000
+# Simulations of a search at first, and matches that say how many there is time for.
+_PILOT, _PILOTS = 50, 4
 _COUNTED = ("moves", "late_moves", "programs_compiled")
 OPTIONS = {
     "games": Option(tuple(SIZES), "of part exploitability"),
@@ -50,6 +53,7 @@ OPTIONS = {
     "settings": Option((), "of all bots, such as gadget=maxmargin", kind=str),
     "seeds": Option(4, "of each bot of part exploitability"),
     "large": Option(("phantom_ttt", "ii_goofspiel7"), "of part matches"),
+    "bots": Option((), "of part matches, with move_ms (default: of trees)", kind=str),
     "opponents": Option(tuple(OPPONENTS), "of part matches", tuple(OPPONENTS)),
     "matches": Option(200, "against each opponent, seats in turn", least=2),
     "move_ms": Option(1000.0, "milliseconds of a move in matches"),
@@ -140,19 +144,18 @@ def search(game: pyspiel.Game, simulations: int, seed: int) -> pyspiel.Bot:
 
 
 def simulations_of(game: pyspiel.Game, move_ms: float) -> int:
-    """How many simulations the search makes in the time of a move, at the start."""
-    state = game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(state.chance_outcomes()[0][0])
-    simulations, seconds = 50, 0.0
-    # The first ones fill caches.
-    while seconds < move_ms / 2000:
-        simulations *= 2
-        bot = search(game, simulations, 0)
-        begun = time.perf_counter()
-        bot.step(state.clone())
-        seconds = time.perf_counter() - begun
-    return max(1, int(simulations * move_ms / 1000 / seconds))
+    """How many simulations take the search as much time as a move has, on average.
+
+    Later moves take less time than first ones, so it is asked at all moves of matches
+    against itself; by fewer simulations than `_PILOT` nothing can be said.
+    """
+    simulations = _PILOT
+    for _ in range(_PILOTS):
+        bots = [search(game, simulations, seat) for seat in range(2)]
+        match = play_match(game, bots, np.random.default_rng(0))
+        mean = statistics.fmean(itertools.chain(*match.seconds))
+        simulations = max(_PILOT, int(simulations * move_ms / 1000 / mean))
+    return simulations
 
 
 def measure_matches(
@@ -206,14 +209,22 @@ def measure_matches(
         "max_ms": 1000 * max(spent[0]),
         "mean_ms": 1000 * statistics.fmean(spent[0]),
         "opponent_ms": 1000 * statistics.fmean(spent[1]),
-        "counts": {
-            name: sum(vars(one.counts)[name] for one in ours)
-            for name in vars(ours[0].counts)
-            if name != "most_histories"
-        },
-        "most_histories": max(one.counts.most_histories for one in ours),
+        **_answers(ours),
         "seconds_to_make": made,
         "peak_bytes": peak_bytes(),
+    }
+
+
+def _answers(bots: Sequence[pyspiel.Bot]) -> Row:
+    """How players of partial trees came to their answers; of others there is none."""
+    counts = [vars(bot.counts) for bot in bots if hasattr(bot, "counts")]
+    if not counts:
+        return {"counts": {}, "most_histories": 0}
+    most = "most_histories"
+    names = counts[0].keys() - {most}
+    return {
+        "counts": {name: sum(one[name] for one in counts) for name in sorted(names)},
+        most: max(one[most] for one in counts),
     }
 
 
@@ -242,7 +253,7 @@ def _plan_matches(options: argparse.Namespace) -> list[Row]:
     budget = f"max_histories={options.max_histories}", f"move_ms={options.move_ms:g}"
     return product(
         game=options.large,
-        bot=[_string(*budget, *options.settings)],
+        bot=options.bots or [_string(*budget, *options.settings)],
         opponent=options.opponents,
         move_ms=[options.move_ms],
         matches=[options.matches],

@@ -7,22 +7,20 @@ shared machine hits all alike; then each solves for the whole budget with each s
 Processes that wait are idle.
 """
 
-import concurrent.futures
 import contextlib
 import importlib
-import multiprocessing
-import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import jax
 
 from benchmarks import c_reference, peers
 from benchmarks.frame import Row, say
 from benchmarks.games import string_of
+from spiel_cr.common import processes
+from spiel_cr.common.errors import WorkerFailedError
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.eval.common.exact_judge import ExactJudge
 from spiel_cr.eval.common.game_instance import GameInstance
@@ -33,10 +31,6 @@ from spiel_cr.eval.contestants import registry
 _CHUNK_SECONDS = 0.25
 # Iterations outside the clock before anything is measured.
 _WARM_UP_SECONDS = 0.2
-
-
-class RunError(RuntimeError):
-    """A solver could not be measured; the message says why."""
 
 
 class Plan(NamedTuple):
@@ -98,16 +92,27 @@ class SolverRun:
         self._instance = GameInstance(string_of(game), observations=False)
         self._name = solver
 
+    def __call__(self, request: Sequence[Any]) -> Row:
+        """What a method returns; any error in one line."""
+        method, *values = request
+        try:
+            answer: Row = getattr(self, method)(*values)
+            return answer
+        except Exception as error:
+            told = isinstance(error, WorkerFailedError)
+            text = str(error) if told else f"{type(error).__name__}: {error}"
+            raise WorkerFailedError(text) from None
+
     def prepare(self) -> Row:
         """Builds, compiles and warms up; imports come before the clock.
 
         Raises:
-          RunError: a module that the solver needs is not installed.
+          WorkerFailedError: a module that the solver needs is not installed.
         """
         self._solver = peers.find(self._name)
         missing = registry.why_missing(self._solver.entry)
         if missing is not None:
-            raise RunError(missing)
+            raise WorkerFailedError(missing)
         for module in self._solver.imports:
             importlib.import_module(module)
         start_mib = peak_bytes() / 2**20
@@ -178,40 +183,18 @@ class SolverRun:
 @contextlib.contextmanager
 def in_a_process(game: str, solver: str) -> Iterator[Ask]:
     """A solver on a game, in a process of its own."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(
-        1, context, _begin, (game, solver)
-    ) as pool:
+    worker = processes.start(SolverRun, (game, solver))
+    try:
+        worker.receive()
 
         def ask(method: str, *values: float) -> Row:
-            try:
-                return pool.submit(_answer, method, *values).result()
-            except BrokenProcessPool as error:
-                raise RunError(f"its process ended: {error}") from error
+            worker.send((method, *values))
+            answer: Row = worker.receive()
+            return answer
 
         yield ask
-
-
-# The run of a process that does nothing else.
-_run: SolverRun
-
-
-def _begin(game: str, solver: str) -> None:
-    """Begins a process's run; some solvers print, which belongs in no table."""
-    global _run
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    _run = SolverRun(game, solver)
-
-
-def _answer(method: str, *values: float) -> Row:
-    """Any error as a RunError, which every process can read."""
-    try:
-        answer: Row = getattr(_run, method)(*values)
-        return answer
-    except RunError:
-        raise
-    except Exception as error:
-        raise RunError(f"{type(error).__name__}: {error}") from None
+    finally:
+        worker.end()
 
 
 def race(
@@ -269,7 +252,7 @@ def _attempt(row: Row, ask: Ask, method: str, *values: float) -> Row:
     try:
         return ask(method, *values)
     except Exception as error:  # Whatever a peer raises must not stop the others.
-        own_words = isinstance(error, RunError)
+        own_words = isinstance(error, WorkerFailedError)
         row["missing"] = str(error) if own_words else f"{type(error).__name__}: {error}"
         say(f"{row['game']}: {row['solver']}: {row['missing']}")
         return {}

@@ -61,7 +61,15 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option, path_value
+from .command import (
+    Commands,
+    add_command,
+    executor_of,
+    given,
+    option,
+    path_value,
+    worker_options,
+)
 
 
 def add(commands: Commands) -> None:
@@ -123,6 +131,8 @@ def add(commands: Commands) -> None:
     text = "of abrupt hidden boards: go on from this file, and write to it on the way"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
     option(parser, "--seed")
+    text = "processes that play matches on states; 0: this one"
+    worker_options(parser, text)
 
 
 def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
@@ -154,7 +164,14 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
     if form == "states" and arguments.method is None:
         config = dataclasses.replace(config, method="ismcts")
     seats = [
-        respond(target, player, config, states=arguments.states) for player in players
+        respond(
+            target,
+            player,
+            config,
+            states=arguments.states,
+            executor=executor_of(arguments),
+        )
+        for player in players
     ]
     report = {
         **given(arguments, "game", "policy"),

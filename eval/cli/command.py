@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.executing import Executor
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
@@ -278,6 +279,40 @@ def bot_options(
     option(parser, "--bots", text, required=required, metavar=bots)
     text = "refuse bots that need the whole of a larger game"
     option(parser, "--memory-limit", text, MEMORY_LIMIT)
+
+
+def worker_options(
+    parser: argparse.ArgumentParser,
+    text: str = "processes at a time; 0: this one",
+    default: int = 0,
+) -> None:
+    """Options of commands whose tasks an `Executor` does: --workers, --ray."""
+    text = f"{text} (default {default})"
+    option(parser, "--workers", text, metavar="N", type=int)
+    option(
+        parser,
+        "--ray",
+        "work on the Ray cluster at this address, or on one of this machine (the extra "
+        "`ray`), with N workers, or one for each core",
+        nargs="?",
+        const="local",
+        metavar="ADDRESS",
+    )
+
+
+def executor_of(
+    arguments: argparse.Namespace, workers: int = 0, **settings: Any
+) -> Executor:
+    """What those options say.
+
+    Args:
+      arguments: of the command.
+      workers: without options.
+      **settings: of the executor, besides.
+    """
+    if arguments.workers is not None or arguments.ray is not None:
+        workers = arguments.workers or 0
+    return Executor(workers, arguments.ray, **settings)
 
 
 def split_bots(bots: str) -> list[str]:

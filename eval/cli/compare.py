@@ -40,7 +40,15 @@ from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Commands, add_command, given, note_unwritten, option
+from .command import (
+    Commands,
+    add_command,
+    executor_of,
+    given,
+    note_unwritten,
+    option,
+    worker_options,
+)
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -70,21 +78,13 @@ def add(commands: Commands) -> None:
         f"folder of results and report (default {_OUT}/GAME, and so games have folders "
         f"of their own)",
     )
-    option(
-        parser,
-        "--workers",
-        "processes at a time, no more than cores or times mean little; 0: in this "
-        "process",
-        1,
-        metavar="N",
-    )
-    text = "do runs on Ray (the extra `ray`)"
-    option(parser, "--ray", text, action="store_true")
+    text = "processes at a time, no more than cores or times mean little; 0: this one"
+    worker_options(parser, text, 1)
     option(
         parser,
         "--patience",
-        "give a run up after this wall-clock time, everything included; not with "
-        "--workers 0 or --ray (default: ten minutes and thirty times --seconds)",
+        "give a run up after this wall-clock time; not with --workers 0 (default: ten "
+        "minutes and thirty times --seconds)",
         type=float,
         metavar="SECONDS",
     )
@@ -105,8 +105,8 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         Budget(seconds, arguments.iterations),
         arguments.out,
         comparisons.CompareConfig(
-            **given(arguments, "seeds", "workers", "ray", "patience"),
-            **given(arguments, "memory_limit", "retry"),
+            executor=executor_of(arguments, 1, **given(arguments, "patience")),
+            **given(arguments, "seeds", "memory_limit", "retry"),
         ),
         progress=True,
         unwritten=functools.partial(note_unwritten, arguments),

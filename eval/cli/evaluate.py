@@ -43,7 +43,16 @@ from spiel_cr.judging.evaluating import (
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option, write_csv, writing
+from .command import (
+    Commands,
+    add_command,
+    executor_of,
+    given,
+    option,
+    worker_options,
+    write_csv,
+    writing,
+)
 
 _JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
@@ -77,6 +86,7 @@ def add(commands: Commands) -> None:
     option(parser, "--seed", "of the bot, and of the matches")
     option(parser, "--memory-limit")
     option(parser, "--out", "keep results here, and continue from them")
+    worker_options(parser)
 
 
 def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
@@ -86,6 +96,7 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
         EvaluatorConfig(**given(arguments, "evaluator", "matches", "repeats", "seed")),
         arguments.out,
         memory_limit=arguments.memory_limit,
+        executor=executor_of(arguments),
     )
     report: dict[str, object] = found.mean._asdict()
     # What counts at infosets where the bot was never met.

@@ -22,7 +22,6 @@ import tqdm
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_whole
 from spiel_cr.jam_fold import charts, equities, one_sided, solve
 from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
@@ -31,10 +30,12 @@ from ..reporting import push_charts
 from .command import (
     Commands,
     add_command,
+    executor_of,
     given,
     option,
     path_value,
     text_value,
+    worker_options,
     writing,
 )
 
@@ -66,8 +67,8 @@ def add(commands: Commands) -> None:
     text = "sampled for the table of all-in hands"
     option(parser, "--boards", text, _BOARDS, metavar="N")
     option(parser, "--seed", "of the table of all-in hands")
-    text = "threads that do the hands"
-    option(parser, "--workers", text, 1, metavar="N")
+    text = "processes that make the table, and threads that solve; 0: this one, and one"
+    worker_options(parser, text)
     text = "keep the table in this folder (default: spiel_cr in the user's caches)"
     option(parser, "--cache", text)
     text = "folder for summary.json, solution.npz, and the state to go on from"
@@ -83,16 +84,16 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
     prizes = [float(x) for x in _numbers("--prizes", arguments.prizes, decimal)]
     unit, setting = solve.units_of(stacks, prizes, blinds)
     settings = solve.SolveSettings(**given(arguments, "algorithm", "rounds", "steps"))
-    check_whole(arguments.workers, "workers", 1, 1024)
+    executor = executor_of(arguments)
     if arguments.unrestricted_opponent:
         one_sided.check_room(setting)
     announce("looking for the table of all-in hands")
     folder = arguments.cache or equities.default_folder()
     draws = equities.Draws(setting.players, arguments.boards, arguments.seed)
-    table = equities.through(folder, _strength, draws, progress=True)
+    table = equities.through(folder, _strength, draws, progress=True, executor=executor)
     out = pathlib.Path(arguments.out) if arguments.out else None
     announce("solving the tournament")
-    engine = Engine(equities.hand_tables(table), arguments.workers)
+    engine = Engine(equities.hand_tables(table), max(executor.workers, 1))
     with _bar(settings) as tell:
         found = solve.solve_tournament(
             stacks,

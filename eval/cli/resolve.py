@@ -70,9 +70,11 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     game = arguments.game or _DEMO_GAME
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
-    config = find(arguments.algorithm, families=(CFR,)).config
+    find(arguments.algorithm, families=(CFR,))
     ahead = given(arguments, "depth", "depth_unit", "leaf")
-    settings = ResolvingConfig(config, iterations, gadget=arguments.gadget, **ahead)
+    settings = ResolvingConfig(
+        arguments.algorithm, iterations, gadget=arguments.gadget, **ahead
+    )
     layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
     started = time.perf_counter()
     laid = lay_out(game, need_of(settings), layout, progress=True)

@@ -13,7 +13,8 @@ from spiel_cr.common.checks import check_number
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, footprint, laying_out
+from spiel_cr.solvers import algorithms, automatic, footprint, laying_out
+from spiel_cr.solvers.locks import read_locks
 from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
@@ -69,6 +70,16 @@ def add_run_options(parser: argparse.ArgumentParser) -> None:
     option(parser, "--plot", "draw these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
     option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
+    option(
+        parser,
+        "--lock",
+        "keep these strategies as they are, and solve the rest against them: JSON of "
+        "infosets and probabilities, or a policy (.npz)",
+        metavar="FILE",
+        type=path_value,
+    )
+    text = "whose strategy is taken from the policy of --lock"
+    option(parser, "--lock-player", text, type=int, choices=(0, 1))
     text = "time between two writes"
     option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
 
@@ -78,7 +89,7 @@ def _names(family: Family) -> str:
 
 
 def add_solver_options(
-    parser: argparse.ArgumentParser, algorithm: str = "cfr+"
+    parser: argparse.ArgumentParser, algorithm: str = "auto"
 ) -> None:
     """Adds the options of `solve`, `resolve` and `spot`.
 
@@ -89,7 +100,10 @@ def add_solver_options(
     option(
         parser,
         "--algorithm",
-        f"one of {_names(algorithms.CFR)}, with parameters if you like: "
+        f"auto: chosen by the form of the game, its size, the budget and a trial, and "
+        f"said with its reason (in solves of parts of a game "
+        f"{' or '.join(automatic.OF_PARTS.values())}); "
+        f"or one of {_names(algorithms.CFR)}, with parameters if you like: "
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{_names(algorithms.MCCFR)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
@@ -220,8 +234,12 @@ def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
             f"leave --compile never out"
         )
+    locks = None
+    if arguments.lock:
+        locks = read_locks(arguments.lock, arguments.lock_player)
     return spiel_cr.Layout(
         form,
+        locks=locks,
         vectorised=not arguments.no_vectorised,
         imperfect_recall=arguments.imperfect_recall,
         **given(arguments, "workers", "memory_limit", "cache"),
@@ -259,6 +277,7 @@ def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
         )
     if isinstance(laid.game, CompiledGame):
         config = algorithms.find(arguments.algorithm).config
+        config = None if config == "auto" else config
         solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
         limit = arguments.memory_limit
         python_judge.check_memory(laid.game, limit, before=solving)
@@ -267,7 +286,7 @@ def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
 
 
 # Of every result, as `--json` names it.
-_FACTS = ("algorithm", "iterations", "trajectories", "seconds", "build_seconds")
+_FACTS = ("algorithm", "why", "iterations", "trajectories", "seconds", "build_seconds")
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:
@@ -393,6 +412,14 @@ def report_result(
         report["value_bounds"] = verdict.bounds
         low, high = verdict.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
+    if result.form is not None and any(result.locked_infosets()):
+        locked, regrets = result.locked_infosets(), result.regrets()
+        report |= {"locked": locked, "regrets": regrets}
+        for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
+            print(
+                f"  player {player}    {counted(count, 'infoset')} locked; free it "
+                f"would win {regret:.6g} more"
+            )
     print(
         f"  solving     {result.seconds:.2f} s, "
         f"{_rate(result.iterations_per_second)} iterations/s; "

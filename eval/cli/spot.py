@@ -20,13 +20,14 @@ examples:
 import argparse
 import pathlib
 
+from spiel_cr.common import atomic
 from spiel_cr.poker import Answers, answers, spot
 from spiel_cr.poker.answers import known
 from spiel_cr.policies.signal_nodes import find_actions
 from spiel_cr.policies.signal_policy import SignalPolicy
 
 from ..common.plurals import counted
-from ..inspection import hand_grid
+from ..inspection import hand_grid, spot_page
 from .command import Commands, add_command, option, path_value, write_csv, writing
 from .solve import add_run_options, add_solver_options, solve_game
 
@@ -57,6 +58,8 @@ def add(commands: Commands) -> None:
         metavar="FILE",
         type=path_value,
     )
+    text = "write a page: actions to click, a grid of hands, frequencies, EV, equity"
+    option(parser, "--html", text, metavar="FILE", type=path_value)
     add_solver_options(parser, "dcfr")
     add_run_options(parser)
     # What `solve` asks of games that may have other forms.
@@ -95,6 +98,18 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
             write_answers(pathlib.Path(arguments.csv), found)
             print(f"\nhands: {arguments.csv}")
             report["csv"] = arguments.csv
+    if arguments.html:
+        lead = (
+            f"pot {arguments.pot}, stacks {arguments.stack}; "
+            f"ranges {arguments.ranges}; bets {arguments.bets}; "
+            f"NashConv {report['nash_conv']:.3g}"
+        )
+        assert result.form is not None
+        made = spot_page.spot_page(policy, result.form, arguments.board, lead)
+        with writing(arguments):
+            atomic.write_text(arguments.html, made)
+            print(f"\npage: {arguments.html}")
+            report["html"] = arguments.html
     return {
         **report,
         "node": found.path,
@@ -128,6 +143,8 @@ def write_answers(path: pathlib.Path, found: Answers) -> None:
     """Writes a table of hands, with a column for each action."""
     rows = []
     for row in found.rows():
-        played = row.pop("probabilities")
-        rows.append({**row, **dict(zip(found.actions, played, strict=True))})
+        played, values = row.pop("probabilities"), row.pop("action_evs")
+        worth = [f"ev {name}" for name in found.actions]
+        row |= zip(found.actions, played, strict=True)
+        rows.append(row | dict(zip(worth, values, strict=True)))
     write_csv(path, rows)

@@ -46,10 +46,12 @@ from .command import (
     Commands,
     add_command,
     bot_options,
+    executor_of,
     given,
     note_unwritten,
     option,
     split_bots,
+    worker_options,
     writing,
 )
 from .play import HUMAN
@@ -75,6 +77,7 @@ def add(commands: Commands) -> None:
     option(parser, "--session", text, metavar="stack=S,rounds=N")
     text = "action frequencies by street, and playing styles (poker)"
     option(parser, "--styles", text, action="store_true")
+    worker_options(parser)
 
 
 def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
@@ -92,6 +95,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
         )
     settings = RoundRobinConfig(
         **given(arguments, "seed", "memory_limit"),
+        executor=executor_of(arguments),
         progress=True,
         unwritten=functools.partial(note_unwritten, arguments),
     )

@@ -2,7 +2,6 @@
 
 import datetime
 import functools
-import hashlib
 import os
 import pathlib
 import platform
@@ -10,16 +9,8 @@ from collections.abc import Iterable
 from importlib import metadata
 from typing import Any
 
-import game_defs
-import spiel_cr
-from spiel_cr.common import storage
+from spiel_cr.common import plugins, storage
 
-# Folders whose code makes results; this package may lie outside of spiel_cr's folder.
-_FOLDERS = (
-    pathlib.Path(spiel_cr.__file__).parent,
-    pathlib.Path(game_defs.__file__).parent,
-    pathlib.Path(__file__).parents[1],
-)
 # Packages that decide what can run.
 _OPTIONAL = "jaxlib flax optax chex cvxpy ecos ray".split()
 
@@ -53,16 +44,9 @@ def versions() -> dict[str, str]:
     return {"python": platform.python_version(), **storage.versions()}
 
 
-@functools.cache
 def source() -> str:
     """A fingerprint of the project's code, which changes more often than versions."""
-    digest = hashlib.sha256()
-    for folder in _FOLDERS:
-        for file in sorted(folder.rglob("*.py")):
-            name = f"{folder.name}/{file.relative_to(folder).as_posix()}"
-            digest.update(f"{name}\0".encode())
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:12]
+    return plugins.source(__name__)
 
 
 @functools.cache

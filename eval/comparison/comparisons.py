@@ -12,8 +12,9 @@ from typing import NamedTuple
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, memory
-from spiel_cr.common.checks import check_iterations, check_number, check_whole
-from spiel_cr.common.json_log import JsonLog, Record
+from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.executing import Executor
+from spiel_cr.common.json_log import JsonLog, Key, Record
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
@@ -22,8 +23,7 @@ from ..common import conditions
 from ..common.budget import Budget
 from ..contestants import registry
 from ..reporting import report
-from . import workers as pool
-from .measure import KEY, Run
+from .measure import KEY, Run, failed, measurer
 from .run_folder import distinct_games, open_folder
 
 
@@ -50,11 +50,8 @@ class CompareConfig:
 
     Attributes:
       seeds: algorithms that sample run with seeds 0 .. seeds - 1.
-      workers: processes at a time; 0: in this process.
-      ray: as tasks on Ray instead.
-      patience: seconds of wall-clock time after which a run in a worker process is
-        given up; None: ten minutes and thirty times the budget's seconds. Without
-        workers, and on Ray, nothing is given up.
+      executor: where; without `patience`, workers are given ten minutes and thirty
+        times the budget's seconds for a run.
       memory_limit: bytes, or a size like "3GB", for each process; larger games are
         refused, or named as missing where only walking them shows it. "none": no
         limit; None: 70 % of what the process may have, at least 1 GB.
@@ -62,24 +59,13 @@ class CompareConfig:
     """
 
     seeds: int = 1
-    workers: int = 1
-    ray: bool = False
-    patience: float | None = None
+    executor: Executor = Executor(1)
     memory_limit: memory.Limit = MEMORY_LIMIT
     retry: bool = False
 
     def __post_init__(self) -> None:
         memory.parse_limit(self.memory_limit)
         check_iterations(self.seeds, name="seeds")
-        check_whole(self.workers, "workers", 0, 1024)
-        if self.patience is not None:
-            if self.ray or not self.workers:
-                where = "on Ray" if self.ray else "without worker processes"
-                raise ValueError(
-                    f"patience={self.patience:g}: runs {where} cannot be given up; "
-                    f"leave it out, or use --workers 1 or more"
-                )
-            check_number(self.patience, "patience", "(0, inf)")
 
 
 def compare(
@@ -114,14 +100,13 @@ def compare(
     _check_algorithms(algorithms)
     budget.check()
     _check_games(games, limit)
-    if config.ray:
-        pool.check_ray()
+    executor = config.executor
     settings = {
         "games": list(distinct_games(games).values()),
         "algorithms": list(dict.fromkeys(algorithms)),
         "budget": budget._asdict(),
         "seeds": config.seeds,
-        "workers": "ray" if config.ray else config.workers,
+        "workers": executor.workers if executor.ray is None else "ray",
         "versions": conditions.versions(),
         "memory_limit": config.memory_limit,
     }
@@ -136,24 +121,26 @@ def compare(
             budget,
             config.seeds,
         )
-        left = [
-            run._replace(memory_limit=limit)
+        left = {
+            run.key: run._replace(memory_limit=limit)
             for run in runs
             if not _finished(log.records.get(run.key), config.retry)
-        ]
-        if config.ray:
-            records = pool.run_on_ray(left)
-        elif config.workers:
-            patience = config.patience
-            if patience is None:
-                patience = 600.0 + 30.0 * (budget.seconds or 0.0)
-            records = pool.run_in_processes(left, config.workers, patience)
-        else:
-            records = pool.run_here(left)
+        }
+        if executor.patience is None and not executor.is_here:
+            patience = 600.0 + 30.0 * (budget.seconds or 0.0)
+            executor = dataclasses.replace(executor, patience=patience)
+        records = executor.map(
+            measurer,
+            (),
+            left,
+            lost=lambda key, why: failed(left[key], why),
+            named=lambda key: "{1} on {0}, seed {2}".format(*key),
+        )
         try:
-            for record in _shown(records, len(left), len(runs), progress):
+            for _, record in _shown(records, len(left), len(runs), progress):
                 # Folders grow under other conditions: each line has its own.
                 _keep(log, {**record, "workers": log.settings["workers"]})
+            log.arrange(run.key for run in _planned(log))
         finally:
             # What there is can be looked at after an interruption, too.
             report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
@@ -208,8 +195,8 @@ def _keep(log: JsonLog, record: Record) -> None:
 
 
 def _shown(
-    records: Iterable[Record], left: int, total: int, progress: bool
-) -> Iterator[Record]:
+    records: Iterable[tuple[Key, Record]], left: int, total: int, progress: bool
+) -> Iterator[tuple[Key, Record]]:
     """With a bar that also counts those on disk, and tells the time left."""
     with tqdm(
         total=total,
@@ -219,20 +206,24 @@ def _shown(
         disable=not progress,
         smoothing=0.1,
     ) as bar:
-        for record in records:
-            yield record
+        for key, record in records:
+            yield key, record
             bar.set_postfix_str(record["algorithm"][:40], refresh=False)
             bar.update()
 
 
 def _ordered(log: JsonLog) -> list[Record]:
+    return [log.records[run.key] for run in _planned(log) if run.key in log.records]
+
+
+def _planned(log: JsonLog) -> list[Run]:
+    """All runs of a folder that may have been done."""
     settings = log.settings
     # A folder may name more seeds than it has, or than anybody could count.
     known = max((record["seed"] for record in log.records.values()), default=-1)
-    runs = plan(
+    return plan(
         settings["games"],
         settings["algorithms"],
         Budget(**settings["budget"]),
         min(settings["seeds"], known + 1),
     )
-    return [log.records[run.key] for run in runs if run.key in log.records]

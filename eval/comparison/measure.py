@@ -6,7 +6,7 @@ compiles, and while NashConv is computed on the way. Points of the curve are at 
 """
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from spiel_cr.common.errors import GameTooLargeError
@@ -77,6 +77,11 @@ def failed(run: Run, error: str | None) -> Record:
         "error": error,
         **conditions.facts(),
     }
+
+
+def measurer() -> Callable[[Run], Record]:
+    """What workers do."""
+    return measure_run
 
 
 def measure_run(run: Run) -> Record:

@@ -25,7 +25,7 @@ from .protocol import Computed, ComputingAdapter, Entry, IteratingAdapter, Way
 # that resolve by sampling are left out: their programs compile for most of a minute.
 DEFAULT = tuple(
     (
-        "cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
+        "auto;cfr;cfr+;dcfr;pdcfr+;os-mccfr;es-mccfr;evr-mccfr;lp;resolve(solver=cfr+);"
         "resolve(solver=pdcfr+);resolving(solver=cfr+,iterations=10);"
         "resolving(solver=cfr+,iterations=100);oos(iterations=20);uniform"
     ).split(";")
@@ -187,9 +187,28 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
     return Entry(text, text, True, how, make, way="once")
 
 
+def _auto(text: str, given: dict[str, Any]) -> Entry:
+    def make(instance: GameInstance, seed: int) -> ComputingAdapter:
+        layout = spiel_cr.Layout(memory_limit=instance.memory_limit)
+
+        def compute(iterations: int) -> Computed:
+            result = spiel_cr.solve(
+                instance.tree, "auto", iterations, layout=layout, seed=seed
+            )
+            return _computed(result, note=f"{result.algorithm}: {result.why}")
+
+        return ComputingAdapter(compute)
+
+    how = (
+        "The default of solve: the better one of two full-width algorithms after a "
+        "trial. Each point of the curve is a run from the beginning."
+    )
+    return _ours(text, how, make, way="restarts")
+
+
 def _resolve(text: str, given: dict[str, Any]) -> Entry:
     config = algorithms.find(
-        given.get("solver", "cfr+"), "solver", (algorithms.CFR,)
+        given.get("solver", "auto"), "solver", (algorithms.CFR,)
     ).config
     fixed = given.get("iterations")
     ahead = {name: given[name] for name in _LOOKAHEAD if name in given}
@@ -282,11 +301,13 @@ def _samples(solver: str) -> bool:
 _LOOKAHEAD = {"depth": int, "depth_unit": str, "leaf": str}
 # Parameters with their types, of what is no bot.
 _PARAMETERS: dict[str, dict[str, Any]] = {
+    "auto": {},
     "lp": {},
     "resolve": {"solver": str, "iterations": int, **_LOOKAHEAD},
 }
 # All others are bots that are asked.
 _ENTRIES: dict[str, Callable[[str, dict[str, Any]], Entry]] = {
+    "auto": _auto,
     "lp": _lp,
     "resolve": _resolve,
     "uniform": _uniform,

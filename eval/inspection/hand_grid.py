@@ -98,7 +98,7 @@ def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> Hand
         path,
         player,
         round,
-        names_at(policy, number),
+        tuple(names_at(signals, number).values()),
         tuple(hands[s] for s in mine),
         tuple(boards[s] for s in mine),
         played[mine],

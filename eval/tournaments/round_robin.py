@@ -17,6 +17,7 @@ from tqdm import tqdm
 from spiel_cr.common import atomic, json_log, storage
 from spiel_cr.common import record_checks as checks
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.common.executing import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.tree.compiler import Game
@@ -89,12 +90,15 @@ class RoundRobinConfig:
       seed: of chance and of all that bots draw.
       memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
         larger game. It is compiled for such bots only.
+      executor: where it is played; bots that learn from match to match (oos) are as
+        they are in each worker.
       progress: show bars on stderr.
       unwritten: called where a table cannot be written; None: that is raised.
     """
 
     seed: int = 0
     memory_limit: Limit = bot_strings.MEMORY_LIMIT
+    executor: Executor = Executor()
     progress: bool = False
     unwritten: Callable[[OSError], object] | None = None
 
@@ -155,26 +159,21 @@ def run_round_robin(
         merge=_same_run,
     ) as log:
         left = [slot for slot in plan if slot not in log.records]
-        # Bots first: a misspelt one must not keep the folder for itself.
-        made = _make_bots(instance, bots, config) if left else []
-        log.begin()
-        for slot in tqdm(
-            left,
+        shown = config.progress and config.executor.is_here
+        played = config.executor.map(
+            _Table, (instance, bots, config.seed, kind, shown), {s: s for s in left}
+        )
+        for _, record in tqdm(
+            played,
             total=len(plan),
             initial=len(plan) - len(left),
             desc="tournament",
             unit=kind.what,
             disable=not config.progress or not left,
         ):
-            names = [bots[number] for number in slot.seats]
-            try:
-                played = kind.play(instance, [made[n] for n in slot.seats], slot)
-            except ValueError as error:
-                raise ValueError(
-                    f"{kind.what} of {names[0]} and {names[1]}, deal {slot.deal}: "
-                    f"{error}"
-                ) from error
-            log.add({**slot._asdict(), "players": names, **played})
+            log.add(record)
+        log.begin()
+        log.arrange(plan)
         # A folder may hold more than was asked for now.
         records = {slot: log.records[slot] for slot in plan}
         tables = _tables(len(bots), records, kind.pair)
@@ -280,16 +279,37 @@ def _same_run(found: Record, new: Record) -> Record:
     return found
 
 
-def _make_bots(
-    instance: Instance, bots: Sequence[str], config: RoundRobinConfig
-) -> list[list[pyspiel.Bot]]:
-    """Of each bot one for seat 0 and one for seat 1."""
-    places = list(itertools.product(range(len(bots)), (0, 1)))
-    made: list[list[pyspiel.Bot]] = [[] for _ in bots]
-    for number, seat in tqdm(places, desc="warming up", disable=not config.progress):
-        entropy = np.random.SeedSequence(config.seed, spawn_key=(number, seat))
-        # JAX without 64 bits takes 31.
-        seed = int(entropy.generate_state(1)[0] >> 1)
-        bot = bot_strings.load_bot(instance, bots[number], seat, seed=seed)
-        made[number].append(bot)
-    return made
+class _Table:
+    """Where slots are played, by bots that are made once."""
+
+    def __init__(
+        self,
+        instance: Instance,
+        bots: Sequence[str],
+        seed: int,
+        kind: Kind[Any],
+        progress: bool,
+    ) -> None:
+        """Makes of each bot one for seat 0 and one for seat 1."""
+        self._instance, self._bots, self._kind = instance, bots, kind
+        places = list(itertools.product(range(len(bots)), (0, 1)))
+        self._made: list[list[pyspiel.Bot]] = [[] for _ in bots]
+        for number, seat in tqdm(places, desc="warming up", disable=not progress):
+            entropy = np.random.SeedSequence(seed, spawn_key=(number, seat))
+            # JAX without 64 bits takes 31.
+            own = int(entropy.generate_state(1)[0] >> 1)
+            bot = bot_strings.load_bot(instance, bots[number], seat, seed=own)
+            self._made[number].append(bot)
+
+    def __call__(self, slot: Slot) -> Record:
+        """The line of a slot."""
+        names = [self._bots[number] for number in slot.seats]
+        seated = [self._made[number] for number in slot.seats]
+        try:
+            played = self._kind.play(self._instance, seated, slot)
+        except ValueError as error:
+            raise ValueError(
+                f"{self._kind.what} of {names[0]} and {names[1]}, deal {slot.deal}: "
+                f"{error}"
+            ) from error
+        return {**slot._asdict(), "players": names, **played}

@@ -212,6 +212,33 @@ class SpotReader(HandReader):
         hands = HANDS.cards[dealt[: base.NUM_PLAYERS]].tolist()
         return hands, dealt[base.NUM_PLAYERS :]
 
+    def chosen(self, player: int, round: int, text: str) -> np.ndarray:
+        """bool [n], the signals of the hands of a range.
+
+        Raises:
+          ValueError: it cannot be read, has weights, or has some of several hands that
+            differ by suits which nobody tells apart.
+        """
+        weights = read_range(text)
+        odd = (weights > 0) & (weights < 1)
+        if odd.any():
+            raise ValueError(
+                f"{text!r} has the weight {weights[odd][0]:g}; leave it out: hands are "
+                f"chosen or not"
+            )
+        images = weights[self._deals.symmetry.hands]
+        if (images != weights).any():
+            which, hand = np.argwhere((images != weights) & (weights > 0))[0]
+            alike = self._deals.symmetry.hands[which, hand]
+            raise ValueError(
+                f"{text!r} has {hand_text(hand)} without {hand_text(alike)}, and on "
+                f"this board with these ranges they are one hand; add it"
+            )
+        number = self._signals[player][round].number[:, weights > 0]
+        chosen = np.zeros(len(self._signals[player][round].hand), bool)
+        chosen[number[number >= 0]] = True
+        return chosen
+
 
 class SpotState(base.State):
     """A state of a spot.

@@ -13,7 +13,7 @@ import json
 import os
 import pathlib
 import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import atomic
@@ -259,6 +259,24 @@ class JsonLog:
             # The next line must not be joined to half of this one.
             self._close_file()
             raise OSError(error.errno, error.strerror, str(self._path)) from error
+
+    def arrange(self, keys: Iterable[Key]) -> None:
+        """Puts lines in the order of a plan, in which workers need not have come.
+
+        Args:
+          keys: of the plan; lines of other keys come after them.
+        """
+        self._close_file()
+        if self.folder is None or not self._path.exists():
+            return
+        places = {key: place for place, key in enumerate(keys)}
+        content = self._path.read_bytes()
+        lines = content[: _whole(content)].splitlines(keepends=True)
+        at = [_key_of(unsealed(line), self._key) for line in lines]
+        order = sorted(range(len(at)), key=lambda n: places.get(at[n], len(places)))
+        if order != list(range(len(at))):
+            with atomic.replacing(self._path) as file:
+                file.writelines(lines[number] for number in order)
 
     def _close_file(self) -> None:
         if self._file is not None:

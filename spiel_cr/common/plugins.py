@@ -6,6 +6,7 @@ variable.
 
 import dis
 import functools
+import hashlib
 import importlib
 import importlib.util
 import os
@@ -74,6 +75,38 @@ def import_from_environment() -> None:
     import_own(
         [name for name in os.environ.get(VARIABLE, "").split(os.pathsep) if name]
     )
+
+
+def to_ship() -> tuple[list[str], list[str]]:
+    """Modules that were imported, by names, and the paths of those not installed."""
+    names, places = [], []
+    for name in os.environ.get(VARIABLE, "").split(os.pathsep):
+        module = sys.modules.get(Path(name).stem if _is_file(name) else name)
+        if module is None:
+            continue
+        names.append(module.__name__)
+        top = sys.modules[module.__name__.partition(".")[0]]
+        place = Path(getattr(top, "__path__", [top.__file__])[0])
+        if _is_file(name) or place.is_relative_to(os.getcwd()):
+            places.append(str(place))
+    return names, places
+
+
+@functools.cache
+def source(module: str) -> str:
+    """A fingerprint of the project's code, which changes more often than versions.
+
+    Args:
+      module: its package counts, too: `eval` may lie outside of `spiel_cr`.
+    """
+    digest = hashlib.sha256()
+    for name in dict.fromkeys((*PACKAGES, ".".join(module.split(".")[:2]))):
+        spec = importlib.util.find_spec(name)
+        for place in (spec and spec.submodule_search_locations) or ():
+            for file in sorted(Path(place).rglob("*.py")):
+                digest.update(f"{name}/{file.relative_to(place).as_posix()}\0".encode())
+                digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
 
 
 @functools.cache

@@ -1,17 +1,21 @@
 """Worker processes: started fresh, deaf to signals, and never left behind.
 
-A worker takes messages of bytes from a pipe and sends others back. Signals that go to
-all processes of a terminal are for the process that started the workers to decide on;
-they end with it, however it ends.
+A worker makes something once, and then answers requests: what `make` returns is called
+with each. Requests and answers are pickled, and come from these processes alone;
+nothing is ever unpickled from a file. Signals that go to all processes of a terminal
+are for the process that started the workers to decide on; they end with it, however it
+ends.
 """
 
 import contextlib
 import multiprocessing
 import multiprocessing.connection
 import os
+import pickle
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection
@@ -19,9 +23,16 @@ from multiprocessing.process import BaseProcess
 from typing import Any, NamedTuple
 
 from spiel_cr.common import plugins
+from spiel_cr.common.errors import WorkerFailedError
 
 # What ends a command.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+# Errors about what the user gave, or about the machine: they pass as they are.
+_TOLD = set("OSError MemoryError ImportError SpielError SolverFailedError".split())
+
+
+class WorkerEndedError(WorkerFailedError):
+    """A worker ended before it answered."""
 
 
 class Worker(NamedTuple):
@@ -30,18 +41,49 @@ class Worker(NamedTuple):
     process: BaseProcess
     pipe: Connection
 
+    def send(self, request: Any) -> None:
+        """Sends a request; whether the worker still lives, its answer will tell."""
+        with contextlib.suppress(OSError):
+            self.pipe.send(request)
 
-def start(work: Callable[..., None], *arguments: Any) -> Worker:
+    def receive(self) -> Any:
+        """The next answer; the first one, before all requests, is None.
+
+        Raises:
+          WorkerEndedError: the process ended.
+          Exception: whatever went wrong there, see `answered`.
+        """
+        try:
+            answer = self.pipe.recv()
+        except (EOFError, OSError):
+            # A process that is killed resets its end of the pipe.
+            self.process.join()
+            raise WorkerEndedError(
+                f"its process ended with code {self.process.exitcode}"
+            ) from None
+        return result_of(answer)
+
+    def end(self, patience: float = 0.0) -> None:
+        """Ends the worker; an idle one has some seconds to do so itself."""
+        self.pipe.close()
+        if patience:
+            self.process.join(patience)
+        self.process.kill()
+        self.process.join()
+
+
+def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Worker:
     """Starts a process that does nothing of what this one has done.
 
     Args:
-      work: a function of a module; called with the other end of the pipe and the
-        arguments. It calls `become_worker` first.
-      *arguments: numbers and strings.
+      make: a function of a module; called there with all of `setup`.
+      setup: what can be pickled.
     """
     context = multiprocessing.get_context("spawn")
-    mine, theirs = context.Pipe()
-    process = context.Process(target=work, args=(theirs, *arguments), daemon=True)
+    ours, theirs = context.Pipe()
+    # In bytes, so that users' modules are there when it is read.
+    arguments = (theirs, pickle.dumps((make, tuple(setup))))
+    process = context.Process(target=_work, args=arguments, daemon=True)
     # Else its start would let through what is held back.
     resource_tracker.ensure_running()
     # The worker inherits that, and so nothing ends it before it ignores signals.
@@ -49,17 +91,61 @@ def start(work: Callable[..., None], *arguments: Any) -> Worker:
         process.start()
     # Otherwise the end of the worker would not be noticed.
     theirs.close()
-    return Worker(process, mine)
+    return Worker(process, ours)
 
 
-def end(worker: Worker) -> None:
-    """Ends a worker, whatever it does."""
-    worker.process.kill()
-    worker.process.join()
-    worker.pipe.close()
+def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
+    """What a function returns, or an error that any process can raise.
+
+    Errors that are for people stay what they are; else a WorkerFailedError has the
+    lines of their traceback.
+    """
+    try:
+        return True, function(*arguments)
+    except Exception as error:
+        kinds = {kind.__name__ for kind in type(error).__mro__}
+        told = bool(kinds & _TOLD) or (
+            isinstance(error, ValueError) and plugins.is_deliberate(error)
+        )
+        with contextlib.suppress(Exception):
+            # Some errors can be pickled, but not made again.
+            if told and type(pickle.loads(pickle.dumps(error))) is type(error):
+                return False, error
+        lines = "".join(traceback.format_exception(error))
+        return False, WorkerFailedError(f"a worker failed:\n{lines}")
 
 
-def become_worker() -> None:
+def result_of(answer: tuple[bool, Any]) -> Any:
+    """What `answered` returned, or raises its error."""
+    fine, value = answer
+    if not fine:
+        raise value
+    return value
+
+
+def _work(pipe: Connection, setup: bytes) -> None:
+    """A worker: requests come in, answers go out, until nobody asks any more."""
+    _become_worker()
+    answer: Any = answered(_made, setup)
+    fine, do = answer
+    if fine:
+        answer = fine, None
+    while True:
+        with contextlib.suppress(OSError):
+            pipe.send(answer)
+        try:
+            request = pipe.recv()
+        except (EOFError, OSError):
+            return
+        answer = answered(do, request)
+
+
+def _made(setup: bytes) -> Any:
+    make, arguments = pickle.loads(setup)
+    return make(*arguments)
+
+
+def _become_worker() -> None:
     """What a worker does first: it ignores signals, and ends with its parent."""
     # Otherwise the parent might take a worker's end for a crash, and write that down.
     for number in SIGNALS:

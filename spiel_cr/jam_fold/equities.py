@@ -7,18 +7,21 @@ deal. The comparisons of three hands are products of the comparisons of two, sum
 boards: matrix products.
 """
 
+import collections
 import contextlib
 import itertools
 import os
 import pathlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import tqdm
 
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_seed, check_whole
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.executing import HERE, Executor
 from spiel_cr.jam_fold import hand_classes
 from spiel_cr.jam_fold.hands import ORDERS, HandTables
 
@@ -27,6 +30,8 @@ from spiel_cr.jam_fold.hands import ORDERS, HandTables
 Strength = Callable[[np.ndarray], np.ndarray]
 
 _BOARDS_OF_BLOCK = 512
+# So many are one task.
+_BLOCKS = 4
 _COPIES = 3
 _VERSION = 1
 
@@ -84,12 +89,13 @@ def through(
     draws: Draws,
     *,
     progress: bool = False,
+    executor: Executor = HERE,
 ) -> Equities:
     """Reads the table from a folder, or makes it and writes it there.
 
     Args:
       folder: made where it is missing.
-      strength, draws, progress: as in `sample`.
+      strength, draws, progress, executor: as in `sample`.
 
     Raises:
       ValueError: an argument is out of range, or the folder is a file.
@@ -106,7 +112,7 @@ def through(
     for path in (paths[3], paths[draws.players]):
         with contextlib.suppress(OSError, DamagedFileError):
             return load(path)
-    table = sample(strength, draws, progress=progress)
+    table = sample(strength, draws, progress=progress, executor=executor)
     save(paths[draws.players], table)
     return table
 
@@ -136,29 +142,61 @@ def load(path: os.PathLike[str] | str) -> Equities:
     )
 
 
-def sample(strength: Strength, draws: Draws, *, progress: bool = False) -> Equities:
+def sample(
+    strength: Strength,
+    draws: Draws,
+    *,
+    progress: bool = False,
+    executor: Executor = HERE,
+) -> Equities:
     """Estimates the table.
 
     Args:
-      strength: see `Strength`.
+      strength: see `Strength`; a function of a module where there are workers.
       draws: how many, and which.
       progress: show a bar.
+      executor: where boards are compared, some blocks at a time.
     """
     players, boards, seed = draws
     rng = np.random.default_rng(seed)
     blocks = -(-boards // _BOARDS_OF_BLOCK)
-    c = hand_classes.NUM_CLASSES
-    shape = (c, c, c) if players == 3 else (0, 0, 0)
-    pair = _Counts(np.zeros((3, c, c)), np.zeros((3, c, c)))
-    triple = _Counts(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
-    for _ in _bar(blocks, progress):
-        cards = _draw_hole_cards(rng)
-        values, fits = _play_boards(rng, cards, strength)
-        apart = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
-        _count_pairs(pair, values, fits, apart)
-        if players == 3:
-            _count_triples(triple, values, fits, apart)
-    return _estimate(pair, triple, blocks * _BOARDS_OF_BLOCK)
+    # All is drawn here, and added up in order: the bits do not depend on workers.
+    drawn = [(_draw_hole_cards(rng), _draw_boards(rng)) for _ in range(blocks)]
+    tasks = {n: drawn[n : n + _BLOCKS] for n in range(0, blocks, _BLOCKS)}
+    total, early = _no_counts(players), {}
+    left = collections.deque(tasks)
+    shown = tqdm.tqdm(total=blocks, desc="all-in hands", disable=not progress)
+    for key, counts in executor.map(_Blocks, (strength, players), tasks):
+        early[key] = counts
+        while left and left[0] in early:
+            for ours, theirs in zip(total, early.pop(left.popleft()), strict=True):
+                for sums, more in zip(ours, theirs, strict=True):
+                    sums += more
+        shown.update(len(tasks[key]))
+    shown.close()
+    return _estimate(*total, blocks * _BOARDS_OF_BLOCK)
+
+
+class _Blocks:
+    """Compares hands on the boards of blocks."""
+
+    def __init__(self, strength: Strength, players: int) -> None:
+        self._strength, self._players = strength, players
+
+    def __call__(
+        self, drawn: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple["_Counts", "_Counts"]:
+        """Of pairs and of triples of hands, from hole cards and boards of blocks."""
+        pair, triple = _no_counts(self._players)
+        for cards, boards in drawn:
+            values = self._strength(cards[:, None] | boards[:, None]).astype(np.int32)
+            # Hands that have no card of the board, and none of another hand.
+            fits = (cards[:, None] & boards[:, None]) == 0
+            apart = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
+            _count_pairs(pair, values, fits, apart)
+            if self._players == 3:
+                _count_triples(triple, values, fits, apart)
+        return pair, triple
 
 
 class _Counts(NamedTuple):
@@ -180,6 +218,13 @@ class _Counts(NamedTuple):
         self.squares[2][at] += deals**2
 
 
+def _no_counts(players: int) -> tuple[_Counts, _Counts]:
+    c = hand_classes.NUM_CLASSES
+    shape = (c, c, c) if players == 3 else (0, 0, 0)
+    pair = _Counts(np.zeros((3, c, c)), np.zeros((3, c, c)))
+    return pair, _Counts(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
+
+
 def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
     """int64 [3, 169], for each class three independent combos, as sets of cards."""
     order = np.argsort(hand_classes.class_of_combo(), kind="stable")
@@ -196,18 +241,11 @@ def _bits() -> np.ndarray:
     return np.left_shift(1, 16 * suit + rank, dtype="<i8")
 
 
-def _play_boards(
-    rng: np.random.Generator, cards: np.ndarray, strength: Strength
-) -> tuple[np.ndarray, np.ndarray]:
-    """Strengths on the boards of a block, and which hands have no card of the board.
-
-    Returns:
-      int32 and bool [3, boards, 169].
-    """
+def _draw_boards(rng: np.random.Generator) -> np.ndarray:
+    """int64 [boards], as sets of cards."""
     decks = rng.random((_BOARDS_OF_BLOCK, 52)).argpartition(5, axis=1)[:, :5]
-    boards = _bits()[decks].sum(axis=1)
-    values = strength(cards[:, None] | boards[:, None]).astype(np.int32)
-    return values, (cards[:, None] & boards[:, None]) == 0
+    boards: np.ndarray = _bits()[decks].sum(axis=1)
+    return boards
 
 
 def _compare(
@@ -334,11 +372,3 @@ def _order(table: Equities, ranks: tuple[int, int, int]) -> np.ndarray:
         chances = table.all_tie
     # Axis p of `chances` is the hand order[p].
     return chances.transpose(np.argsort(order))
-
-
-def _bar(count: int, progress: bool) -> Any:
-    import tqdm
-
-    return tqdm.tqdm(
-        range(count), desc="all-in hands", disable=not progress, leave=False
-    )

@@ -6,7 +6,8 @@ of JSON.
 """
 
 import dataclasses
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.executing import HERE, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.record_checks import (
@@ -117,6 +119,7 @@ def evaluate_repeatedly(
     out: atomic.Path | None = None,
     *,
     memory_limit: Limit = None,
+    executor: Executor = HERE,
 ) -> Evaluations:
     """Evaluates bots; what is in the folder already is not asked or played again.
 
@@ -126,6 +129,7 @@ def evaluate_repeatedly(
       config: how.
       out: folder, for `settings.json` and the lines; None: nothing is kept.
       memory_limit: refuse to compile larger games.
+      executor: where bots are asked.
 
     Raises:
       GameTooLargeError: the game, or OpenSpiel's judge on it, takes too much memory.
@@ -151,36 +155,75 @@ def evaluate_repeatedly(
         key=("repeat", "seat", "match") if config.plays else ("repeat", "seat"),
         check=_line_check(compiled, config.plays),
     ) as log:
-        found = [
-            _evaluated(compiled, bot, config, log, repeat)
-            for repeat in range(config.repeats)
-        ]
+        keys = list(_keys(config))
+        left = [key for key in keys if key not in log.records]
+        asked = executor.map(
+            _Asked, (compiled, bot, config.seed, executor.is_here), {k: k for k in left}
+        )
+        shown = config.plays and is_wanted()
+        for _, record in tqdm(asked, "matches", len(left), disable=not shown):
+            log.add(record)
+        log.arrange(keys)
+        found = [_judged(compiled, config, log, r) for r in range(config.repeats)]
     half_width = mean_and_half_width([one.nash_conv for one in found])[1]
     return Evaluations(found, traversing.summarise(found), half_width)
 
 
-def _evaluated(
-    compiled: CompiledGame,
-    name: str,
-    config: EvaluatorConfig,
-    log: JsonLog,
-    repeat: int,
-) -> traversing.Evaluation:
-    """One bot in both seats; it is made where the log has not everything."""
-    seed = _mix(config.seed, repeat)
-    seats = []
-    for seat in range(2):
-        key, matches = (repeat, seat), config.matches_of(seat)
-        keys = [(*key, match) for match in matches] if config.plays else [key]
-        bot = None
-        if not log.records.keys() >= set(keys):
+def _keys(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
+    """Of all lines: (repeat, seat), or (repeat, seat, match)."""
+    for repeat, seat in itertools.product(range(config.repeats), range(2)):
+        if config.plays:
+            yield from ((repeat, seat, match) for match in config.matches_of(seat))
+        else:
+            yield repeat, seat
+
+
+class _Asked:
+    """Bots that are asked, or play; each (repeat, seat) has its own."""
+
+    def __init__(
+        self, compiled: CompiledGame, name: str, seed: int, progress: bool
+    ) -> None:
+        self._compiled, self._name, self._seed = compiled, name, seed
+        self._progress = progress and is_wanted()
+        self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None
+
+    def __call__(self, key: tuple[int, ...]) -> Record:
+        """The line of a key."""
+        compiled, (repeat, seat, *match) = self._compiled, key
+        seed = _mix(self._seed, repeat)
+        if self._bot is None or self._bot[0] != (repeat, seat):
             again = f", repeat {repeat + 1}" if repeat else ""
             announce(f"making the bot of seat {seat}{again}")
-            bot = bot_strings.load_bot(compiled, name, seat, seed=_mix(seed, seat))
-        if config.plays:
-            seats.append(_play(compiled, bot, log, key, matches, seed))
+            own = _mix(seed, seat)
+            bot = bot_strings.load_bot(compiled, self._name, seat, seed=own)
+            self._bot = (repeat, seat), bot
+        bot = self._bot[1]
+        if match:
+            met = playing.play(compiled, bot, match[0], seed=seed)
+            row = {**met._asdict(), "work": met.work._asdict()}
         else:
-            seats.append(_traverse(compiled, bot, log, key))
+            found = traversing.traverse(compiled, bot, progress=self._progress)
+            row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
+        return {"repeat": repeat, "seat": seat, **row}
+
+
+def _judged(
+    compiled: CompiledGame, config: EvaluatorConfig, log: JsonLog, repeat: int
+) -> traversing.Evaluation:
+    """One bot in both seats, by its lines."""
+    seats = []
+    for seat in range(2):
+        if config.plays:
+            keys = [(repeat, seat, match) for match in config.matches_of(seat)]
+            shown = [_met(log.records[key]) for key in keys]
+            seats.append(playing.aggregate(compiled, seat, shown))
+            continue
+        row = log.records[repeat, seat]
+        met = np.ones(len(compiled.infosets[seat]), np.int64)
+        work = traversing.Work(**row["work"])
+        behaviour = np.array(row["behaviour"])
+        seats.append(traversing.SeatStrategy(behaviour, met, work))
     announce("judging")
     return traversing.evaluate(compiled, (seats[0], seats[1]))
 
@@ -244,37 +287,3 @@ def _mix(seed: int, number: int) -> int:
     """A seed of 31 bits, unlike others."""
     mixed = np.random.SeedSequence([seed, number]).generate_state(1)[0]
     return int(mixed) >> 1
-
-
-def _traverse(
-    compiled: CompiledGame, bot: pyspiel.Bot | None, log: JsonLog, key: tuple[int, int]
-) -> traversing.SeatStrategy:
-    """A (repeat, seat); from the log where there is no bot."""
-    if bot is not None:
-        found = traversing.traverse(compiled, bot, progress=is_wanted())
-        row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
-        log.add({"repeat": key[0], "seat": key[1], **row})
-    row = log.records[key]
-    met = np.ones(len(compiled.infosets[key[1]]), np.int64)
-    work = traversing.Work(**row["work"])
-    return traversing.SeatStrategy(np.array(row["behaviour"]), met, work)
-
-
-def _play(
-    compiled: CompiledGame,
-    bot: pyspiel.Bot | None,
-    log: JsonLog,
-    key: tuple[int, int],
-    matches: Sequence[int],
-    seed: int,
-) -> traversing.SeatStrategy:
-    """The matches of a (repeat, seat); those in the log are not played."""
-    shown = []
-    for match in tqdm(matches, desc=f"seat {key[1]}", disable=not is_wanted()):
-        if (*key, match) not in log.records:
-            assert bot is not None
-            met = playing.play(compiled, bot, match, seed=seed)
-            row = {**met._asdict(), "work": met.work._asdict()}
-            log.add({"repeat": key[0], **row})
-        shown.append(_met(log.records[*key, match]))
-    return playing.aggregate(compiled, key[1], shown)

@@ -164,6 +164,13 @@ def judge_result(
       ValueError: there is no such judge.
     """
     check_choice(by, "judge", JUDGES)
+    if result.form is not None and any(result.locked_infosets()):
+        if by == "openspiel":
+            raise ValueError(
+                "judge='openspiel' knows no locks: leave it out; our own best "
+                "responses, which are exact, too, keep them"
+            )
+        by = "spiel_cr"
     if result.tree is not None:
         if by == "auto":
             by = "spiel_cr" if _is_beyond(result.tree, memory_limit) else "openspiel"

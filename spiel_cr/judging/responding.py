@@ -8,12 +8,16 @@ asked wherever it comes, as in a match, so that its value is exact as well.
 import time
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
 
 from spiel_cr.common.announcing import announce, is_wanted
+from spiel_cr.common.executing import HERE, Executor
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging import response_matches
 from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.response_matches import play_responses, seat_of
+from spiel_cr.judging.response_matches import Played, ResponseMatches
 from spiel_cr.judging.response_seats import Seat, seated
 from spiel_cr.judging.responses import ismcts_br
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
@@ -21,15 +25,21 @@ from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
 from spiel_cr.judging.responses.state_responder import StateResponder
-from spiel_cr.judging.targets import Target
+from spiel_cr.judging.targets import Target, opponent_again
 from spiel_cr.players import bots, opponents
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 
 def respond(
-    target: Target, player: int, config: ResponseConfig, *, states: bool = False
+    target: Target,
+    player: int,
+    config: ResponseConfig,
+    *,
+    states: bool = False,
+    executor: Executor = HERE,
 ) -> Seat:
     """Finds a response, and measures it.
 
@@ -41,6 +51,8 @@ def respond(
       player: the responder.
       config: how.
       states: search on states though there is a form.
+      executor: where matches are played; elsewhere than in this process the target is
+        loaded again by its name.
 
     Raises:
       ValueError: a bad argument, or a method that needs the whole tree.
@@ -57,11 +69,13 @@ def respond(
     # Learned in matches; what it then plays is judged on the form all the same.
     in_matches = states or config.method == "learned"
     if in_matches or config.method != "exact" and target.tree is None:
-        return _on_states(target, player, config)
-    return _on_form(target, player, config)
+        return _on_states(target, player, config, executor)
+    return _on_form(target, player, config, executor)
 
 
-def _on_form(target: Target, player: int, config: ResponseConfig) -> Seat:
+def _on_form(
+    target: Target, player: int, config: ResponseConfig, executor: Executor
+) -> Seat:
     """A response on a compiled game or the form of signals."""
     other = target.strategy()[1 - player]
     announce(f"{config.method} response of player {player}")
@@ -72,8 +86,9 @@ def _on_form(target: Target, player: int, config: ResponseConfig) -> Seat:
     if target.rivals is not None:
         policy = target.as_policy(seated(player, found, other))
         bot = bots.PolicyBot(player, policy, seed=config.seed)
-        returns, _ = play_responses(target, player, bot, config)
-    return seat_of(
+        played = _matches(target, player, config, executor, bot)
+        returns, _ = response_matches.returns_of(target, played)
+    return response_matches.seat_of(
         target, player, returns, found, simulations=simulations, seconds=seconds
     )
 
@@ -99,7 +114,9 @@ def _strategy(
     return response.behaviour, response.simulations
 
 
-def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
+def _on_states(
+    target: Target, player: int, config: ResponseConfig, executor: Executor
+) -> Seat:
     """A response that looks ahead in matches.
 
     Its value stays the mean of matches where the infosets that it comes to are more
@@ -111,20 +128,69 @@ def _on_states(target: Target, player: int, config: ResponseConfig) -> Seat:
     found, returns, half = None, np.zeros(0), None
     if target.behaviour is not None:
         found = played_strategy(target, responder, most=config.matches)
+    beliefs, count = responder.beliefs, responder.simulations
     if found is None:
-        returns, half = play_responses(
-            target, player, responder, config, takes_luck=True
-        )
-    return seat_of(
+        played = _matches(target, player, config, executor, responder)
+        returns, half = response_matches.returns_of(target, played)
+        for match in played:
+            assert match.beliefs is not None
+            beliefs, count = beliefs.plus(match.beliefs), count + match.simulations
+    return response_matches.seat_of(
         target,
         player,
         returns,
         found,
-        simulations=simulations + responder.simulations,
+        simulations=simulations + count,
         seconds=time.perf_counter() - begun,
         plain_half_width=half,
-        beliefs=responder.beliefs,
+        beliefs=beliefs,
     )
+
+
+def _matches(
+    target: Target,
+    player: int,
+    config: ResponseConfig,
+    executor: Executor,
+    responder: pyspiel.Bot,
+) -> list[Played]:
+    """Matches of a responder, who is made again in workers; those on forms stay."""
+    takes_luck = isinstance(responder, StateResponder)
+    setup: tuple[object, ...] = (target, player, config, responder)
+    if executor.is_here or not takes_luck:
+        executor = HERE
+    else:
+        again = (target.name, target.tree or target.game, config.seed)
+        setup = (again, player, config, None)
+    tasks = {number: number for number in range(config.matches)}
+    played: dict[int, Played] = {}
+    for number, match in tqdm(
+        executor.map(_made, setup, tasks),
+        total=config.matches,
+        desc=f"matches, player {player}",
+        unit="match",
+        disable=not is_wanted(),
+    ):
+        played[number] = match
+        if not executor.is_here and isinstance(target.policy, TablePolicy):
+            target.policy.asked += match.asked[0]
+            target.policy.unmet += match.asked[1]
+    return [played[number] for number in tasks]
+
+
+def _made(
+    target: Target | tuple[str, CompiledGame | pyspiel.Game, int],
+    player: int,
+    config: ResponseConfig,
+    responder: pyspiel.Bot | None,
+) -> ResponseMatches:
+    """Where matches are played; a target by its name is loaded, as is a responder."""
+    if not isinstance(target, Target):
+        target = opponent_again(*target)
+    takes_luck = responder is None or isinstance(responder, StateResponder)
+    if responder is None:
+        responder, _ = state_responder(target, player, config)
+    return ResponseMatches(target, player, responder, config, takes_luck=takes_luck)
 
 
 def state_responder(

@@ -34,7 +34,7 @@ from spiel_cr.players import opponent_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.given_players import GivenPlayer, asked_player
 from spiel_cr.policies import conversions
-from spiel_cr.policies.result import Result
+from spiel_cr.policies.result import LaidGame, Result
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
@@ -43,6 +43,7 @@ from spiel_cr.policies.world_policy import (
     normalised,
 )
 from spiel_cr.solvers.laying_out import WORLDS, prefer
+from spiel_cr.solvers.locks import Locks, lock
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -93,14 +94,32 @@ class Target(NamedTuple):
             raise self.too_large or GameTooLargeError(f"{self.game} is not compiled")
         return conversions.behaviour_from_policy(self.tree, self.policy)
 
+    def with_locks(self, locks: Locks) -> "Target":
+        """The game with the responder's infosets locked.
+
+        Raises:
+          ValueError: there is no form of the game, or as `locks.lock`.
+        """
+        laid: LaidGame | None = self.tree
+        if laid is None and isinstance(self.policy, SignalPolicy):
+            laid = self.policy.signals
+        elif laid is None and isinstance(self.policy, WorldPolicy):
+            laid = self.policy.worlds
+        if self.form is None or laid is None or self.rivals is not None:
+            raise ValueError(
+                f"locks: {self.name} on {self.game} is answered in matches, where "
+                f"nothing is locked; give a policy, and memory for the compiled game"
+            )
+        return self._replace(form=lock(self.form, laid, locks))
+
     def as_policy(self, behaviours: Behaviours) -> openspiel_policy.Policy:
         """Strategies on the form as a policy of both players."""
-        if isinstance(self.policy, SignalPolicy):
-            return SignalPolicy(self.policy.signals, behaviours)
+        if self.tree is not None:
+            return conversions.tabular_policy(self.tree, behaviours)
         if isinstance(self.policy, WorldPolicy):
             return WorldPolicy(self.policy.worlds, behaviours)
-        assert self.tree is not None
-        return conversions.tabular_policy(self.tree, behaviours)
+        assert isinstance(self.policy, SignalPolicy)
+        return SignalPolicy(self.policy.signals, behaviours)
 
     def answered(self, player: int, response: np.ndarray) -> openspiel_policy.Policy:
         """A response in its seat, and the policy in the other, where that is known.
@@ -206,6 +225,21 @@ def load_target(
     except (GameTooLargeError, MoreKnowledgeError) as error:
         return target._replace(tree=None, form=None, too_large=error)
     return target
+
+
+def opponent_again(name: str, known: CompiledGame | pyspiel.Game, seed: int) -> Target:
+    """The player of a target in another process, on no form.
+
+    Args:
+      name: of the target, a string for `opponent_strings.load_opponent`.
+      known: its compiled game, else its game.
+      seed: as of `load_target`.
+    """
+    loaded = known.game if isinstance(known, CompiledGame) else known
+    named = opponent_strings.read_opponent(name, loaded)
+    rivals = opponent_strings.rivals_of(named, known, seed)
+    policy = opponent_strings.policy_of(named, known, seed)
+    return Target(name, loaded, policy, rivals=rivals)
 
 
 def lay_out_to_judge(

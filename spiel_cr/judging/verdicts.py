@@ -31,6 +31,7 @@ from spiel_cr.players.given_players import (
 )
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.result import Result
+from spiel_cr.solvers.locks import Locks
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -101,6 +102,7 @@ def best_response(
     *,
     seed: int = 0,
     memory_limit: Limit = None,
+    locks: Locks | None = None,
     progress: bool = False,
 ) -> BestResponse:
     """What can be won against a player.
@@ -117,6 +119,7 @@ def best_response(
         where that does not fit.
       seed: of what bots draw.
       memory_limit: compile the game if it needs no more, as in `solve`.
+      locks: what an exact response may not change, see `Layout`.
       progress: show progress bars on stderr.
 
     Raises:
@@ -137,6 +140,13 @@ def best_response(
         )
         if config is None and (target.form or target.streamed):
             config = ResponseConfig("exact")
+        if locks is not None:
+            if config is not None and config.method != "exact":
+                raise ValueError(
+                    f"locks: method={config.method!r} searches without them; leave "
+                    f"them out, or take the method 'exact'"
+                )
+            target = target.with_locks(locks)
         seat = respond(target, player, config or ResponseConfig())
     policy = None
     if seat.behaviour is not None and target.behaviour is not None:

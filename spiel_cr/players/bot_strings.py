@@ -27,7 +27,7 @@ from spiel_cr.players.partial_bots import (
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.solvers.algorithms import CFR, LP, MCCFR, find
+from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep.network_policy import (
     DeepPolicy,
     check_file,
@@ -143,8 +143,8 @@ def plays(policy: Callable[[Game, int], Policy], *, whole: bool) -> NamedBot:
 
 def solved(given: dict[str, Any]) -> NamedBot:
     """Plays what `solve` finds; given its algorithm as `solver`, and its budget."""
-    algorithm = given.pop("solver", "cfr+")
-    find(algorithm, "solver", (CFR, MCCFR, LP))
+    algorithm = given.pop("solver", "auto")
+    find(algorithm, "solver", (AUTO, CFR, MCCFR, LP))
     goal = Goal(**given)
     task_of(algorithm, goal)
 

@@ -29,13 +29,13 @@ from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import generator_at
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import blueprint_of
+from spiel_cr.resolving.partial.blueprint import blueprint_of, check_blueprint
 from spiel_cr.resolving.update_equivalence import (
     largest_utility,
     mirror_step,
     shrinkage,
 )
-from spiel_cr.solvers.policy_files import check_policy_file, load_policy
+from spiel_cr.solvers.policy_files import load_policy
 
 # Histories that are played on at once, about; and simulations of a clock's first step.
 _AT_ONCE, _FIRST = 1 << 16, 64
@@ -81,13 +81,7 @@ class SearchBotConfig:
                 check_number(getattr(self, name), name, "(0, inf)", why=why)
         check_number(self.eta, "eta", "[0, inf)", why="0 plays the blueprint")
         check_number(self.alpha, "alpha", "[0, inf)", why="0 is no magnet")
-        if isinstance(self.blueprint, str):
-            check_policy_file(self.blueprint)
-        elif not isinstance(self.blueprint, openspiel_policy.Policy | None):
-            raise ValueError(
-                f"blueprint={self.blueprint!r} must be an OpenSpiel policy or the path "
-                f"of a policy file; leave it out to sample one"
-            )
+        check_blueprint(self.blueprint)
         if self.simulations is None and self.move_ms is None:
             raise ValueError(
                 "a searching player needs a budget: give simulations, move_ms, or both"

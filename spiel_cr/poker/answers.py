@@ -11,7 +11,7 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import HandKernel, SignalGame
 from spiel_cr.games.signals.kernels import lay_out
-from spiel_cr.policies.best_responses import infoset_values
+from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.signal_nodes import find_node, names_at
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -37,6 +37,7 @@ class Answers(NamedTuple):
       ev: float64 [H], what the player wins on average from here on, in net chips since
         the game's start; likewise.
       played: float64 [H, A], the strategy.
+      action_ev: float64 [H, A], `ev` of taking each action.
     """
 
     path: tuple[str, ...]
@@ -50,6 +51,7 @@ class Answers(NamedTuple):
     equity: np.ndarray
     ev: np.ndarray
     played: np.ndarray
+    action_ev: np.ndarray
 
     def mean(self, values: np.ndarray) -> np.ndarray:
         """The mean of [H, ...] over the range here; NaN if nobody gets here."""
@@ -66,7 +68,9 @@ class Answers(NamedTuple):
             row = {"hand": hand, "board": board, "combos": int(self.combos[h])}
             for key, number in zip(("weight", "equity", "ev"), numbers[h], strict=True):
                 row[key] = known(number)
-            rows.append({**row, "probabilities": self.played[h].tolist()})
+            values = [known(value) for value in self.action_ev[h]]
+            played = self.played[h].tolist()
+            rows.append({**row, "probabilities": played, "action_evs": values})
         return rows
 
 
@@ -98,19 +102,20 @@ def answers(
     form = form or form_of(signals)
     other = 1 - player
     other_reach = reach_from_behaviour(form.decisions[other], policy.behaviour[other])
-    values = infoset_values(form, player, other_reach, policy.behaviour[player])
+    actions, values = action_values(form, player, other_reach, policy.behaviour[player])
     own = policy.decisions[player]
     j = own.place(number)
     values = values[own.first_infoset[j] : own.first_infoset[j + 1]]
     with np.errstate(invalid="ignore", divide="ignore"):
         equity = np.where(met > 0, (1 + won / met) / 2, np.nan)
         ev = np.where(met > 0, values / met, np.nan)
+        action_ev = own.block(actions, number) / np.where(met > 0, met, np.nan)[:, None]
     reader: Any = signals.reader
     return Answers(
         path,
         player,
         round,
-        names_at(policy, number),
+        tuple(names_at(signals, number).values()),
         tuple(reader.name(player, round, s) for s in range(len(met))),
         reader.combos(player, round),
         reader.range_weights(player, round) * reach[player],
@@ -118,6 +123,7 @@ def answers(
         equity,
         ev,
         policy.probabilities(number).astype(np.float64),
+        action_ev,
     )
 
 

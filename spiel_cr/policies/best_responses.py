@@ -1,5 +1,8 @@
 """Exact values and best responses on a game in sequence form.
 
+Infosets that are locked (see `games.sequence_form.locking`) play what they are locked
+to in all of them.
+
 These serve inside loops (convergence curves, stopping rules, values at subgame roots);
 results that people see come from OpenSpiel's own exact tools.
 """
@@ -13,7 +16,7 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.jax_utils import quick_options
-from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies.conversions import reach_from_behaviour
 
 # Positions of both players from which on a game is large.
@@ -130,7 +133,7 @@ def best_response(
     behaviour = np.zeros(decisions.num_sequences)
     behaviour[0] = 1.0
     behaviour[first] = 1.0
-    return behaviour
+    return locking.kept(form, player, behaviour)
 
 
 def expected_value(
@@ -270,7 +273,12 @@ def _values(
             if behaviour is None:
                 best = jnp.where(uniform > 0, block, -jnp.inf).max(axis=0)
                 # The first action of an infoset is legal unless it is padding.
-                parts.append(jnp.where(uniform[0] > 0, best, 0))
+                best = jnp.where(uniform[0] > 0, best, 0)
+                locked = level.locked[number] if level.locked else None
+                if locked is not None:
+                    kept = (jnp.maximum(locked, 0) * block).sum(axis=0)
+                    best = jnp.where(locked[0] >= 0, kept, best)
+                parts.append(best)
             else:
                 parts.append((chosen[number] * block).sum(axis=0))
         child, child_values = level, treeplex.join(parts)
@@ -308,7 +316,7 @@ def _normalised_reach(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
             jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
             for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
         ]
-        strategy.append(tuple(played))
+        strategy.append(treeplex.keep_locked(level, played))
     return treeplex.reach(tree, tuple(strategy))
 
 

@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.compiler import Game, as_compiled
@@ -148,7 +149,8 @@ class Result:
 
     Attributes:
       held: the game in its form, or the policy of a game that was not laid out.
-      algorithm: as given.
+      algorithm: as given; for "auto" the one that was chosen.
+      why: why that one was chosen; else empty.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
       average: for each player float64 [S], the average strategy's action
@@ -177,6 +179,7 @@ class Result:
     nodes: int | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
+    why: str = ""
 
     @property
     def game(self) -> pyspiel.Game:
@@ -281,6 +284,25 @@ class Result:
     @functools.cached_property
     def _bounds(self) -> tuple[float, float]:
         return value_bounds(*self.laid_out())
+
+    def regrets(self) -> tuple[float, float]:
+        """What each player could win more, its locks lifted, against the other one.
+
+        They sum up to NashConv of the game without locks.
+
+        Raises:
+          ValueError: the game was not laid out.
+        """
+        form, average = self.laid_out()
+        low, high = value_bounds(locking.locked(form, (None, None)), average)
+        value = behaviour_value(form, average)
+        return high - value, value - low
+
+    def locked_infosets(self) -> tuple[int, int]:
+        """How many infosets of each player are locked."""
+        form, _ = self.laid_out()
+        first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
+        return first, second
 
     def game_value(self) -> float:
         """Player 0's expected utility where both play the average strategy.

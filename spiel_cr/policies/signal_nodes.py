@@ -4,6 +4,7 @@ import re
 
 import pyspiel
 
+from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.policies.signal_policy import SignalPolicy
 
 # Words for the same move, where a game has only one of them.
@@ -103,10 +104,10 @@ def _find_action(word: str, names: dict[int, str]) -> int | None:
     return None
 
 
-def names_at(policy: SignalPolicy, node: int) -> tuple[str, ...]:
+def names_at(signals: SignalGame, node: int) -> dict[int, str]:
     """The names of the actions at a public node, in ascending order of actions."""
-    state = after_deals(policy.game.new_initial_state())
-    for action in policy.signals.betting.path(node):
+    state = after_deals(signals.game.new_initial_state())
+    for action in signals.betting.path(node):
         state.apply_action(action)
         after_deals(state)
-    return tuple(action_names(state).values())
+    return action_names(state)

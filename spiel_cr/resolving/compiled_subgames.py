@@ -27,9 +27,9 @@ from spiel_cr.resolving.subgame_games import (
     best_response_values,
 )
 from spiel_cr.resolving.subgames import Solve, full_width_solver
-from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.laying_out import COMPILED
 
 
 class InfosetFinder:
@@ -84,7 +84,7 @@ class CompiledSubgames:
     ) -> None:
         """Cuts the game; arguments as of `Resolver`."""
         self._player, self._config = player, config
-        self._algorithm = find(config.solver, families=(CFR, MCCFR)).config
+        self._algorithm = config.algorithm(COMPILED)
         self._by_best_response = config.by_best_response
         leaf = parse_leaf(config.leaf)
         if config.depth is not None:

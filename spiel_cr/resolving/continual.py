@@ -53,7 +53,7 @@ _ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
 
 def resolve(
     game: AnyGame | Laid,
-    algorithm: str | CFRConfig | ResolvingConfig = "cfr+",
+    algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
     layout: Layout | None = None,
@@ -71,8 +71,8 @@ def resolve(
       game: OpenSpiel game string, game, compiled game, signal game, or one that was
         laid out. A compiled game should have been compiled with `observations=True`,
         for smaller subgames.
-      algorithm: solver of every solve, see `algorithms.find`. Outside poker "pdcfr+" is
-        mostly far better (docs/resolving.md). Or all the settings: solver, iterations,
+      algorithm: solver of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_PARTS`. Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.
@@ -89,7 +89,7 @@ def resolve(
       ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
         `signal_game`), or a bad argument.
     """
-    config, wanted = whole_game_settings(algorithm, iterations)
+    wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
     layout, limit = layout or Layout(), None
     check_choice(layout.form, "form", LAID_OUT)
@@ -103,7 +103,8 @@ def resolve(
     laid = game
     if not isinstance(laid, Laid):
         laid = lay_out(laid, need_of(wanted), layout, progress=progress)
-    assert wanted.iterations is not None
+    config = wanted.algorithm(laid.form)
+    assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, layout.memory_limit
     work = Work(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)

@@ -27,9 +27,9 @@ from spiel_cr.resolving.public_layers import (
 )
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
-from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.laying_out import SIGNALS
 
 
 class _Place(NamedTuple):
@@ -87,7 +87,7 @@ class PublicSubgames:
         if refusal := config.signals_refusal:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
-        solver = find(config.solver, "solver", (CFR, MCCFR)).config
+        solver = config.algorithm(SIGNALS)
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)

@@ -13,7 +13,9 @@ from spiel_cr.resolving.leaves.leaf_strings import (
     is_fixed,
 )
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
+from spiel_cr.solvers.automatic import OF_PARTS
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
+from spiel_cr.solvers.laying_out import COMPILED
 
 Values = Literal["iterates", "best_response"]
 
@@ -23,7 +25,8 @@ class ResolvingConfig:
     """How a resolving player resolves.
 
     Attributes:
-      solver: algorithm of every solve, see `algorithms.find`. Of sampled ones
+      solver: algorithm of every solve, see `algorithms.find`; "auto" is
+        `automatic.OF_PARTS`. Of sampled ones
         those that follow one action at a time (outcome sampling), with the gadget cfrd
         and no depth; see `subgame_sampling.py`.
       iterations: of every solve; at most, where there is a time budget too.
@@ -45,7 +48,7 @@ class ResolvingConfig:
         know the ranges go with values of the iterates.
     """
 
-    solver: str | CFRConfig = "cfr+"
+    solver: str | CFRConfig = "auto"
     iterations: int | None = None
     move_ms: float | None = None
     init_ms: float | None = None
@@ -71,10 +74,16 @@ class ResolvingConfig:
                 "a resolving player needs a budget: give iterations, move_ms, or both"
             )
 
+    def algorithm(self, form: str) -> CFRConfig | MCCFRConfig:
+        """The solver's settings for games in a form, "compiled" or "signals"."""
+        solver = OF_PARTS[form] if self.solver == "auto" else self.solver
+        config: CFRConfig | MCCFRConfig = find(solver, "solver", (CFR, MCCFR)).config
+        return config
+
     @property
     def sampled(self) -> MCCFRConfig | None:
         """The solver's settings if it samples."""
-        config = find(self.solver, "solver", (CFR, MCCFR)).config
+        config = self.algorithm(COMPILED)
         return config if isinstance(config, MCCFRConfig) else None
 
     def changed(self, *names: str) -> list[str]:
@@ -167,11 +176,11 @@ class ResolvingConfig:
 
 def whole_game_settings(
     algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
-) -> tuple[CFRConfig, ResolvingConfig]:
+) -> ResolvingConfig:
     """How a whole game is resolved, from what `resolve` is given.
 
     Returns:
-      The solver, and settings with a number of iterations.
+      Settings with a full-width solver and a number of iterations.
 
     Raises:
       OSError, ValueError: a bad value, iterations both in a config and beside it, or
@@ -179,9 +188,8 @@ def whole_game_settings(
     """
     if not isinstance(algorithm, ResolvingConfig):
         solver = find(algorithm, families=(CFR,)).config
-        return solver, ResolvingConfig(
-            solver, 1000 if iterations is None else iterations
-        )
+        solver = algorithm if algorithm == "auto" else solver
+        return ResolvingConfig(solver, 1000 if iterations is None else iterations)
     if iterations is not None:
         raise ValueError(
             f"iterations={iterations!r}: a ResolvingConfig was given, too; put it in "
@@ -194,4 +202,5 @@ def whole_game_settings(
     )
     if algorithm.iterations is None:
         raise ValueError("iterations=None: a whole game is resolved by iterations")
-    return find(algorithm.solver, "solver", (CFR,)).config, algorithm
+    find(algorithm.solver, "solver", (CFR,))
+    return algorithm

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from spiel_cr.common.parameters import parse, read_settings
-from spiel_cr.solvers import network_run, table_run, tabular_run
+from spiel_cr.solvers import automatic, network_run, table_run, tabular_run
 from spiel_cr.solvers.cfr import cfr_config as cfr
+from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.deep import deep_config as deep
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.self_play import self_play_config as self_play
@@ -54,6 +55,7 @@ CFR = Family(
     dict.fromkeys(_LAID_OUT, tabular_run.full_width),
     {STEPPED: _FULL_WIDTH},
     buckets=True,
+    locks=True,
 )
 MCCFR = Family(
     "sampled",
@@ -99,9 +101,20 @@ LP = Family(
     dict.fromkeys(_LAID_OUT, tabular_run.linear),
     {STEPPED: _FULL_WIDTH},
     ("float64", "float32"),
+    locks=True,
     iterates=False,
 )
-FAMILIES = (CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
+AUTO = Family(
+    "automatic",
+    {"auto": "auto"},
+    dict.fromkeys(
+        (*_LAID_OUT, STEPPED), functools.partial(automatic.begin, lambda x: find(x))
+    ),
+    {},
+    stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[STEPPED]),
+    buckets=True,
+)
+FAMILIES = (AUTO, CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {
     name: family for family in FAMILIES for name in family.presets
 }
@@ -113,7 +126,9 @@ def find(
     """Reads an algorithm.
 
     Args:
-      algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", or settings.
+      algorithm: a preset with parameters, such as "dcfr(alpha=1.5)", settings, or a
+        function, a rule as of `regret_matching.CustomRule`, with linear averages. Among
+        full-width algorithms "auto" is that of `automatic.OF_PARTS` for trees.
       name: of the argument, for errors.
       families: of which it must be.
 
@@ -122,6 +137,12 @@ def find(
         of another family.
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
+    if algorithm == "auto" and AUTO not in families:
+        algorithm = automatic.OF_PARTS[COMPILED]
+    if callable(algorithm):
+        algorithm = CustomRule(algorithm)
+    if isinstance(custom := algorithm, CustomRule):
+        algorithm = cfr.CFRConfig(custom.name, Rule(custom=custom), gamma=1.0)
     if isinstance(algorithm, str):
         plain = parse(algorithm, name).name
         family = ALGORITHMS.get(plain)

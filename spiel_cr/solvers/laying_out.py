@@ -7,7 +7,7 @@ hidden boards by what has succeeded; stepped: never laid out, but sampled as it 
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
@@ -59,6 +59,14 @@ class Layout:
         game, where its NashConv is taken, too.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
+      locks: strategies that are kept as they are; the rest is solved against them, and
+        NashConv is what is gained at free infosets. Of compiled games a mapping from
+        information-state strings to probabilities, in order of actions or by their
+        names. Of signal games from the actions that lead to a public node ("check
+        bet-100"), to probabilities, or to a mapping from hands to these: a signal's
+        name, a hand's, or for spots a range ("QQ+,AKs"); later ones count. Or for each
+        player a policy, a result, the path of a policy file, or None. Signals are not
+        merged then.
     """
 
     form: str = "auto"
@@ -68,6 +76,7 @@ class Layout:
     cache: atomic.Path | None = None
     buckets: Buckets | None = None
     imperfect_recall: bool = False
+    locks: Any = None
 
     def __post_init__(self) -> None:
         check_choice(self.form, "form", FORMS)
@@ -223,7 +232,8 @@ def lay_out(
         if not isinstance(game, SignalGame):
             plain = game.game if isinstance(game, CompiledGame) else game
             limit = layout.memory_limit
-            game = merged(signal_game(plain, progress=progress, memory_limit=limit))
+            game = signal_game(plain, progress=progress, memory_limit=limit)
+            game = game if layout.locks is not None else merged(game)
         memory.trim()
         return Laid(game, SIGNALS, choice.why)
     assert not isinstance(game, SignalGame)

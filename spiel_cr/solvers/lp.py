@@ -13,13 +13,14 @@ worth nothing, and drops out. What HiGHS finds is checked by exact best response
 is not good, the program is tried in other forms before it is given up.
 """
 
+import time
 from typing import NamedTuple
 
 import numpy as np
 from scipy import optimize, sparse
 
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
@@ -49,12 +50,15 @@ class Solution(NamedTuple):
     iterations: int
 
 
-def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
+def equilibrium(
+    form: layout.SequenceForm, utilities: np.ndarray, seconds: float | None = None
+) -> Solution:
     """Solves both players' programs and checks what comes out.
 
     Args:
       form: the game.
       utilities: float64 [n], player 0's at all terminals, the scale of what is good.
+      seconds: give up after about these; None: take what it takes.
 
     Raises:
       SolverFailedError: no form of the programs gave a NashConv of at most 1e-8 of the
@@ -62,15 +66,20 @@ def equilibrium(form: layout.SequenceForm, utilities: np.ndarray) -> Solution:
     """
     payoff_range, failures = float(np.ptp(utilities)), []
     good = max(_GOOD * payoff_range, _ROUNDING * float(np.abs(utilities).max()))
+    end = None if seconds is None else time.perf_counter() + seconds
     for own, how in _WAYS:
         try:
-            plans = [realisation_plan(form, player, own, how) for player in range(2)]
+            plans = [
+                realisation_plan(form, player, own, how, end) for player in range(2)
+            ]
         except SolverFailedError as error:
             failures.append(f"{how}: {error}")
             continue
         first, second = (
-            behaviour_from_reach(decisions, reach)
-            for decisions, (reach, _, _) in zip(form.decisions, plans, strict=True)
+            locking.kept(
+                form, player, behaviour_from_reach(decisions, plans[player][0])
+            )
+            for player, decisions in enumerate(form.decisions)
         )
         found = nash_conv(form, reach_of(form, (first, second)))
         if found <= good:
@@ -88,17 +97,19 @@ def realisation_plan(
     player: int,
     by_infoset: bool = True,
     method: str = "highs-ds",
+    end: float | None = None,
 ) -> tuple[np.ndarray, float, int]:
     """A maximin strategy of one player.
 
     Maximises the value q of the opponent's decision tree at its root, subject to: x is
     a realisation plan of `player`, and no opponent's infoset is worth more to `player`
-    than any of its actions.
+    than any of its actions; a locked one, than the mean of its actions.
 
     Args:
       form: the game.
       player: whose strategy.
       by_infoset, method: see `_WAYS`.
+      end: give up then, by `time.perf_counter`; None: never.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for
@@ -107,6 +118,11 @@ def realisation_plan(
     Raises:
       SolverFailedError: HiGHS found no optimum; its own words.
     """
+    options = {}
+    if end is not None:
+        options["time_limit"] = end - time.perf_counter()
+        if options["time_limit"] <= 0:
+            raise SolverFailedError("no time was left")
     own, other = form.decisions[player], form.decisions[1 - player]
     own_count, other_count = own.num_sequences, other.num_sequences
     rows, columns, values = form.payoffs
@@ -122,7 +138,7 @@ def realisation_plan(
     payoff = sparse.csr_array(
         (values / row_unit[columns], (columns, rows)), shape=(other_count, own_count)
     )
-    plan = _flow(own)
+    plan = _plan(form, player)
     # tree[s', j]: +1 where infoset j of the opponent follows s', -1 where it owns s';
     # in units of j over units of the row. Where all payoffs below j are zero, so is q.
     tree = _flow(other).T.tocoo()
@@ -132,7 +148,8 @@ def realisation_plan(
     # For every sequence s' of the opponent but the empty one, with q in units of the
     # infosets: q[owner of s'] - (sum of q after s') - payoff[s'] x <= 0.
     inequality = sparse.hstack([-payoff[1:], -tree[1:]], format="csr")
-    nothing = sparse.csr_array((len(own), len(other)))
+    inequality = _at_locks(form, 1 - player) @ inequality
+    nothing = sparse.csr_array((plan.shape[0], len(other)))
     equality = sparse.hstack([plan, nothing], format="csr")
     size = own_count + len(other)
     root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
@@ -140,16 +157,49 @@ def realisation_plan(
     solution = optimize.linprog(
         objective,
         A_ub=inequality,
-        b_ub=np.zeros(other_count - 1),
+        b_ub=np.zeros(inequality.shape[0]),
         A_eq=sparse.vstack([root, equality], format="csr"),
-        b_eq=np.concatenate([np.ones(1), np.zeros(len(own))]),
+        b_eq=np.concatenate([np.ones(1), np.zeros(plan.shape[0])]),
         bounds=[(0, None)] * own_count + [(None, None)] * len(other),
         method=method,
+        options=options,
     )
     if not solution.success:
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
     reach = np.maximum(solution.x[:own_count], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
+
+
+def _plan(form: layout.SequenceForm, player: int) -> sparse.csr_array:
+    """[n, S]: zero times a realisation plan; locked infosets play as they must."""
+    decisions, rows = form.decisions[player], form.locks[player]
+    flow = _flow(decisions)
+    if rows is None:
+        return flow
+    # Of each locked sequence: its reach is its share of what comes to the infoset.
+    ends = 1 + np.flatnonzero(~np.isnan(rows[1:]))
+    above = decisions.parent[decisions.owner[ends]]
+    number = np.arange(len(ends))
+    entries = np.concatenate([np.ones(len(ends)), -rows[ends]])
+    places = np.concatenate([number, number]), np.concatenate([ends, above])
+    shares = sparse.csr_array((entries, places), shape=(len(ends), flow.shape[1]))
+    return sparse.vstack([flow[~locking.infosets(form, player)], shares], format="csr")
+
+
+def _at_locks(form: layout.SequenceForm, player: int) -> sparse.csr_array:
+    """[n, S - 1]: joins the rows of a locked infoset's sequences by its strategy."""
+    decisions, rows = form.decisions[player], form.locks[player]
+    count = decisions.num_sequences - 1
+    if rows is None:
+        return sparse.eye_array(count, format="csr")
+    is_free = np.isnan(rows[1:])
+    owner = decisions.owner[1:]
+    _, into = np.unique(
+        np.where(is_free, len(decisions) + np.arange(count), owner), return_inverse=True
+    )
+    entries = np.where(is_free, 1.0, rows[1:])
+    places = into, np.arange(count)
+    return sparse.csr_array((entries, places), shape=(1 + int(into.max()), count))
 
 
 def _units(

@@ -129,9 +129,13 @@ class Run(abc.ABC):
       name: of the algorithm.
       whole: whether all iterations are whole, so that somebody may go on from here.
       compile_seconds: spent on making and compiling programs, beside iterating.
+      why: why this algorithm, where it was chosen; else empty.
+      curve: what was evaluated before it was handed over.
     """
 
     compile_seconds: float = 0.0
+    why: str = ""
+    curve: tuple[CurvePoint, ...] = ()
     whole: bool = True
 
     def __init__(self, solver: Any) -> None:
@@ -207,6 +211,11 @@ def settings_text(config: Any) -> str:
     """An algorithm's settings in one line, whatever its name."""
     settings = dataclasses.asdict(config)
     settings.pop("name")
+    # What newer versions can do is left out where it is not used: files stay good.
+    rule = settings.get("rule", {})
+    for name, plain in (("prediction", 1.0), ("custom", None)):
+        if rule.get(name) == plain:
+            rule.pop(name, None)
     # JSON has no infinity.
     return repr(settings)
 
@@ -226,7 +235,7 @@ def drive(
     Returns:
       What was evaluated on the way.
     """
-    curve = [] if keeper is None else keeper.curve
+    curve = list(run.curve) if keeper is None else keeper.curve
     total = None if most == MOST_ITERATIONS else most
     options: dict[str, Any] = {"desc": run.name, "disable": not progress}
     with tqdm(total=total, initial=run.iterations, **options) as bar:

@@ -17,7 +17,7 @@ from spiel_cr.solvers.task import Task
 
 
 def task_of(
-    algorithm: Any = "cfr+",
+    algorithm: Any = "auto",
     goal: int | Goal | None = None,
     *,
     layout: Layout | None = None,
@@ -59,7 +59,7 @@ def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
 
 def solve(
     game: AnyGame | Laid,
-    algorithm: Any = "cfr+",
+    algorithm: Any = "auto",
     goal: int | Goal | None = None,
     *,
     layout: Layout | None = None,
@@ -77,9 +77,12 @@ def solve(
     Args:
       game: OpenSpiel game string, game, compiled game, signal game, or one that was
         laid out.
-      algorithm: preset and parameters, such as "cfr+", "dcfr(alpha=1.5)" or
-        "evr-mccfr(batch=1024)"; a first-order method such as "egt"; one that samples
-        public actions, such as "public-vr+"; one that trains networks, such as
+      algorithm: "auto": chosen by the form of the game, its size and the budget, see
+        `automatic`; the result says which, and why. Or preset and parameters, such as
+        "cfr+", "dcfr(alpha=1.5)" or "evr-mccfr(batch=1024)"; a function: a rule of
+        your own, see `regret_matching.CustomRule`; a first-order method such as "egt";
+        one that samples public actions, such as "public-vr+"; one that trains networks,
+        such as
         "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is the last
         iterate; or "lp": an equilibrium by linear programming, whose NashConv is at
         most 1e-8 of the range of payoffs, or what rounding leaves of the largest
@@ -125,26 +128,34 @@ def solve(
         laid = game
         if not isinstance(laid, Laid):
             laid = lay_out(laid, task, progress=progress)
-        if task.algorithm.family.iterates:
+        if task.algorithm.family is algorithms.AUTO:
+            announce("choosing an algorithm", progress=progress)
+        elif task.algorithm.family.iterates:
             program = f"compiling the program of {task.algorithm.name}"
             announce(program, progress=progress)
         run = task.run_of(laid)
+        begun = run.seconds
+        if run.why:
+            announce(f"algorithm {run.name}: {run.why}", progress=progress)
         try:
             keeper = None
             if task.checkpoint is not None:
                 identity = {"kind": "checkpoint", **run.identity()}
                 every = task.checkpoint.every
                 keeper = Keeper(task.checkpoint.path, identity, run, every)
-                keeper.resume(task.most)
-            building = time.perf_counter() - started - run.compile_seconds
+                if not keeper.resume(task.most):
+                    keeper.curve[:] = run.curve
+            building = time.perf_counter() - started - run.compile_seconds - begun
             curve = drive(run, task.goal, keeper, most=task.most, progress=progress)
         finally:
             run.close()
+        asked = task.algorithm.asked
         return Result(
-            algorithm=algorithm if isinstance(algorithm, str) else run.name,
+            algorithm=run.name if run.why or not isinstance(asked, str) else asked,
             iterations=run.iterations,
             seconds=run.seconds,
             build_seconds=building,
             curve=curve,
+            why=run.why,
             **run.outcome(),
         )

@@ -29,6 +29,7 @@ from spiel_cr.solvers.cfr.bucket_labels import (
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.laying_out import Laid
+from spiel_cr.solvers.locks import lock
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
@@ -147,11 +148,12 @@ def _hold(laid: Laid, task: Task) -> Held:
     if isinstance(laid.game, CompiledGame) or task.algorithm.family.iterates:
         limit = task.layout.memory_limit
         footprint.check(laid.game, task.algorithm.config, task.kind, limit)
+    locks = task.layout.locks
     if isinstance(laid.game, CompiledGame):
-        return Held(laid.game, laid.game.form)
+        return Held(laid.game, lock(laid.game.form, laid.game, locks))
     memory.trim()
     form = form_of(laid.game) if isinstance(laid.game, SignalGame) else laid.game.form
-    held = Held(laid.game, form, task.kind)
+    held = Held(laid.game, lock(form, laid.game, locks), task.kind)
     memory.trim()
     return held
 
@@ -208,6 +210,7 @@ class TabularRun(Run):
             "dtype": self.solver.dtype.name,
             "seed": self._seed,
             "buckets": digest(self.solver.buckets),
+            "locks": digest(self.solver.form.locks),
         }
 
     def outcome(self) -> dict[str, Any]:
@@ -235,6 +238,7 @@ class LinearRun(Run):
     def __init__(self, held: Held) -> None:
         """Takes a game in its form."""
         self.name, self._held = "lp", held
+        self._solution: lp.Solution | None = None
 
     def arrays(self) -> dict[str, np.ndarray]:
         """Nothing is kept."""
@@ -247,6 +251,19 @@ class LinearRun(Run):
         self, count: int, seconds: float | None, after_chunk: AfterChunk
     ) -> bool:
         """Solves it, whatever is given."""
+        if self._solution is None:
+            self.solve()
+        return True
+
+    def solve(self, seconds: float | None = None) -> None:
+        """Solves it.
+
+        Args:
+          seconds: give up after about these; None: take what it takes.
+
+        Raises:
+          SolverFailedError: see `lp.equilibrium`.
+        """
         started = time.perf_counter()
         held = self._held
         if isinstance(held.laid, CompiledGame):
@@ -254,11 +271,14 @@ class LinearRun(Run):
             utility = histories.utility[histories.player == TERMINAL]
         else:
             utility = np.array([held.game.min_utility(), held.game.max_utility()])
-        solution = lp.equilibrium(held.form, utility)
-        self._average = solution.behaviour
-        self.iterations = solution.iterations
+        self._solution = lp.equilibrium(held.form, utility, seconds)
+        self.iterations = self._solution.iterations
         self.seconds = time.perf_counter() - started
-        return True
+
+    def nash_conv(self) -> float:
+        """See `run.Run`."""
+        assert self._solution is not None
+        return self._solution.nash_conv
 
     def identity(self) -> dict[str, Any]:
         """Nothing is kept."""
@@ -266,4 +286,5 @@ class LinearRun(Run):
 
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
-        return {"held": self._held, "average": self._average}
+        assert self._solution is not None
+        return {"held": self._held, "average": self._solution.behaviour}

@@ -57,6 +57,7 @@ class Family(NamedTuple):
         None: such games are refused.
       usual: iterations where nothing says when to stop.
       buckets: whether infosets may share regrets.
+      locks: whether strategies of infosets may be kept as they are.
       iterates: whether it can be stopped, evaluated on the way, and kept in a file.
       networks: whether it trains networks.
       what: half a sentence of what it does, for refusals.
@@ -70,6 +71,7 @@ class Family(NamedTuple):
     stepped: Callable[[Any], Any] | None = None
     usual: int = 1000
     buckets: bool = False
+    locks: bool = False
     iterates: bool = True
     networks: bool = False
     what: str = "has no regrets that infosets could share"
@@ -146,6 +148,12 @@ class Task:
             raise ValueError(
                 f"algorithm={asked!r} {family.what}; choose another one such as "
                 f"'cfr+', or leave out buckets and imperfect_recall"
+            )
+        if self.layout.locks is not None and (shares or not family.locks):
+            raise ValueError(
+                f"locks: algorithm={asked!r} with these options keeps no strategies as "
+                f"they are; choose one such as 'cfr+', 'dcfr' or 'lp', and leave "
+                f"buckets and imperfect_recall out"
             )
         if family.networks:
             self._check_networks()

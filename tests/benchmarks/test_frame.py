@@ -150,11 +150,10 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
 @pytest.mark.parametrize(
     ("name", "options"),
     [
-        ("best_response", ["--seeds", "0"]),
-        ("best_response", ["--parts", "nothing"]),
-        ("large", ["--seconds", "x"]),
+        ("deep", ["--seeds", "x"]),
+        ("players", ["--parts", "nothing"]),
+        ("sampling", ["--seconds", "x"]),
         ("partial", ["--matches", "1"]),
-        ("abstraction", ["--budgets", "many"]),
         ("sampling", ["--solvers", "no-such"]),
         ("cfr", ["--no-measuring", "--out", "no/such/folder"]),
     ],

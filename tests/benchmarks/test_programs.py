@@ -8,7 +8,7 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, hidden_boards, large, partial
+from benchmarks import deep, hidden_boards, partial
 from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
@@ -22,21 +22,15 @@ from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 # Small enough for seconds: every part of every benchmark that has no test of its own.
 SMALL = {
     "resolving": "--games kuhn --iterations 20 10",
-    "large": "--games rps5 kuhn --seconds 0.05 --dtypes float64",
     "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 --rounds 1 "
     "--search-seconds 0.2 --blueprints 4 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
     "signals": "--parts size --decks 2x2",
-    "abstraction": "--games python_leduc_poker(num_ranks=3) --budgets 2-4 --until 0.2 "
-    "--methods win-probability gameshrink",
     "deep": "--parts nodes self-play --games kuhn --nodes 3000 --decisions 2000 "
     "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
     "partial": "--games kuhn --sizes 58 --iterations 2 --seeds 2 --large kuhn "
     "--matches 4 --move-ms 50 --max-histories 58",
-    "best_response": "--games leduc --scale 0.05 --seeds 1",
-    "uncompiled": "--games kuhn --algorithms os-mccfr(batch=64) --seconds 0.5 "
-    "--matches 40",
 }
 
 
@@ -55,12 +49,6 @@ def test_all_parts_on_small_games(name, tmp_path, monkeypatch):
             assert table.title in text
         assert 0 <= row.get("nash_conv", 0) < 3 and json.dumps(row)
         assert row.get("peak_bytes", 1) >= row.get("start_bytes", 0)
-
-
-def test_nash_conv_is_that_of_the_budget():
-    row = large.measure_solve("kuhn", "cfr+", "float64", 0.05)
-    again = spiel_cr.solve("kuhn_poker", "cfr+", row["iterations"])
-    assert row["nash_conv"] == pytest.approx(again.nash_conv(), abs=1e-12)
 
 
 @pytest.mark.skipif(compiler() is None, reason="no C compiler (cc) on the path")

@@ -214,9 +214,9 @@ def test_run_in_a_process_of_its_own() -> None:
         assert ask("prepare")["start_mib"] > 0
         assert ask("rate", 0.01)["rates"] > 0
         assert 0 < ask("solve", 0.01, 0, 1)["nash_conv"] < 0.9
-        with pytest.raises(race.RunError, match="AttributeError"):
+        with pytest.raises(race.WorkerFailedError, match="AttributeError"):
             ask("no_such_method")
         (child,) = multiprocessing.active_children()
         child.kill()
-        with pytest.raises(race.RunError, match="its process ended"):
+        with pytest.raises(race.WorkerFailedError, match="its process ended"):
             ask("prepare")

@@ -62,6 +62,8 @@ class SequenceForm:
       list_payoffs: lists the coupling in coordinates.
       layouts: logical numbers to positions, for each player.
       arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
+      locks: for each player float64 [S], by logical sequence, the probabilities of
+        locked infosets, NaN at free ones (see `locking`); None where all are free.
     """
 
     __repr__ = short_repr
@@ -70,6 +72,7 @@ class SequenceForm:
     list_payoffs: Callable[[], Payoffs]
     layouts: tuple[Layout, Layout]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
+    locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
     @property
     def is_listed(self) -> bool:

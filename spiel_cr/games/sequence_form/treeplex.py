@@ -97,6 +97,8 @@ class Level(NamedTuple):
         iteration; infinite at padding.
       more: where some of the level's sequences (the first) have another leaf value (the
         second) to add to that of their `source`.
+      locked: for each block the probabilities [A, n] that infosets keep whatever is
+        gained, negative at free ones; None where all are free. Empty: all blocks are.
     """
 
     parent: tuple[Slices, ...]
@@ -104,6 +106,7 @@ class Level(NamedTuple):
     uniform: tuple[jax.Array, ...]
     tolerance: tuple[jax.Array, ...]
     more: tuple[tuple[Slices, Slices], ...] = ()
+    locked: tuple[jax.Array | None, ...] = ()
 
     @property
     def shapes(self) -> list[tuple[int, int]]:
@@ -393,16 +396,31 @@ def divide(payoffs: jax.Array, exponent: int) -> jax.Array:
 
 
 def uniform_strategy(tree: Treeplex) -> Blocks:
-    """The uniform behaviour strategy."""
+    """The uniform behaviour strategy, but at locked infosets."""
     namespace = tree.root_source.__array_namespace__()
     return tuple(
-        tuple(
-            uniform
-            if uniform.shape == shape
-            else namespace.broadcast_to(uniform, shape)
-            for uniform, shape in zip(level.uniform, level.shapes, strict=True)
+        keep_locked(
+            level,
+            [
+                uniform
+                if uniform.shape == shape
+                else namespace.broadcast_to(uniform, shape)
+                for uniform, shape in zip(level.uniform, level.shapes, strict=True)
+            ],
         )
         for level in tree.levels
+    )
+
+
+def keep_locked(level: Level, blocks: Sequence[jax.Array]) -> tuple[jax.Array, ...]:
+    """A level's strategies [A, n], with those of locked infosets in their places."""
+    if not level.locked:
+        return tuple(blocks)
+    return tuple(
+        block
+        if locked is None
+        else locked.__array_namespace__().where(locked >= 0, locked, block)
+        for block, locked in zip(blocks, level.locked, strict=True)
     )
 
 

@@ -6,29 +6,20 @@ drawn in the parent, so results are the same for any number of workers.
 
 import contextlib
 import importlib
-import traceback
-from multiprocessing.connection import Connection
+from typing import Any
 
 import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
-from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
+from spiel_cr.common.errors import WorkerFailedError
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.stepping.state_source import FACTS, Decision
 
 MOST_WORKERS = 1024
-# An answer begins with one of these: facts follow, or the text of an error.
-_FINE = b"+"
-_ERRORS: dict[bytes, type[Exception]] = {
-    b"i": InvalidGameError,
-    b"s": pyspiel.SpielError,
-    b"m": MemoryError,
-    b"?": WorkerFailedError,
-}
 
 
 class _Level:
@@ -103,10 +94,14 @@ class Workers:
         modules = ",".join(sorted(_modules(pyspiel.Game)))
         try:
             for _ in range(count):
-                worker = processes.start(_work, str(self.game), modules)
+                worker = processes.start(_Steps, (str(self.game), modules))
                 self._workers.append(worker)
             for number in range(count):
-                self.held_bytes += int(np.frombuffer(self._answer(number), np.int64)[0])
+                self._answer(number)
+            for worker in self._workers:
+                worker.send(None)
+            for number in range(count):
+                self.held_bytes += self._answer(number)
         except BaseException:
             self.close()
             raise
@@ -131,7 +126,7 @@ class Workers:
     def close(self) -> None:
         """Ends the processes."""
         for worker in self._workers:
-            processes.end(worker)
+            worker.end()
         self._workers.clear()
 
     def _step(
@@ -160,44 +155,30 @@ class Workers:
         ]
         place_after = np.zeros(len(worker), np.int64)
         for number, part in enumerate(parts):
-            head = [level, new.number, len(dropped), len(part), *dropped]
-            numbers = (head, place[part], action[part], drawn[part].view(np.int64))
-            # What is wrong with the process, its answer will tell.
-            with contextlib.suppress(OSError):
-                self._workers[number].pipe.send_bytes(
-                    np.concatenate(numbers, dtype=np.int64).tobytes()
-                )
+            request = level, new.number, dropped, place[part], action[part], drawn[part]
+            self._workers[number].send(request)
             place_after[part] = np.arange(len(part))
         facts = np.zeros(len(worker), FACTS)
-        answers = [self._answer(number) for number in range(len(parts))]
-        for part, answer in zip(parts, answers, strict=True):
-            facts[part] = np.frombuffer(answer, FACTS)
+        for number, part in enumerate(parts):
+            facts[part] = self._answer(number)
         held = HeldStates(new, worker, place_after)
         return state_source.as_positions(held, facts)
 
-    def _answer(self, number: int) -> bytes:
+    def _answer(self, number: int) -> Any:
         """What a worker answers.
 
         Raises:
           InvalidGameError, pyspiel.SpielError, MemoryError, WorkerFailedError: what
             happened there, or its process ended.
         """
-        worker = self._workers[number]
         try:
-            answer = worker.pipe.recv_bytes()
-        except (EOFError, OSError):
-            # A process that is killed resets its end of the pipe.
-            worker.process.join()
+            return self._workers[number].receive()
+        except processes.WorkerEndedError as error:
             raise WorkerFailedError(
-                f"worker {number} of {len(self._workers)} ended with code "
-                f"{worker.process.exitcode}; take fewer workers if there was too "
-                f"little memory for them, and start them under "
+                f"worker {number} of {len(self._workers)}: {error}; take fewer workers "
+                f"if there was too little memory for them, and start them under "
                 f"`if __name__ == '__main__':` in a script"
             ) from None
-        kind, rest = answer[:1], answer[1:]
-        if kind != _FINE:
-            raise _ERRORS[kind](rest.decode("utf-8", "replace"))
-        return rest
 
 
 def _modules(kind: type) -> set[str]:
@@ -212,67 +193,29 @@ def _modules(kind: type) -> set[str]:
 _KNOWN = ("pyspiel", "__main__", "__mp_main__")
 
 
-def _work(pipe: Connection, game: str, modules: str) -> None:
-    """A worker: requests come in, facts go out, until nobody asks any more."""
-    processes.become_worker()
-    held: dict[int, list[Decision | None]] = {}
-    loaded = None
-    while True:
-        try:
-            if loaded is None:
-                loaded = _load(game, modules)
-                answer = np.int64(memory.held_bytes()).tobytes()
-            else:
-                answer = _levelled(loaded, held, pipe.recv_bytes())
-        except (EOFError, OSError):
-            return
-        except Exception as error:
-            # The parent raises it, and asks no more.
-            with contextlib.suppress(OSError):
-                pipe.send_bytes(_as_message(error))
-            return
-        with contextlib.suppress(OSError):
-            pipe.send_bytes(_FINE + answer)
+class _Steps:
+    """What a worker does: it makes its parts of levels, and holds their states."""
 
+    def __init__(self, game: str, modules: str) -> None:
+        """Loads the game; games in Python are registered by their modules first."""
+        for name in modules.split(",") if modules else ():
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+        self._game = pyspiel.load_game(game)
+        self._held: dict[int, list[Decision | None]] = {}
 
-def _load(game: str, modules: str) -> pyspiel.Game:
-    """The game; games in Python are registered by their modules first."""
-    for name in modules.split(",") if modules else ():
-        with contextlib.suppress(ImportError):
-            importlib.import_module(name)
-    return pyspiel.load_game(game)
-
-
-def _levelled(
-    game: pyspiel.Game, held: dict[int, list[Decision | None]], request: bytes
-) -> bytes:
-    """Makes a worker's part of a level, and drops levels that nobody has any more.
-
-    Args:
-      game: the game.
-      held: decisions by level; changed.
-      request: see `Workers._step`.
-    """
-    numbers = np.frombuffer(request, np.int64)
-    level, new, dropping, count = numbers[:4].tolist()
-    place, action, drawn = numbers[4 + dropping :].reshape(3, count)
-    drawn = drawn.view(np.uint64)
-    if level < 0:
-        decisions, facts = state_source.first(game, drawn)
-    else:
-        level_before = held.get(level, [])
-        before = [level_before[index] for index in place.tolist()]
-        decisions, facts = state_source.after(before, action, drawn)
-    held[new] = decisions
-    for number in numbers[4 : 4 + dropping].tolist():
-        held.pop(number, None)
-    return facts.tobytes()
-
-
-def _as_message(error: Exception) -> bytes:
-    """An error as a message."""
-    for kind, kind_of in _ERRORS.items():
-        if isinstance(error, kind_of):
-            return kind + str(error).encode("utf-8", "replace")
-    lines = "".join(traceback.format_exception(error))
-    return b"?" + f"a worker failed:\n{lines}".encode("utf-8", "replace")
+    def __call__(self, request: tuple[Any, ...] | None) -> np.ndarray | int:
+        """Facts of a new level, see `Workers._step`; for None the bytes held."""
+        if request is None:
+            return memory.held_bytes()
+        level, new, dropped, place, action, drawn = request
+        if level < 0:
+            decisions, facts = state_source.first(self._game, drawn)
+        else:
+            level_before = self._held.get(level, [])
+            before = [level_before[index] for index in place.tolist()]
+            decisions, facts = state_source.after(before, action, drawn)
+        self._held[new] = decisions
+        for number in dropped:
+            self._held.pop(number, None)
+        return facts

@@ -49,6 +49,15 @@ class BeliefRecord:
             "least_effective_size": self.least_effective_size,
         }
 
+    def plus(self, other: "BeliefRecord") -> "BeliefRecord":
+        """Those of both."""
+        sums = ("decisions", "approximate", "empty", "effective_sizes")
+        least = (self.least_effective_size, other.least_effective_size)
+        return BeliefRecord(
+            *(getattr(self, name) + getattr(other, name) for name in sums),
+            least_effective_size=min((x for x in least if x is not None), default=None),
+        )
+
     def add(self, belief: StatePosterior) -> None:
         """Takes in the belief of one more decision."""
         self.decisions += 1

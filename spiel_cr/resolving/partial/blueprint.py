@@ -10,16 +10,14 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common import atomic
 from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
-from spiel_cr.policies import result
 from spiel_cr.policies.array_answers import on_arrays
-from spiel_cr.solvers.deep import network_policy as deep_policy
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.laying_out import Layout
-from spiel_cr.solvers.mccfr.table import table_files as policy_files
+from spiel_cr.solvers.policy_files import check_policy_file, load_policy
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve
 
@@ -27,45 +25,23 @@ from spiel_cr.solvers.solve import solve
 _SAMPLER = "os-mccfr(batch=1024)"
 
 
-def check_blueprint_file(path: atomic.Path) -> None:
-    """Refuses files that `load_blueprint` refuses whatever the game.
-
-    Raises:
-      OSError, DamagedFileError, ValueError: as `load_blueprint`.
-    """
-    kind = result.read_metadata(path).get("kind")
-    if kind == policy_files.TABLE:
-        policy_files.check_table_file(path)
-    elif kind == deep_policy.KIND:
-        deep_policy.check_file(path)
-    else:
-        result.check_tabular_file(path)
-
-
-def load_blueprint(
-    path: atomic.Path, game: pyspiel.Game | None = None
-) -> openspiel_policy.Policy:
-    """Reads a policy of a compiled game, of one that was not compiled, or of networks.
+def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
+    """Refuses what can be no blueprint, whatever the game.
 
     Args:
-      path: of the file.
-      game: the sequential game it must be for; None: the one named in the file.
+      blueprint: the path of a policy file, or a policy; None: it shall be sampled.
 
     Raises:
-      OSError, DamagedFileError, ValueError: it cannot be read, or is for another game;
-        or it is of networks that the game's rules on arrays cannot ask, see
-        `DeepPolicy.check_arrays`.
+      OSError, DamagedFileError: its file cannot be read.
+      ValueError: it is neither of these.
     """
-    kind = result.read_metadata(path).get("kind")
-    if kind == policy_files.TABLE:
-        return policy_files.load_table_policy(path, game)
-    if kind != deep_policy.KIND:
-        return result.load_tabular_policy(path, game)
-    policy = deep_policy.load_deep_policy(path, game)
-    rules = vectorised.of_game(policy.game)
-    if rules is not None:
-        policy.check_arrays(rules)
-    return policy
+    if isinstance(blueprint, str):
+        check_policy_file(blueprint)
+    elif not isinstance(blueprint, openspiel_policy.Policy | None):
+        raise ValueError(
+            f"blueprint={blueprint!r} must be an OpenSpiel policy or the path of a "
+            f"policy file; leave it out to sample one"
+        )
 
 
 def blueprint_of(
@@ -85,11 +61,17 @@ def blueprint_of(
       seed: of what is sampled.
 
     Raises:
-      OSError, DamagedFileError, ValueError: as `load_blueprint`.
+      OSError, DamagedFileError: the file cannot be read.
+      ValueError: it is for another game; or of networks that the game's rules on
+        arrays cannot ask, see `DeepPolicy.check_arrays`.
       ImperfectRecallError: a player forgets, which none may on partial trees.
     """
     if isinstance(given, str):
-        return load_blueprint(given, game)
+        policy = load_policy(given, game)
+        rules = vectorised.of_game(game)
+        if isinstance(policy, DeepPolicy) and rules is not None:
+            policy.check_arrays(rules)
+        return policy
     if given is not None:
         return given
     goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
@@ -98,9 +80,9 @@ def blueprint_of(
     except ImperfectRecallError as error:
         raise ImperfectRecallError(
             f"{game}: imperfect recall: an information state of a player is reached "
-            f"after different own actions, and partial trees need to know after which; "
-            f"choose other parameters of the game, or give it information-state "
-            f"strings that remember them"
+            f"after different own actions, so no blueprint is sampled by these; give "
+            f"blueprint=FILE to a player that searches (hidden boards are solved by "
+            f"their worlds), or choose other parameters of the game"
         ) from error
     return result.average_policy()
 

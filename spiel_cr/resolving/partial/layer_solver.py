@@ -59,8 +59,8 @@ class LayerSolver:
         self._capacities = Capacities(), Capacities()
         # For `close`, the last game of either.
         self._laid_out: dict[int, Forest] = {}
-        # To expand histories, and then to lay them out for solving.
-        self._expanding, self._laying = Cost(), Cost()
+        # To expand histories, to value leaves, and to lay all out for solving.
+        self._expanding, self._valuing, self._laying = Cost(), Cost(), Cost()
         self.shrunk = self.most_histories = 0
 
     def affordable(self, deadline: float | None) -> int:
@@ -118,6 +118,8 @@ class LayerSolver:
         if len(tree) > before:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
         for _ in range(_MOST_SHRINKS):
+            if not self._value(tree, None if all_of_it else deadline):
+                return None
             begun, programs = time.perf_counter(), cfr.programs()
             solved, solver = lay_out(tree), None
             if solved is not None:
@@ -137,6 +139,17 @@ class LayerSolver:
                 return None
             tree.truncate(int(_SHRINK * len(tree)))
         return None
+
+    def _value(self, tree: PartialTree, deadline: float | None) -> bool:
+        """Values where the tree ends; False: there is no time for so many leaves."""
+        if not (count := len(tree.unvalued())):
+            return True
+        begun, (fixed, each) = time.perf_counter(), self._valuing.line
+        if deadline is not None and begun + fixed + count * each > deadline:
+            return False
+        tree.value_leaves()
+        self._valuing.add(count, time.perf_counter() - begun)
+        return True
 
     def _solver_for(self, game: Forest) -> Solver | None:
         """A solver of learnt shapes; None: the game fits none."""

@@ -5,7 +5,7 @@ import dataclasses
 from open_spiel.python.policy import Policy
 
 from spiel_cr.common.checks import check_iterations, check_whole
-from spiel_cr.resolving.partial.blueprint import check_blueprint_file
+from spiel_cr.resolving.partial.blueprint import check_blueprint
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 
@@ -41,13 +41,7 @@ class PartialConfig:
             if getattr(self, name) is not None:
                 check_iterations(getattr(self, name), name=name)
         check_whole(self.warmup_matches, "warmup_matches", 0)
-        if isinstance(self.blueprint, str):
-            check_blueprint_file(self.blueprint)
-        elif not isinstance(self.blueprint, Policy | None):
-            raise ValueError(
-                f"blueprint={self.blueprint!r} must be an OpenSpiel policy or the path "
-                f"of a policy file; leave it out to sample one"
-            )
+        check_blueprint(self.blueprint)
 
     def check(self, resolving: ResolvingConfig) -> None:
         """Raises ValueError where settings do not go with partial trees."""

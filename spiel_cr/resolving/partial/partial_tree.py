@@ -331,19 +331,29 @@ class PartialTree:
         """
         return compiler.snapshot_of(self._rows(), self.table.states, self.simulator)
 
+    def unvalued(self) -> np.ndarray:
+        """int64, rows at which the tree ends and whose leaf values are not known."""
+        leaves = self.table.frontier()
+        return leaves[np.isnan(self.table.value[leaves]).any(axis=1)]
+
+    def value_leaves(self) -> None:
+        """Asks for the leaf values that are missing; `compile` does so by itself."""
+        table, new = self.table, self.unvalued()
+        if not len(new):
+            return
+        rules, states = self.simulator.rules, table.states[new]
+        values = leaf_utilities(self.leaf, rules, states, self.player or 0)
+        spread = np.ptp(values, axis=1) if self.leaf.k > 1 else self.leaf.spread
+        if values.shape[1] > table.value.shape[1]:
+            table.value = np.tile(table.value, (1, values.shape[1]))
+        table.value[new] = values
+        if spread is not None:
+            table.spread[new] = spread
+
     def _rows(self) -> Rows:
         """The histories, ending at the frontier, with the opponent's choices there."""
+        self.value_leaves()
         table, leaves = self.table, self.table.frontier()
-        new = leaves[np.isnan(table.value[leaves]).any(axis=1)]
-        rules, states = self.simulator.rules, table.states[new]
-        if len(new):
-            values = leaf_utilities(self.leaf, rules, states, self.player or 0)
-            spread = np.ptp(values, axis=1) if self.leaf.k > 1 else self.leaf.spread
-            if values.shape[1] > table.value.shape[1]:
-                table.value = np.tile(table.value, (1, values.shape[1]))
-            table.value[new] = values
-            if spread is not None:
-                table.spread[new] = spread
         rows = table.rows()
         if table.value.shape[1] == 1:
             rows.utility[leaves] = table.value[leaves, 0]

@@ -5,11 +5,14 @@ from spiel_cr.solvers.cfr.cfr_config import (
     CFRConfig,
     MCCFRConfig,
 )
+from spiel_cr.solvers.cfr.regret_matching import CustomRule, Rule
 from spiel_cr.solvers.cfr.solver import Solver
 
 __all__ = [
     "CFRConfig",
+    "CustomRule",
     "MCCFRConfig",
+    "Rule",
     "Solver",
     "make_solver",
 ]

@@ -55,13 +55,20 @@ class CFRState(NamedTuple):
     weight: jax.Array
 
 
-def init(trees: Trees, *, shared: Shared = _ALONE, values: bool = False) -> CFRState:
+def init(
+    trees: Trees,
+    *,
+    shared: Shared = _ALONE,
+    values: bool = False,
+    custom: regret_matching.CustomRule | None = None,
+) -> CFRState:
     """Both players start from the uniform strategy and zero regrets.
 
     Args:
       trees: each player's treeplex; numpy arrays give a state of numpy arrays.
       shared: the players' buckets, likewise.
       values: keep the mean counterfactual values of infosets.
+      custom: a user's rule, whose states take the place of regrets.
     """
     players = []
     for tree, buckets in zip(trees, shared, strict=True):
@@ -74,7 +81,9 @@ def init(trees: Trees, *, shared: Shared = _ALONE, values: bool = False) -> CFRS
         players.append(
             PlayerState(
                 strategy=uniform,
-                regrets=jax.tree.map(namespace.zeros_like, blocks),
+                regrets=jax.tree.map(
+                    custom.first if custom else namespace.zeros_like, blocks
+                ),
                 reach=reach,
                 average=namespace.zeros_like(reach),
                 values=namespace.zeros(infosets, dtype=dtype) if values else None,
@@ -215,7 +224,11 @@ def update_regrets(
             player.regrets, player.strategy, gains, tree.levels, strict=True
         )
     ]
-    return tuple(level[0] for level in levels), tuple(level[1] for level in levels)
+    played = zip(tree.levels, levels, strict=True)
+    return (
+        tuple(level[0] for level in levels),
+        tuple(treeplex.keep_locked(level, new[1]) for level, new in played),
+    )
 
 
 def _iterate(
@@ -312,7 +325,7 @@ def make_solver(
     # A second state of this size would be most of the memory.
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
     optimised = _run_in_place if large else _run
-    start = functools.partial(init, values=values)
+    start = functools.partial(init, values=values, custom=config.rule.custom)
     state: CFRState | Callable[[], CFRState]
     if large:
         # Made where it will stay, not copied there.

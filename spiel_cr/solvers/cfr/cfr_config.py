@@ -110,8 +110,13 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
         CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
         CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
+        CFRConfig("dcfr+", Rule(alpha=1.5, beta=-math.inf), gamma=4.0),
         CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
         CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),
+        # Half a prediction and gamma are ours, see docs/measurements/automatic.md.
+        CFRConfig(
+            "sapcfr+", Rule(beta=-math.inf, predictive=True, prediction=0.5), gamma=8.0
+        ),
         CFRConfig("pdcfr+", Rule(2.3, -math.inf, predictive=True), gamma=5.0),
     )
 }

@@ -6,14 +6,81 @@ regret repeats.
 """
 
 import dataclasses
+import hashlib
 import math
-from collections.abc import Sequence
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from spiel_cr.common.checks import check_number
 from spiel_cr.games.sequence_form import treeplex
+
+
+class CustomRule(NamedTuple):
+    """A user's rule, in the place of those that settings make.
+
+    It is called once a block of infosets and iteration, under jit, as
+    `update(state, instantaneous, uniform, iteration)`:
+
+      state: what it returned the last time, an array or several in a tuple; at first
+        what `start` makes of `uniform`.
+      instantaneous: float [A, n], action value minus infoset value, counterfactual, in
+        units of 2^`Solver.exponent` (payoffs are below about 1); 0 at padding, and
+        where it is smaller than rounding errors.
+      uniform: float [A, n], the uniform strategy; 0 marks padding.
+      iteration: float scalar, from 1.
+
+    It returns the new state and weights of actions, float [A, n]: the next strategy is
+    in proportion to the positive ones of legal actions, uniform where there are none.
+
+    Attributes:
+      update: the function.
+      start: from `uniform` to the first state; by default zeros [A, n].
+    """
+
+    update: Callable[[Any, jax.Array, jax.Array, jax.Array], tuple[Any, jax.Array]]
+    start: Callable[[jax.Array], Any] | None = None
+
+    def __repr__(self) -> str:
+        """Name and a digest of what the functions do, but for values from outside."""
+        codes = [_said(getattr(part, "__code__", None)) for part in self]
+        digest = hashlib.sha256(repr(codes).encode()).hexdigest()[:16]
+        return f"{self.name}:{digest}"
+
+    @property
+    def name(self) -> str:
+        """Of the function, for people."""
+        return getattr(self.update, "__name__", type(self.update).__name__)
+
+    def first(self, uniform: Any) -> Any:
+        """The first state of a block."""
+        return uniform * 0 if self.start is None else self.start(uniform)
+
+    def step(
+        self,
+        state: Any,
+        instantaneous: jax.Array,
+        uniform: jax.Array,
+        tolerance: jax.Array,
+        iteration: jax.Array,
+    ) -> tuple[Any, jax.Array]:
+        """The new state and the next strategy; arguments as of `update`."""
+        # Padding has an infinite tolerance.
+        rounded = jnp.abs(instantaneous) <= tolerance
+        gains = jnp.where(rounded, 0, instantaneous)
+        state, weights = self.update(state, gains, uniform, iteration)
+        legal = jnp.where(uniform > 0, weights, 0)
+        return state, match(_PLAIN, legal, uniform)
+
+
+def _said(code: Any) -> Any:
+    """What a function does, as text that is the same in all processes."""
+    if not isinstance(code, types.CodeType):
+        return repr(code)
+    return code.co_code, code.co_names, [_said(value) for value in code.co_consts]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,14 +97,22 @@ class Rule:
       predictive: choose the next strategy as if the last instantaneous regret came once
         more (Farina et al. 2021, "Faster game solving via predictive Blackwell
         approachability", PCFR+; with alpha finite PDCFR+, Xu et al. 2024).
+      prediction: where it is predictive, how much of that regret is expected to come
+        once more; below 1 bad predictions do less harm (Meng et al. 2025, "Faster game
+        solving via asymmetry of step sizes", SAPCFR+).
       exploration: mix the matched strategy with this much of the uniform one
         (explorative regret matching).
+      custom: a user's rule, which takes the place of all these.
     """
 
     alpha: float = math.inf
     beta: float = math.inf
     predictive: bool = False
+    prediction: float = 1.0
     exploration: float = 0.0
+    custom: CustomRule | None = dataclasses.field(
+        default=None, metadata={"fixed": True}
+    )
 
     def __post_init__(self) -> None:
         if math.isnan(self.alpha) or self.alpha == -math.inf:
@@ -49,6 +124,7 @@ class Rule:
                 f"beta={self.beta}: give a number, inf to keep negative regrets, or "
                 f"-inf to set them to zero"
             )
+        check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
     @property
@@ -64,6 +140,9 @@ class Rule:
             for name, holds in changed.items()
             if holds
         )
+
+
+_PLAIN = Rule()
 
 
 def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
@@ -124,7 +203,8 @@ def update(
 
     Args:
       rule: settings.
-      regrets: float [A, n], cumulative, counterfactual, in any unit.
+      regrets: float [A, n], cumulative, counterfactual, in any unit; of a user's rule
+        its state.
       instantaneous: float [A, n], action value minus infoset value; at padding
         anything.
       uniform: float [A, n], the uniform strategy, 0 at padding.
@@ -137,6 +217,8 @@ def update(
     Returns:
       The new cumulative regrets and the next strategy, both float [A, n].
     """
+    if rule.custom is not None:
+        return rule.custom.step(regrets, instantaneous, uniform, tolerance, iteration)
     # Sums of t terms carry about sqrt(t) times the rounding error of one.
     tolerance = tolerance * jnp.sqrt(iteration)
     regrets = regrets + instantaneous
@@ -149,7 +231,7 @@ def update(
         regrets = regrets * jnp.where(regrets > 0, up, down)
     predicted = regrets
     if rule.predictive:
-        predicted = regrets + instantaneous
+        predicted = regrets + rule.prediction * instantaneous
         predicted = jnp.where(predicted > tolerance, predicted, 0)
     return regrets, match(rule, predicted, uniform)
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from spiel_cr.common import interrupts, memory
 from spiel_cr.common.jax_utils import precision
-from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.sequence_form import layout, locking, treeplex
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.solvers.cfr.bucket_labels import Labels, pool
@@ -36,7 +36,7 @@ class PlayerState(NamedTuple):
       strategy: current behaviour strategy, [A, n] a block.
       regrets: cumulative counterfactual regrets, [A, n] a block, in units of
         2^`Solver.exponent`; where infosets share them, one tuple of [A, B], blocks of
-        buckets.
+        buckets. Of a user's rule its state.
       reach: float [S], own reach of every position under `strategy`.
       average: float [S], weighted mean over the iterations of `reach`: the average
         strategy in sequence form.
@@ -309,7 +309,7 @@ class Solver:
         """float64 [S], the average strategy's action probabilities."""
         decisions, labels = self.form.decisions[player], self.buckets[player]
         if labels is None and self._reader is None:
-            return self._normalised(player)
+            return locking.kept(self.form, player, self._normalised(player))
         reach = self._sequences(player)
         if labels is not None:
             reach = pool(decisions, labels, reach)

@@ -8,12 +8,16 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of, load_blueprint
+from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from tests.support.solving import solve_with
 
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
+
+
+def load_blueprint(file, game):
+    return blueprint_of(game, file, 1, None, 0)
 
 
 @functools.cache

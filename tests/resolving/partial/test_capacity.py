@@ -5,6 +5,7 @@ import time
 import numpy as np
 
 from spiel_cr.games.sequence_form.layout import PaddedShape
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import Clock
 from spiel_cr.resolving.partial.capacity import Capacities
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
@@ -59,3 +60,28 @@ def test_lay_outs_that_come_to_nothing_cost_time():
 
     assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
     assert not layers.affordable(time.perf_counter() + 0.05)
+
+
+class SlowValue(HistoryValues):
+    """A fiftieth of a second for each history; `asked` counts them."""
+
+    k, spread, asked = 1, None, 0
+
+    def __call__(self, game, histories, player=0, /):
+        self.asked += len(histories)
+        time.sleep(0.02 * len(histories))
+        return np.zeros(len(histories))
+
+
+def test_leaves_are_not_valued_where_there_is_no_time_for_it():
+    layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
+    for number in range(2):
+        leaf = SlowValue()
+        tree = PartialTree.start("python_leduc_poker", 500, leaf=leaf)
+        tree.grow(100)
+        soon = time.perf_counter() + 0.3
+        assert layers.solve(tree, lambda tree: None, 100, soon) is None
+        assert (leaf.asked == 0) == bool(number)
+    # Where the clock does not count they are.
+    assert layers.solve(tree, lambda tree: None, 100, soon, all_of_it=True) is None
+    assert leaf.asked

@@ -1,0 +1,164 @@
+"""The default algorithm beside each of those that it chooses among, and schedules.
+
+See docs/measurements/automatic.md.
+"""
+
+import argparse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax.numpy as jnp
+
+import spiel_cr
+from benchmarks.document import Column
+from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
+from benchmarks.games import string_of
+from spiel_cr.solvers.cfr import CFRConfig, CustomRule, Rule
+from spiel_cr.solvers.solve import lay_out, task_of
+
+# The first twelve made the choice, the last six were taken afterwards.
+GAMES = (
+    "kuhn leduc ii_goofspiel4 ii_goofspiel5 goofspiel4 goofspiel5 liars_dice4 "
+    "liars_dice6 princess5 latent_ttt river "
+    "python_rhode_island_holdem(num_ranks=3,num_suits=2) "
+    "battleship leduc_13_ranks liars_dice5 princess7 python_scotland_yard "
+    "python_poker_spot"
+).split()
+NAMES = ("cfr+", "dcfr", "dcfr+", "pcfr+", "pcfr+30", "pdcfr+", "sapcfr+")
+# What is less than this, in payoffs' range, is rounding.
+_FLOOR = 1e-12
+
+
+def _schedule(last: int, gamma: float) -> CFRConfig:
+    """HS-DCFR (Zhang, McAleer & Sandholm 2024) as a user would write it."""
+
+    def hs_dcfr(regrets: Any, gains: Any, uniform: Any, t: Any) -> tuple[Any, Any]:
+        regrets = regrets + gains
+        up, down = 1 + 3 * t / last, -1 - 2 * t / last
+        power = jnp.where(regrets > 0, up, down)
+        regrets = regrets / (1 + t**-power)
+        return regrets, regrets
+
+    return CFRConfig("hs-dcfr", Rule(custom=CustomRule(hs_dcfr)), gamma=gamma)
+
+
+# By name, from the number of iterations.
+TRIALS: Mapping[str, Callable[[int], Any]] = {
+    "hs-dcfr, gamma 2": lambda last: _schedule(last, 2),
+    "hs-dcfr, gamma 27": lambda last: _schedule(last, 27),
+    "sapcfr+ 1/3": lambda last: "sapcfr+(prediction=0.3333)",
+    "pdcfr+ 1/3": lambda last: "pdcfr+(prediction=0.3333)",
+    "pcfr+ 27": lambda last: "pcfr+(gamma=27)",
+}
+
+
+def measure(game: str, goal: Mapping[str, float], trials: bool) -> Row:
+    """Solves a game by the default and by all others, with one budget.
+
+    Args:
+      game: OpenSpiel string or short name.
+      goal: fields of a `Goal`.
+      trials: rules that are not shipped, too.
+    """
+    budget = spiel_cr.Goal(**goal)  # type: ignore[arg-type]
+    laid = lay_out(string_of(game), task_of("cfr+"))
+    algorithms: dict[str, Any] = {name: name for name in ("auto", *NAMES)}
+    if trials and budget.iterations is not None:
+        algorithms |= {name: make(budget.iterations) for name, make in TRIALS.items()}
+    results = {
+        name: spiel_cr.solve(laid, how, budget) for name, how in algorithms.items()
+    }
+    auto = results["auto"]
+    found = {name: result.nash_conv() for name, result in results.items()}
+    span = auto.game.max_utility() - auto.game.min_utility()
+    return {
+        "form": laid.form,
+        "chosen": auto.algorithm,
+        "why": auto.why,
+        "found": found,
+        "floor": _FLOOR * span,
+    }
+
+
+def _plan(options: argparse.Namespace) -> Iterator[Row]:
+    goals = [{"iterations": n} for n in options.iterations if n]
+    goals += [{"seconds": s} for s in options.seconds if s]
+    for row in product(game=options.games, goal=goals):
+        yield {**row, "trials": options.trials == "yes"}
+
+
+def _ratio(row: Row, name: str) -> float:
+    """NashConv over that of the best algorithm that is shipped; both above rounding."""
+    shipped = [v for k, v in row["found"].items() if k not in TRIALS]
+    low: float = max(min(shipped), row["floor"])
+    return max(float(row["found"][name]), row["floor"]) / low
+
+
+def _lines(rows: Sequence[Row]) -> list[Row]:
+    lines = []
+    for row in rows:
+        what, value = next(iter(row["goal"].items()))
+        ratios = {name: _ratio(row, name) for name in row["found"]}
+        lines.append({**row, "budget": f"{value:g} {what}", "ratios": ratios})
+    return lines
+
+
+def _summary(rows: Sequence[Row]) -> list[Row]:
+    """Of each algorithm: in how many cells it is near the best one."""
+    cells: dict[str, list[float]] = {}
+    for line in _lines(rows):
+        for name, ratio in line["ratios"].items():
+            cells.setdefault(name, []).append(ratio)
+    return [
+        {
+            "name": name,
+            "near": sum(ratio <= 2 for ratio in its) / len(its),
+            "far": sum(ratio > 10 for ratio in its),
+            "most": max(its),
+            "cells": len(its),
+        }
+        for name, its in cells.items()
+    ]
+
+
+_CELLS: dict[str, Column] = {
+    "game": "{game}",
+    "budget": "{budget}",
+    "form": "{form}",
+    "chosen": "{chosen}",
+    "NashConv of auto": "{found[auto]:.2e}",
+    **{name: f"{{ratios[{name}]:.3g}}" for name in ("auto", *NAMES, *TRIALS)},
+}
+_SUMMARY: dict[str, Column] = {
+    "algorithm": "{name}",
+    "cells": "{cells}",
+    "at most twice the best": "{near:.0%}",
+    "above 10 times": "{far}",
+    "at most": "{most:.3g}",
+}
+BENCHMARK = Benchmark(
+    "automatic",
+    "The default algorithm beside each of those that it chooses among.",
+    {
+        "games": Option(tuple(GAMES), "short names, or OpenSpiel strings"),
+        "iterations": Option((1000,), "budgets of iterations; 0: none", least=0),
+        "seconds": Option((1.0, 10.0, 60.0), "budgets of seconds; 0: none", least=0),
+        "trials": Option("yes", "rules that are not shipped, too", ("yes", "no")),
+    },
+    {
+        "auto": Part(
+            measure,
+            _plan,
+            (
+                Table("All cells together.", _SUMMARY, lines=_summary),
+                Table(
+                    "NashConv in units of the best algorithm that is shipped.",
+                    _CELLS,
+                    4,
+                    _lines,
+                ),
+            ),
+            budget=(),
+        )
+    },
+)

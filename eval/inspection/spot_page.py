@@ -1,0 +1,88 @@
+"""A solved spot of hold'em as a page: actions to click, a grid of hands, EV."""
+
+import json
+from collections.abc import Sequence
+
+import numpy as np
+
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.public_nodes import Finder
+from spiel_cr.poker.answers import Answers, answers
+from spiel_cr.policies.signal_policy import SignalPolicy
+
+from ..reporting.html_page import beside, page, text
+
+# A page of this many numbers has about thirty megabytes.
+MOST_NUMBERS = 5_000_000
+
+
+def check_size(policy: SignalPolicy) -> None:
+    """Raises ValueError where there are too many hands and actions for a page."""
+    betting = policy.signals.betting
+    count = 0
+    for player in range(2):
+        nodes = (betting.player == player) & (betting.round == 0)
+        numbers = (4 + 2 * betting.num_actions[nodes]).sum()
+        count += int(numbers) * policy.signals.num_signals(player)[0]
+    if count > MOST_NUMBERS:
+        raise ValueError(
+            f"html: {count:,} numbers of hands and actions, and a page has room for "
+            f"{MOST_NUMBERS:,}; leave out --html, or give fewer bet sizes"
+        )
+
+
+def spot_page(policy: SignalPolicy, form: SequenceForm, board: str, lead: str) -> str:
+    """The page: all decisions of the first street.
+
+    Args:
+      policy: of a hold'em game that was solved by signals.
+      form: the game in sequence form.
+      board: the public cards, such as "5c9dJs2h".
+      lead: a sentence under the title.
+
+    Raises:
+      ValueError: as `check_size` and `answers`.
+    """
+    check_size(policy)
+    betting, finder = policy.signals.betting, Finder(policy.signals)
+    there = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
+    hands: dict[int, Sequence[str]] = {}
+    nodes = []
+    for node in there:
+        path = " ".join(map(str, betting.path(node)))
+        found = answers(policy, path, form=form)
+        hands[found.player] = [name.partition(" | ")[0] for name in found.names]
+        after = finder.children(node).tolist()
+        nodes.append(
+            {
+                "player": found.player,
+                "path": found.path,
+                "actions": found.actions,
+                "next": [there.index(c) if c in there else -1 for c in after],
+                "combos": found.combos.tolist(),
+                "numbers": _numbers(found),
+            }
+        )
+    data = {"board": board, "hands": hands, "nodes": nodes}
+    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    html, css, script = (beside(__file__, kind) for kind in ("html", "css", "js"))
+    body = (
+        f"<header><h1>Spot on <span id=board>{text(board)}</span></h1>"
+        f"<p class=lead>{text(lead)}</p></header>"
+        f"{html}<script id=data type=application/json>{content}</script>"
+    )
+    return page(f"Spot on {board}", f"<style>{css}</style>{body}", script)
+
+
+def _numbers(found: Answers) -> list[list[float | None]]:
+    """By hand its weight, share of the range, equity, EV, frequencies, EV of actions.
+
+    They have four digits, and are null where unknown.
+    """
+    share = found.likelihood / (found.likelihood.sum() or 1.0)
+    columns = [found.weight, share, found.equity, found.ev, found.played]
+    numbers = np.column_stack([*columns, found.action_ev])
+    return [
+        [None if np.isnan(x) else float(f"{x:.4g}") for x in row]
+        for row in numbers.tolist()
+    ]

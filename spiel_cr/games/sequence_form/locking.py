@@ -1,0 +1,64 @@
+"""Locks: infosets whose strategies are fixed, in any game in sequence form.
+
+A locked game is a game like others. Its locked infosets play what they are locked to,
+to the last bit, in solvers of the CFR family, linear programs and best responses; so
+NashConv is what the players gain at the free ones.
+"""
+
+import dataclasses
+
+import numpy as np
+
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.games.sequence_form import layout, treeplex
+
+# For each player float64 [S], by logical sequence, NaN at free infosets; None: all are.
+Rows = tuple[np.ndarray | None, np.ndarray | None]
+
+
+def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
+    """The game with some infosets locked; locks that it has already are lifted.
+
+    Args:
+      form: the game.
+      rows: what is kept.
+    """
+    first, second = (
+        _locked(tree, own, kept)
+        for tree, own, kept in zip(form.arrays, form.layouts, rows, strict=True)
+    )
+    return dataclasses.replace(form, arrays=(first, second), locks=rows)
+
+
+def _locked(
+    tree: treeplex.Treeplex, own: layout.Layout, kept: np.ndarray | None
+) -> treeplex.Treeplex:
+    """One player's tree with its infosets locked."""
+    if kept is None:
+        levels = [level._replace(locked=()) for level in tree.levels]
+        return tree._replace(levels=tuple(levels))
+    positions = np.full(own.size, -1.0)
+    positions[own.sequences] = np.where(np.isnan(kept), -1.0, kept)
+    begin, levels = 1, []
+    for level in tree.levels:
+        end = begin + level.num_sequences
+        blocks = level.split(typed(positions[begin:end]))
+        begin = end
+        some = tuple(block if (block >= 0).any() else None for block in blocks)
+        is_free = all(block is None for block in some)
+        levels.append(level._replace(locked=() if is_free else some))
+    return tree._replace(levels=tuple(levels))
+
+
+def kept(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> np.ndarray:
+    """A player's strategy [S] with what is locked in its place."""
+    rows = form.locks[player]
+    return behaviour if rows is None else np.where(np.isnan(rows), behaviour, rows)
+
+
+def infosets(form: layout.SequenceForm, player: int) -> np.ndarray:
+    """bool [I], which infosets of a player are locked."""
+    decisions, rows = form.decisions[player], form.locks[player]
+    if rows is None:
+        return np.zeros(len(decisions), bool)
+    return ~np.isnan(rows[decisions.first_sequence])

@@ -1,0 +1,167 @@
+"""`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
+
+Small games are solved by a linear program. Else there are one or two candidates by the
+form of the game; of two the one goes on whose NashConv is lower after a share of the
+budget. Which one that will be nothing tells before: prediction makes some games
+converge at a linear rate from some iteration on, and others slower than without.
+All figures are from docs/measurements/automatic.md.
+"""
+
+import dataclasses
+import itertools
+import math
+import os
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from spiel_cr.common import storage
+from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.solvers import tabular_run
+from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
+from spiel_cr.solvers.run import Goal, Run, drive
+from spiel_cr.solvers.task import Algorithm, Task
+
+# Candidates by form, the first one where they are alike.
+CANDIDATES: Mapping[str, tuple[str, ...]] = {
+    COMPILED: ("dcfr", "sapcfr+"),
+    SIGNALS: ("dcfr+",),
+    WORLDS: ("dcfr+",),
+    STEPPED: ("os-mccfr",),
+}
+# Where infosets share regrets nothing was measured; and with more sequences than these
+# two states would be a burden.
+_SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
+# For solves of parts of a game, by its form; their budgets are short.
+OF_PARTS: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
+# Payoffs and sequences of games whose linear programs take about two seconds; how many
+# more a second of the budget is good for, up to what; and its share of the budget.
+_LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
+# The share of a trial, for each candidate: of iterations, or of seconds.
+_TRIAL, _TRIAL_SECONDS = 0.3, 0.15
+# With `until` alone trials are as long as these, until one gets there.
+_ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
+
+Find = Callable[[str], Algorithm]
+
+
+def begin(find: Find, laid: Laid, task: Task) -> Run:
+    """A run of what suits the game and the budget; it says why.
+
+    Args:
+      find: reads algorithms by name.
+      laid: the game in its form.
+      task: what is asked for.
+
+    Raises:
+      As `Maker`.
+    """
+    name, spent, seconds = _kept(task), 0.0, task.goal.seconds
+    if name is not None:
+        return _run(find, laid, task, name, "so the checkpoint was begun")
+    if _suits_linear(laid, task):
+        started = time.perf_counter()
+        limit = None if seconds is None else seconds * _LINEAR_SHARE
+        linear = dataclasses.replace(task, algorithm=find("lp"), goal=Goal())
+        try:
+            exact = tabular_run.linear(laid, linear)
+            assert isinstance(exact, tabular_run.LinearRun)
+            exact.solve(limit)
+            exact.why = f"payoffs and sequences, {_size(laid):,} in all, are few"
+            return exact
+        except (SolverFailedError, GameTooLargeError):
+            spent = time.perf_counter() - started
+    names, why = _candidates(laid, task)
+    if len(names) == 1:
+        return _run(find, laid, task, names[0], why)
+    return _try(find, laid, task, names, spent)
+
+
+def _kept(task: Task) -> str | None:
+    """The algorithm of a checkpoint; None: there is none that can be read."""
+    if task.path is None or not os.path.isfile(task.path):
+        return None
+    try:
+        name = storage.load_metadata(task.path).get("algorithm")
+    except (OSError, ValueError):  # who opens it says so
+        return None
+    return name if isinstance(name, str) else None
+
+
+def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:
+    run = dataclasses.replace(task, algorithm=find(name)).run_of(laid)
+    run.why = why
+    return run
+
+
+def _size(laid: Laid) -> int:
+    assert isinstance(laid.game, CompiledGame)
+    form = laid.game.form
+    sequences = sum(decisions.num_sequences for decisions in form.decisions)
+    return sequences + len(form.payoffs.values)
+
+
+def _suits_linear(laid: Laid, task: Task) -> bool:
+    """Whether a linear program does what is asked for, and is fast enough."""
+    goal, layout = task.goal, task.layout
+    other = (goal.iterations, goal.eval_every, task.checkpoint, layout.buckets)
+    if any(one is not None for one in other) or layout.imperfect_recall:
+        return False
+    if laid.form != COMPILED or task.dtype == "float32":
+        return False
+    most = _LINEAR
+    if goal.seconds is not None:
+        most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
+    return _size(laid) <= most
+
+
+def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
+    """Algorithms, and why these where it is one."""
+    if task.layout.buckets is not None or task.layout.imperfect_recall:
+        return (_SHARED,), "infosets share regrets"
+    if isinstance(laid.game, CompiledGame):
+        sequences = sum(one.num_sequences for one in laid.game.form.decisions)
+        if sequences > _MANY:
+            return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
+    return CANDIDATES[laid.form], f"the best in the form {laid.form}"
+
+
+def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float) -> Run:
+    """The best of several, where a trial has left it.
+
+    Args:
+      find: reads algorithms by name.
+      laid: the game in its form.
+      task: what is asked for.
+      names: of the candidates.
+      spent: seconds of the budget that are gone; the trial's are added to the clock.
+    """
+    goal, most = task.goal, task.most
+    rounds, seconds = _ROUNDS, goal.seconds
+    if seconds is not None:
+        rounds, seconds = (most,), (seconds - spent) * _TRIAL_SECONDS
+    if goal.iterations is not None or (goal.until is None and seconds is None):
+        rounds = (math.ceil(_TRIAL * most),)
+    part = dataclasses.replace(goal, iterations=None, seconds=seconds)
+    runs: dict[str, Run] = {}
+    found: dict[str, float] = {}
+    for count, name in itertools.product(rounds, names):
+        run = runs[name] = runs.get(name) or _run(find, laid, task, name, "")
+        run.curve = drive(run, part, None, most=count, progress=False)
+        found[name] = run.nash_conv()
+        if goal.until is not None and found[name] <= goal.until:
+            break
+    run = runs[min(found, key=lambda name: found[name])]
+    run.why = "NashConv " + ", ".join(
+        f"{found[name]:.1e} by {name} after {one.iterations:,} iterations"
+        for name, one in runs.items()
+    )
+    run.curve = tuple(
+        point
+        for point in run.curve
+        if goal.next_evaluation(point.iterations - 1, most) == point.iterations
+    )
+    run.solver.seconds = spent + sum(one.seconds for one in runs.values())
+    run.compile_seconds = sum(one.compile_seconds for one in runs.values())
+    run.solver.compile_seconds = run.compile_seconds
+    return run

@@ -1,0 +1,210 @@
+"""Locks as users give them: by infoset, by node and hand, or all of a policy."""
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common import atomic
+from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.sequence_form.locking import locked
+from spiel_cr.games.signals import public_nodes
+from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.policies import conversions, world_policy
+from spiel_cr.policies.result import LaidGame, Result
+from spiel_cr.policies.signal_nodes import action_names, find_actions, names_at
+from spiel_cr.solvers.policy_files import load_policy
+
+# Probabilities by infoset: of compiled games by information-state string, of signal
+# games by the node's actions, or by these and then by hands. Or for each player a whole
+# strategy, or None.
+Locks: TypeAlias = (
+    Mapping[str, Any] | Sequence[openspiel_policy.Policy | Result | atomic.Path | None]
+)
+
+# How far from 1 probabilities may sum up to.
+_TOLERANCE = 1e-6
+# How many names an error lists.
+_SHOWN = 4
+
+
+def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceForm:
+    """A game with the locks that somebody asked for.
+
+    Args:
+      form: the game in sequence form.
+      laid: the same game.
+      locks: see `Locks`.
+
+    Raises:
+      OSError, DamagedFileError: a policy file cannot be read.
+      ValueError: an infoset that is not there, or what are no probabilities of its
+        actions; or a policy of another game or form.
+    """
+    if locks is None:
+        return form
+    if not isinstance(locks, Mapping):
+        if len(locks) != 2 or all(each is None for each in locks):
+            raise ValueError(
+                f"locks={locks!r}: give a policy of player 0 and one of player 1, of "
+                f"which one may be None"
+            )
+        return locked(form, (_whole(laid, 0, locks[0]), _whole(laid, 1, locks[1])))
+    if not locks:
+        raise ValueError("locks: nothing is locked; leave them out, or name an infoset")
+    first, second = (np.full(own.num_sequences, np.nan) for own in form.decisions)
+    for key, given in locks.items():
+        if isinstance(laid, CompiledGame):
+            _lock_infoset(laid, (first, second), key, given)
+        elif isinstance(laid, SignalGame):
+            _lock_node(laid, (first, second), key, given)
+        else:
+            raise ValueError(
+                f"locks: {key!r}: infosets have no names in the form of worlds; give "
+                f"whole strategies, as (policy, None)"
+            )
+    return locked(form, (first, second))
+
+
+def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
+    """Reads locks from a policy file, or from JSON.
+
+    Args:
+      path: of an `.npz` file that `Result.save` or --save wrote, or else of JSON.
+      player: whose strategy is taken from a policy file; of JSON None.
+
+    Raises:
+      OSError: it cannot be read.
+      ValueError: it is neither, or the player is missing.
+    """
+    name = os.fspath(path)
+    if name.endswith(".npz") != (player is not None):
+        raise ValueError(
+            f"--lock {name} --lock-player {player}: policies (.npz) need the player, "
+            f"one has no place with JSON; add --lock-player, or leave it out"
+        )
+    if player is not None:
+        return [path if p == player else None for p in range(2)]
+    try:
+        with open(path, encoding="utf-8") as file:
+            return dict(json.load(file))
+    except (ValueError, TypeError) as error:
+        raise ValueError(
+            f"--lock {name} is no JSON object ({error}); write such as "
+            f'{{"check bet-100": {{"AA": [0, 1, 0]}}}}, or give a policy file (.npz)'
+        ) from error
+
+
+def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
+    """float64 [S], all that a player does; None: it is free."""
+    if policy is None:
+        return None
+    if isinstance(policy, str | os.PathLike):
+        policy = load_policy(policy, laid)
+    if isinstance(policy, Result):
+        policy = policy.average_policy()
+    if isinstance(laid, CompiledGame):
+        return conversions.behaviour_from_policy(laid, policy)[player]
+    if not isinstance(laid, SignalGame):
+        return world_policy.behaviour_from_policy(laid, policy)[player]
+    seal = getattr(getattr(policy, "signals", None), "fingerprint", None)
+    if seal != laid.fingerprint:
+        raise ValueError(
+            f"locks[{player}]: a {type(policy).__name__} has no rows of this signal "
+            f"game; give a policy that was solved on {laid.game} in the form of signals"
+        )
+    return np.asarray(policy.behaviour[player], np.float64)
+
+
+def _lock_infoset(
+    tree: CompiledGame, rows: Sequence[np.ndarray], key: str, given: Any
+) -> None:
+    """Locks an infoset of a compiled game."""
+    players = [p for p in range(2) if key in tree.infosets[p].keys]
+    if len(players) != 1:
+        some = ", ".join(repr(k) for k in tree.infosets[0].keys[:_SHOWN])
+        problem = "both players have it; lock a whole policy"
+        if not players:
+            problem = f"is no infoset of {tree.game}; write one such as {some}"
+        raise ValueError(f"locks: {key!r} {problem}")
+    infosets = tree.infosets[players[0]]
+    infoset = infosets.keys.index(key)
+    names = action_names(tree.state_at(infosets.history[infoset]))
+    first = infosets.decisions.first_sequence[infoset]
+    rows[players[0]][first : first + len(names)] = _row(given, names, f"at {key!r}")
+
+
+def _lock_node(
+    signals: SignalGame, rows: Sequence[np.ndarray], words: str, given: Any
+) -> None:
+    """Locks a public node of a signal game, or some of its hands."""
+    actions, _ = find_actions(signals.game, words)
+    node = public_nodes.Finder(signals).after(actions)
+    player = int(signals.betting.player[node])
+    block = public_nodes.public_decisions(signals, player).block(rows[player], node)
+    names = names_at(signals, node)
+    where = f"after {words or 'the deal'!r}"
+    numbers = given.values() if isinstance(given, Mapping) else ()
+    if all(isinstance(each, int | float) for each in numbers):
+        block[:] = _row(given, names, where)
+        return
+    for hands, each in given.items():
+        there = f"{where} with {hands!r}"
+        block[_hands(signals, node, hands, there)] = _row(each, names, there)
+
+
+def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
+    """The probabilities of an infoset's actions, in ascending order of actions.
+
+    Args:
+      given: a number for each action, or numbers by names; what is left out is 0.
+      names: of the actions.
+      where: it is, for the error.
+    """
+    row = given
+    if isinstance(given, Mapping):
+        row = [given.get(name, 0.0) for name in names.values()]
+        if not set(given) <= set(names.values()):
+            row = None
+    try:
+        odds = np.array(row, np.float64)
+        is_good = odds.shape == (len(names),) and (odds >= 0).all()
+        is_good = is_good and abs(odds.sum() - 1) <= _TOLERANCE
+    except (TypeError, ValueError):
+        is_good = False
+    if not is_good:
+        raise ValueError(
+            f"locks: {where} there is {given!r}; give probabilities of "
+            f"{', '.join(names.values())}, at least 0 and with the sum 1"
+        )
+    return odds.tolist()
+
+
+def _hands(signals: SignalGame, node: int, text: str, where: str) -> np.ndarray:
+    """bool [H], the signals that a text means at a public node.
+
+    It is the name of a signal, of a hand on all boards, or a range where the game's
+    reader knows of these.
+    """
+    player, round = int(signals.betting.player[node]), int(signals.betting.round[node])
+    reader: Any = signals.reader
+    count = signals.num_signals(player)[round]
+    names = np.array([reader.name(player, round, signal) for signal in range(count)])
+    chosen = names == text
+    if not chosen.any() and hasattr(reader, "chosen"):
+        try:
+            chosen = reader.chosen(player, round, text)
+        except ValueError as error:
+            raise ValueError(f"locks: {where}: {error}") from error
+    elif not chosen.any():
+        chosen = np.array([name.partition(" | ")[0] == text for name in names])
+    if not chosen.any():
+        raise ValueError(
+            f"locks: {where}: player {player} has no such hand there; choose among "
+            f"{', '.join(names[:_SHOWN])}, …"
+        )
+    return chosen

@@ -1,0 +1,96 @@
+"""The page of a spot: its numbers, and what a browser makes of it."""
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr import poker
+from spiel_cr.eval.inspection import spot_page
+from tests.support.browser import needs_browser, open_page
+from tests.support.commands import report
+
+BOARD = "5c9dJs2h3c"
+
+
+@pytest.fixture(scope="module")
+def solved():
+    ranges = "QQ+,AKs,A5s:0.5,65s", "22+,AT+"
+    game = poker.spot(BOARD, 200, 900, ranges=ranges, bets="50%,allin")
+    return spiel_cr.solve(game, "dcfr", 100, layout=spiel_cr.Layout("signals"))
+
+
+@pytest.fixture(scope="module")
+def page(solved, tmp_path_factory):
+    path = tmp_path_factory.mktemp("page") / "spot.html"
+    policy = solved.average_policy()
+    path.write_text(
+        spot_page.spot_page(policy, solved.form, BOARD, "a <lead>"), "utf-8"
+    )
+    return path
+
+
+def data_of(page):
+    text = page.read_text("utf-8")
+    assert "http" not in text
+    return json.loads(re.search(r"application/json>(.*?)</script>", text, re.S)[1])
+
+
+def test_numbers(solved, page):
+    assert "a &lt;lead&gt;" in page.read_text("utf-8")
+    data = data_of(page)
+    nodes = data["nodes"]
+    policy = solved.average_policy()
+    assert len(nodes) == int((policy.signals.betting.player >= 0).sum())
+    for entry in nodes:
+        found = poker.answers(policy, " ".join(entry["path"]), form=solved.form)
+        numbers = np.array(entry["numbers"], float)
+        count = len(entry["actions"])
+        assert numbers.shape == (len(data["hands"][str(found.player)]), 4 + 2 * count)
+        assert numbers[:, 3] == pytest.approx(found.ev, rel=1e-3, nan_ok=True)
+        assert numbers[:, 4 : 4 + count] == pytest.approx(found.played, rel=1e-3)
+        # An action's EV at its node is the EV of who acts next, seen by the other one.
+        mixed = (found.played * found.action_ev).sum(axis=1)
+        assert mixed == pytest.approx(found.ev, abs=1e-9, nan_ok=True)
+        for place, child in enumerate(entry["next"]):
+            if child < 0:
+                continue
+            assert nodes[child]["path"] == [*entry["path"], entry["actions"][place]]
+            taken = found.likelihood * found.played[:, place]
+            after = poker.answers(policy, " ".join(nodes[child]["path"]))
+            ours = taken @ found.action_ev[:, place]
+            assert ours == pytest.approx(-after.likelihood @ after.ev, abs=1e-9)
+
+
+@needs_browser
+@pytest.mark.parametrize("width", [390, 1200])
+def test_in_a_browser(page, tmp_path, width):
+    acts = """document.querySelectorAll('#actions button')[0].click();
+    document.querySelector('[value=ev]').click();
+    document.querySelector('[title^="AKo"]').click();"""
+    inside, _, console, (wide, inner) = open_page(
+        page, tmp_path, width=width, script=acts
+    )
+    assert not console and wide <= inner
+    assert "after check" in inside and "player 1" in inside
+    assert inside.count('role="gridcell"') == 169
+    rows = re.search(r'<table id="combos">(.*?)</table>', inside, re.S)[1]
+    assert rows.count("<tr>") == 13 and "A♣" in rows and "K♠" in rows
+    assert re.search(r'<button class="now"[^>]*>.*?check', inside)
+
+
+def test_too_large(solved, monkeypatch):
+    monkeypatch.setattr(spot_page, "MOST_NUMBERS", 1000)
+    with pytest.raises(ValueError, match="a page has room for 1,000; leave out --html"):
+        spot_page.check_size(solved.average_policy())
+
+
+def test_command(capsys, tmp_path):
+    path = tmp_path / "spot.html"
+    words = f"spot --board {BOARD} --pot 20 --stack 20 --bets pot --iterations 5"
+    ranges = "--ranges", "AA,KQs;QQ,JJ"
+    found = report(capsys, *words.split(), *ranges, "--html", path)
+    assert found["html"] == str(path) and len(found["hands"][0]["action_evs"]) == 2
+    assert data_of(path)["board"] == BOARD

@@ -1,0 +1,220 @@
+"""Locked rows stay, the rest is optimal: against games in which chance plays them."""
+
+import json
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr import Layout, poker
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+from spiel_cr.policies.best_responses import best_response_value
+from spiel_cr.solvers import lp
+from spiel_cr.solvers.solve import lay_out, task_of
+from tests.support.commands import report
+from tests.support.games import compiled
+
+LEDUC = "leduc"
+RIVER = {
+    "ranges": ("QQ+,AKs,A5s:0.5,65s", "22+,AT+"),
+    "bets": "50%,allin; raises allin",
+}
+
+
+def some_locks(tree, player: int, share: float) -> dict[str, list[float]]:
+    """Random probabilities at random infosets, some of them zero."""
+    rng = np.random.default_rng(7)
+    infosets, locks = tree.infosets[player], {}
+    for key, count in zip(infosets.keys, infosets.decisions.num_actions, strict=True):
+        row = rng.random(count) * (rng.random(count) < 0.8) + 1e-3
+        if rng.random() < share:
+            locks[key] = (row / row.sum()).tolist()
+    return locks
+
+
+def played_by_chance(form, rows):
+    """The game without player 0's locked infosets: chance makes their moves."""
+    own = form.decisions[0]
+    gone = ~np.isnan(rows[own.first_sequence])
+    image, weight = np.zeros(own.num_sequences, int), np.ones(own.num_sequences)
+    kept, count = [], 1
+    for infoset in np.argsort(own.levels(), kind="stable"):
+        parent, first = own.parent[infoset], own.first_sequence[infoset]
+        for s in range(first, first + own.num_actions[infoset]):
+            weight[s] = weight[parent] * (rows[s] if gone[infoset] else 1.0)
+            image[s] = image[parent] if gone[infoset] else count
+            count += not gone[infoset]
+        if not gone[infoset]:
+            kept.append((image[parent], own.num_actions[infoset]))
+    parents, counts = np.array(kept, np.int32).reshape(-1, 2).T
+    s0, s1, values = form.payoffs
+    payoffs = sum_payoffs(image[s0], s1, values * weight[s0])
+    return layout.build((Decisions(parents, counts), form.decisions[1]), payoffs)
+
+
+@pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
+def test_leduc_as_if_chance_played_the_locked_rows(share):
+    tree = compiled(LEDUC)
+    locks = some_locks(tree, 0, share)
+    exact = spiel_cr.solve(tree, "lp", layout=Layout(locks=locks))
+    rows = exact.form.locks[0]
+    smaller = played_by_chance(tree.form, rows)
+    value = lp.realisation_plan(smaller, 0)[1]
+    assert exact.value_bounds() == pytest.approx((value, value), abs=1e-9)
+    close = spiel_cr.solve(tree, "dcfr", 600, layout=Layout(locks=locks))
+    low, high = close.value_bounds()
+    assert low - 1e-9 <= value <= high + 1e-9 and high - low < 2e-3
+    for found in (exact, close):
+        for strategy in filter(None, (found.average, found.current)):
+            assert np.array_equal(strategy[0][~np.isnan(rows)], rows[~np.isnan(rows)])
+        assert found.locked_infosets() == (len(locks), 0)
+        regrets = found.regrets()
+        free = spiel_cr.nash_conv(tree, found.average_policy())
+        assert sum(regrets) == pytest.approx(free, abs=1e-9)
+        assert regrets[0] > 0.1 > 2e-3 > regrets[1]
+
+
+@pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "pcfr+", "pdcfr+", "lcfr"])
+def test_rows_stay_whatever_the_rule(algorithm):
+    tree = compiled(LEDUC)
+    locks = some_locks(tree, 1, 0.5)
+    found = spiel_cr.solve(tree, algorithm, 20, layout=Layout(locks=locks))
+    table = found.average_policy()
+    for key, row in locks.items():
+        legal = table.legal_actions_mask[table.state_lookup[key]] > 0
+        assert table.policy_for_key(key)[legal].tolist() == row
+
+
+def test_best_responses_keep_the_lock():
+    tree = compiled(LEDUC)
+    policy = spiel_cr.solve(tree, "cfr+", 50)
+    locks = some_locks(tree, 0, 0.5)
+    found = spiel_cr.best_response(tree, policy, 0, locks=locks)
+    form = spiel_cr.solve(tree, "cfr+", 1, layout=Layout(locks=locks)).form
+    smaller = played_by_chance(tree.form, form.locks[0])
+    reach = np.ones(form.decisions[1].num_sequences)
+    own, played = form.decisions[1], policy.average[1]
+    for infoset in np.argsort(own.levels(), kind="stable"):
+        ends = own.first_sequence[infoset] + np.arange(own.num_actions[infoset])
+        reach[ends] = reach[own.parent[infoset]] * played[ends]
+    value = best_response_value(smaller, 0, reach)
+    assert found.value == pytest.approx(value, abs=1e-12)
+    for key, row in locks.items():
+        state = tree.state_at(
+            tree.infosets[0].history[tree.infosets[0].keys.index(key)]
+        )
+        assert list(found.policy.action_probabilities(state).values()) == row
+    config = spiel_cr.ResponseConfig("ismcts")
+    with pytest.raises(ValueError, match="searches without them"):
+        spiel_cr.best_response(tree, policy, 0, config, locks=locks)
+
+
+@pytest.mark.parametrize(("dtype", "share"), [("float64", 1e-6), ("float32", 1e-4)])
+def test_a_river_by_hands(dtype, share):
+    game = poker.spot("5c9dJs2h3c", 200, 900, **RIVER)
+    locks = {
+        "check bet-100": {"random": {"fold": 1}, "KK+": {"call": 0.7, "fold": 0.3}}
+    }
+    goal = spiel_cr.Goal(until=share * 200, iterations=40_000)
+    found = spiel_cr.solve(
+        game, "dcfr", goal, layout=Layout("signals", locks=locks), dtype=dtype
+    )
+    assert found.nash_conv() <= share * 200
+    after = poker.answers(found.average_policy(), "check bet-100", form=found.form)
+    assert after.actions == ("fold", "call", "allin-900")
+    for name, row in zip(after.names, after.played, strict=True):
+        high = name[0] in "AK" and name[0] == name[2]
+        wanted = np.array([0.3, 0.7, 0] if high else [1.0, 0, 0], dtype)
+        assert np.array_equal(row, wanted), name
+    # Nobody who knows that gives up the pot without a bet.
+    bets = poker.answers(found.average_policy(), "check", form=found.form)
+    assert bets.mean(bets.played)[bets.actions.index("check")] < 0.35
+
+
+def test_a_whole_policy_and_hidden_boards(tmp_path):
+    game = "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
+    path = tmp_path / "policy.npz"
+    spiel_cr.solve(game, "cfr+", 3, layout=Layout("worlds")).save(path)
+    layout_ = Layout("worlds", locks=(path, None))
+    found = spiel_cr.solve(game, "cfr+", 200, layout=layout_)
+    free = spiel_cr.load_policy(path)
+    best = spiel_cr.best_response(game, free, 1)
+    assert -found.value_bounds()[0] == pytest.approx(best.value, abs=1e-9)
+    assert found.nash_conv() < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("game", "locks", "words"),
+    [
+        ("kuhn", {"x": [0.5, 0.5]}, "'x' is no infoset of kuhn_poker"),
+        (
+            "kuhn",
+            {"0": [0.5, 0.6]},
+            r"at '0' there is \[0.5, 0.6\]; give probabilities",
+        ),
+        ("kuhn", {"0": [0.5, float("nan")]}, "at '0' there is"),
+        (
+            "kuhn",
+            {"0": {"jump": 1}},
+            "there is {'jump': 1}; give probabilities of pass, bet",
+        ),
+        ("kuhn", {}, "nothing is locked"),
+        ("kuhn", (None,), "of which one may be None"),
+        ("kuhn", (None, None), "of which one may be None"),
+        ("spot", {"jump": [1]}, "no action 'jump'"),
+        ("spot", {"": {"JTx": [1, 0, 0]}}, "after 'the deal' with 'JTx'"),
+        ("spot", {"": {"QQ:0.5": [1, 0, 0]}}, "has the weight 0.5; leave it out"),
+        ("spot", {"": {"54s": [1, 0, 0]}}, "has no such hand there; choose among"),
+        ("alike", {"": {"AhAd": [1, 0, 0]}}, "AhAd without .*they are one hand"),
+        ("spot", ("policy", None), "no rows of this signal game"),
+    ],
+)
+def test_refusals(game, locks, words):
+    games = {
+        "kuhn": "kuhn_poker",
+        "spot": poker.spot("5c9dJs2h3c", 200, 900, **RIVER),
+        "alike": poker.spot("5c9cJc2c3c", 200, 900, bets="50%,allin"),
+    }
+    if locks == ("policy", None):
+        locks = spiel_cr.solve("kuhn_poker", "cfr", 1).average_policy(), None
+    form = "compiled" if game == "kuhn" else "signals"
+    with pytest.raises(ValueError, match=words):
+        spiel_cr.solve(games[game], "cfr", 1, layout=Layout(form, locks=locks))
+
+
+def test_what_has_no_locks():
+    for algorithm in ("egt", "os-mccfr", "sd-cfr"):
+        with pytest.raises(ValueError, match="choose one such as 'cfr\\+'"):
+            task_of(algorithm, layout=Layout(locks={"0": [1, 0]}))
+    shared = Layout(locks={"0": [1, 0]}, buckets=(None, [0, 1, 1, 2]))
+    with pytest.raises(ValueError, match="leave buckets"):
+        task_of("cfr", layout=shared)
+
+
+def test_checkpoints_tell_locks_apart(tmp_path):
+    path = tmp_path / "state"
+    locked = Layout(locks={"0": [1.0, 0.0]})
+    spiel_cr.solve("kuhn_poker", "cfr", 5, layout=locked, checkpoint=path)
+    spiel_cr.solve("kuhn_poker", "cfr", 9, layout=locked, checkpoint=path)
+    with pytest.raises(ValueError, match="is a checkpoint with locks"):
+        spiel_cr.solve("kuhn_poker", "cfr", 12, checkpoint=path)
+
+
+def test_nothing_is_merged_under_locks():
+    game = "python_rhode_island_holdem(num_ranks=3,num_suits=3)"
+    task = task_of("cfr", layout=Layout("signals", locks={"": [1, 0]}))
+    names = lay_out(game, task).game.num_signals(0)
+    free = lay_out(game, task_of("cfr", layout=Layout("signals"))).game.num_signals(0)
+    assert sum(names) > sum(free)
+
+
+def test_commands(tmp_path, capsys):
+    file, policy = tmp_path / "lock.json", tmp_path / "policy.npz"
+    file.write_text(json.dumps({"0": [0.75, 0.25], "1pb": {"pass": 1}, "2b": [0, 1]}))
+    common = ["solve", "--game", "kuhn_poker", "--algorithm", "lp"]
+    found = report(capsys, *common, "--lock", str(file), "--save", str(policy))
+    assert found["locked"] == [2, 1] and found["judge"] == "spiel_cr"
+    assert found["nash_conv"] < 1e-9 < found["regrets"][0]
+    again = report(capsys, *common, "--lock", str(policy), "--lock-player", "1")
+    assert again["locked"] == [0, 6] and again["regrets"][0] < 1e-9
