@@ -264,16 +264,19 @@ def option(
     parser.add_argument(flag, **settings)
 
 
-def bot_options(parser: argparse.ArgumentParser, bots: str, text: str) -> None:
+def bot_options(
+    parser: argparse.ArgumentParser, bots: str, text: str, *, required: bool = True
+) -> None:
     """Options of commands whose players are bots: --game, --bots, --memory-limit.
 
     Args:
       parser: of the command.
       bots: how --bots is written.
       text: help of --bots.
+      required: whether --game and --bots are.
     """
-    option(parser, "--game")
-    option(parser, "--bots", text, required=True, metavar=bots)
+    option(parser, "--game", required=required)
+    option(parser, "--bots", text, required=required, metavar=bots)
     text = "refuse bots that need the whole of a larger game"
     option(parser, "--memory-limit", text, MEMORY_LIMIT)
 

@@ -6,9 +6,11 @@ bots, with their parameters in brackets:
 
 The first bot is player 0 in the first match; seats are swapped from match to match.
 You are shown what your player knows, and choose by the number or the name of an action;
-q quits. With --web the page is for this machine only; Ctrl-C ends it.
+q quits. With --web the page is for this machine only; Ctrl-C ends it. With --web alone
+the page offers games, and bots of several strengths.
 
 examples:
+  spiel-cr play --web
   spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)'
   spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)' --web
 """
@@ -19,7 +21,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 import numpy as np
@@ -49,7 +51,7 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
     )
-    bot_options(parser, "'A;B'", "see below")
+    bot_options(parser, "'A;B'", "see below", required=False)
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=whole_value, help=text)
     text = "how many (default 1; with --web until you leave)"
@@ -63,7 +65,13 @@ def add(commands: Commands) -> None:
 
 
 def _play(arguments: argparse.Namespace) -> dict[str, object]:
-    bots = split_bots(arguments.bots)
+    lobby = arguments.web and arguments.game is arguments.bots is None
+    if not lobby and None in (arguments.game, arguments.bots):
+        raise ValueError(
+            "--game and --bots say what is played; give both, or --web alone, where "
+            "games and bots are chosen in the page"
+        )
+    bots = [HUMAN] if lobby else split_bots(arguments.bots)
     _check_page(arguments, bots)
     if arguments.matches is not None:
         check_iterations(arguments.matches, name="matches")
@@ -72,13 +80,24 @@ def _play(arguments: argparse.Namespace) -> dict[str, object]:
         seed = int(np.random.SeedSequence().generate_state(1)[0] >> 1)
     limit = arguments.memory_limit
     if arguments.web:
-        series = Series(arguments.game, bots, seed=seed, memory_limit=limit)
+        laid: list[Series] = []
+
+        def lay(game: str, *bots: str) -> Series:
+            laid.append(Series(game, bots, seed=seed, memory_limit=limit))
+            return laid[-1]
+
         serve(
-            series,
+            (lambda game, bot: lay(game, HUMAN, bot))
+            if lobby
+            else lay(arguments.game, *bots),
             matches=arguments.matches,
             port=arguments.port or 0,
             opens=not arguments.no_open,
         )
+        if lobby:
+            tables = [{"game": str(one.game), **one.report()} for one in laid]
+            return {"tables": tables}
+        (series,) = laid
     else:
         series = play(
             arguments.game,
@@ -182,11 +201,11 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
     for action in played.match.actions:
         state.apply_action(action)
     print("all moves:", file=out)
-    for player, name in families.moves_of(state):
+    for player, name in families.moves_of(state, drawn=True):
         who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
         print(f"  {who}: {name}", file=out)
     print("at the end:", file=out)
-    for line in str(state).splitlines():
+    for line in families.lines(state, played.bots.index(HUMAN), reveal=True):
         print(f"  {line}", file=out)
 
 
@@ -198,12 +217,16 @@ def _print_score(series: Series, bots: Sequence[str], out: TextIO) -> None:
 
 
 def serve(
-    series: Series, *, matches: int | None = None, port: int = 0, opens: bool = True
+    series: Series | Callable[[str, str], Series],
+    *,
+    matches: int | None = None,
+    port: int = 0,
+    opens: bool = True,
 ) -> None:
     """Lets a person play in a page, until they leave it or Ctrl-C.
 
     Args:
-      series: one of whose bots is the person.
+      series: as of `Table`.
       matches: how many at most; None: no limit.
       port: of the page; 0: any that is free.
       opens: open the browser.
@@ -223,7 +246,8 @@ def serve(
 
         bot = threading.Thread(target=run, daemon=True)
         bot.start()
-        print(f"{series.game}, seed {series.seed}")
+        if isinstance(series, Series):
+            print(f"{series.game}, seed {series.seed}")
         print(f"the table: {serving.address}", flush=True)
         print("only this machine can open it; Ctrl-C ends it", file=sys.stderr)
         if opens:
@@ -236,7 +260,7 @@ def serve(
             if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
                 raise
         finally:
-            laid.leave()
+            laid.close()
             bot.join(_LAST_MOVE)
     if laid.error is not None:
         raise laid.error
@@ -256,14 +280,14 @@ class _Person(pyspiel.Bot):
         """Nothing to do: all information is in the next information state."""
 
     def step(self, state: pyspiel.State) -> int:
-        names = {
-            action: state.action_to_string(self._player, action)
-            for action in state.legal_actions()
-        }
+        legal = state.legal_actions()
+        names = {action: families.name_of(state, action) for action in legal}
+        games = {a: state.action_to_string(self._player, a) for a in legal}
         print(file=self._out)
-        for name in families.opponents_moves(state, self._player):
+        for name in families.opponents_moves(state, self._player, drawn=True):
             print(f"player {1 - self._player}: {name}", file=self._out)
-        print(f"{state.information_state_string(self._player)}", file=self._out)
+        for line in families.lines(state, self._player):
+            print(line, file=self._out)
         for action, name in names.items():
             print(f"  {action:>3}  {name}", file=self._out)
         while True:
@@ -274,6 +298,8 @@ class _Person(pyspiel.Bot):
             if not line or answer.lower() in ("q", "quit"):
                 raise table.LeaveError
             chosen = _understand(answer, names)
+            if chosen is None:
+                chosen = _understand(answer, games)
             if chosen is not None:
                 return chosen
             print(

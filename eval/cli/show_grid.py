@@ -3,6 +3,8 @@
 import argparse
 import pathlib
 
+import pyspiel
+
 from spiel_cr.common import pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.poker import answers
@@ -91,8 +93,15 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
                 grid.columns,
                 grid.actions,
                 arguments.plot,
-                title=f"{policy.game}\n{title}",
+                title=f"{_titled(policy.game)}\n{title}",
             )
             print(f"\npicture: {arguments.plot}")
             report["plot"] = arguments.plot
     return report
+
+
+def _titled(game: pyspiel.Game) -> str:
+    """A game in a few words: what a poker player asks for first."""
+    given = game.get_parameters()
+    facts = (f"{name} {given[name]}" for name in ("board", "pot") if name in given)
+    return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])

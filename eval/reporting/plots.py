@@ -7,8 +7,12 @@ import numpy as np
 
 from spiel_cr.common.pictures import check, picture
 
-# As poker players draw them: to fold is blue, to call green, to raise red.
-_ACTION_COLOURS = ("#4a7fb5", "#6aa84f", "#cc4125", "#8e1b0e", "#e69138", "#674ea7")
+# As poker players draw them: to fold is blue, to call green; to raise is red, the
+# darker the more.
+_COLOURS = {"fold": "#4a7fb5", "pass": "#4a7fb5", "check": "#6aa84f", "call": "#6aa84f"}
+_RAISES = ("#e69138", "#cc4125", "#8e1b0e", "#5b0f0a", "#674ea7")
+# A share of a cell that has room for its number.
+_ROOM = 0.42
 
 
 def plot_hands(
@@ -40,15 +44,24 @@ def plot_hands(
         edges = np.concatenate([np.zeros_like(cells[..., :1]), cells.cumsum(-1)], -1)
         heights = np.repeat(np.arange(len(rows)), len(columns))
         lefts = np.tile(np.arange(len(columns)), len(rows))
+        raises = [action for action in actions if action.lower() not in _COLOURS]
         for number, action in enumerate(actions):
-            axis.barh(
+            colour = _COLOURS.get(action.lower())
+            if colour is None:
+                colour = _RAISES[raises.index(action) % len(_RAISES)]
+            bars = axis.barh(
                 heights,
                 0.92 * cells[..., number].reshape(-1),
                 0.88,
                 lefts + 0.04 + 0.92 * edges[..., number].reshape(-1),
-                color=_ACTION_COLOURS[number % len(_ACTION_COLOURS)],
+                color=colour,
                 label=action,
             )
+            said = [
+                f"{100 * share:.0f}" if share >= _ROOM else ""
+                for share in cells[..., number].reshape(-1)
+            ]
+            axis.bar_label(bars, said, label_type="center", color="white", fontsize=6)
         axis.set_yticks(range(len(rows)), rows)
         axis.set_xticks([c + 0.5 for c in range(len(columns))], columns)
         axis.set_xlim(0, len(columns))

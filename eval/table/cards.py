@@ -2,11 +2,12 @@
 
 import re
 
-from .drawing import Drawing, Look, Part, back, card, facts, hand, note
+from .drawing import Drawing, Look, Part, back, card, facts, hand, note, poker
 
 _HIGH = {1: "A", 11: "J", 12: "Q", 13: "K", 14: "A"}
 _SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _FOLD, _CALL, _RAISE = 0, 1, 2
+_LEDUC = str.maketrans("012", "fcr")
 
 
 def _rank(number: int, count: int) -> str:
@@ -18,40 +19,54 @@ def _rank(number: int, count: int) -> str:
 def kuhn(look: Look, other: Look | None) -> Drawing:
     """Kuhn poker: information states are the card and the actions, such as "2pb"."""
     count = look.parameters["players"] + 1
-    number, bets = re.fullmatch(r"(\d+)([pb]*)", look.text).groups()  # type: ignore[union-attr]
-    mine = _rank(int(number), count)
-    theirs = back()
-    if other is not None:
-        theirs = card(_rank(int(other.text.rstrip("pb")), count), "♠")
-    faced = "b" in bets
+    bets = look.text.lstrip("0123456789")
+    mine, theirs = (
+        card(_rank(int(one.text.rstrip("pb")), count), "♠") if one else back()
+        for one in (look, other)
+    )
+    # A pass after a bet folds, a bet after a bet calls.
+    letters = "".join(
+        ("f" if letter == "p" else "c")
+        if "b" in bets[:place]
+        else ("c" if letter == "p" else "r")
+        for place, letter in enumerate(bets)
+    )
+    paid = [1 + bets[player::2].count("b") for player in (look.player, 1 - look.player)]
+    words = ("Fold", "Call") if "b" in bets else ("Check", "Bet")
     return Drawing(
         [
-            hand("Bot", [theirs]),
-            facts(
-                ("Pot", 2 + bets.count("b")),
-                ("Actions", ", ".join(_kuhn_words(bets)) or "–"),
-            ),
-            hand("You", [card(mine, "♠")]),
-        ],
-        dict(
-            zip(
-                look.legal,
-                ("Fold", "Call") if faced else ("Check", "Bet"),
-                strict=False,
+            poker(
+                ([mine], [theirs]),
+                [],
+                (f"put in {paid[0]}", f"put in {paid[1]}"),
+                sum(paid),
+                [_said(letters, look.player)],
             )
-        ),
-        mine,
+        ],
+        dict(zip(look.legal, words, strict=False)),
+        mine["text"],
     )
 
 
-def _kuhn_words(bets: str) -> list[str]:
-    """What passes and bets are called, before a bet and after it."""
-    return [
-        ("fold" if letter == "p" else "call")
-        if "b" in bets[:place]
-        else ("check" if letter == "p" else "bet")
-        for place, letter in enumerate(bets)
-    ]
+def _said(letters: str, player: int) -> list[str]:
+    """A round of bets in words, of (f)olds, (c)alls and (r)aises; player 0 begins."""
+    said = []
+    for place, letter in enumerate(letters):
+        faced = "r" in letters[:place]
+        word = {
+            "f": "fold",
+            "c": "call" if faced else "check",
+            "r": "raise" if faced else "bet",
+        }[letter]
+        said.append(f"you {word}" if place % 2 == player else f"bot {word}s")
+    return said
+
+
+def _unfaced(look: Look) -> dict[int, str]:
+    """What calls and raises are called where nothing is to be called."""
+    faced = _FOLD in look.legal and len(set(look.chips)) != 1
+    names = {_CALL: "Check", _RAISE: "Bet"}
+    return {} if faced else {a: name for a, name in names.items() if a in look.legal}
 
 
 def leduc(look: Look, other: Look | None) -> Drawing:
@@ -70,28 +85,25 @@ def leduc(look: Look, other: Look | None) -> Drawing:
     theirs = back()
     if other is not None:
         theirs = name(re.search(r"\[Private: (\d+)\]", other.text)[1])  # type: ignore[index]
-    board = [name(fields["Public"])] if "Public" in fields else []
-    names = {"0": "fold", "1": "call", "2": "raise"}
-    bets = [
-        ", ".join(names[letter] for letter in fields.get(f"Round{i}", "").split())
-        for i in (1, 2)
-    ]
+    board = name(fields["Public"]) if "Public" in fields else {"empty": True}
+    rounds = (fields.get(f"Round{i}", "").replace(" ", "") for i in (1, 2))
     money = fields["Money"].split()
     return Drawing(
         [
-            hand("Bot", [theirs]),
-            hand("Board", board or [{"empty": True}]),
-            facts(
+            poker(
+                ([mine], [theirs]),
+                [board],
+                (f"{money[look.player]} chips", f"{money[1 - look.player]} chips"),
                 # At the end it has been paid out.
-                *([] if other is not None else [("Pot", fields["Pot"])]),
-                ("You have", money[look.player]),
-                ("Bot has", money[1 - look.player]),
-                ("Round 1", bets[0] or "–"),
-                ("Round 2", bets[1] or "–"),
-            ),
-            hand("You", [mine]),
+                None if look.over else int(fields["Pot"]),
+                [
+                    _said(letters.translate(_LEDUC), look.player)
+                    for letters in rounds
+                    if letters
+                ],
+            )
         ],
-        {_CALL: "Check"} if _FOLD not in look.legal and look.legal else {},
+        _unfaced(look),
         mine["text"] + mine["suit"],
     )
 
@@ -102,45 +114,62 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
     def name(text: str) -> Part:
         if text.isdigit():
             return card(_rank(int(text), look.parameters["num_ranks"]))
-        rank = "10" if text[:-1] == "T" else text[:-1]
-        return card(rank, _SUITS[text[-1]])
+        return _suited(text)
 
     words = look.text.split()
     shown = dict(zip(words[1::2], words[2::2], strict=False))
     mine = name(shown["card"])
-    theirs = back()
-    if other is not None:
-        theirs = name(other.text.split()[2])
+    theirs = back() if other is None else name(other.text.split()[2])
     board = [
         {"empty": True} if shown[street] == "-" else name(shown[street])
         for street in ("public", "flop", "turn")
         if street in shown
     ]
-    names = {"f": "fold", "c": "call", "r": "raise"}
-    rounds = [
-        ", ".join(names[letter] for letter in part)
-        for part in re.split("d+", shown["bets"].lstrip("d"))
-    ]
-    labels = {}
-    if look.legal and look.chips[0] == look.chips[1]:
-        labels = {_CALL: "Check"}
+    rounds = re.split("d+", shown["bets"].lstrip("d"))
+    paid = look.chips[look.player], look.chips[1 - look.player]
     return Drawing(
         [
-            hand("Bot", [theirs]),
-            hand("Board", board),
-            facts(
-                ("Pot", sum(look.chips)),
-                ("You put in", look.chips[look.player]),
-                ("Bot put in", look.chips[1 - look.player]),
-                *(
-                    (f"Round {number}", bets or "–")
-                    for number, bets in enumerate(rounds, 1)
-                ),
-            ),
-            hand("You", [mine]),
+            poker(
+                ([mine], [theirs]),
+                board,
+                (f"put in {paid[0]}", f"put in {paid[1]}"),
+                sum(paid),
+                [_said(letters, look.player) for letters in rounds if letters],
+            )
         ],
-        labels,
+        _unfaced(look),
         mine["text"] + mine["suit"],
+    )
+
+
+def _suited(text: str) -> Part:
+    """A card such as "Js"."""
+    rank = "10" if text[0] == "T" else text[:-1]
+    return card(rank, _SUITS[text[-1]])
+
+
+def spot(look: Look, other: Look | None) -> Drawing:
+    """Spots of hold'em: "p0 hand 6d5s board 5c9dJs2h3c deals 2 bets check"."""
+
+    def cards(text: str) -> list[Part]:
+        return [_suited(text[start : start + 2]) for start in range(0, len(text), 2)]
+
+    head, _, bets = look.text.partition(" bets ")
+    words = head.split()
+    mine = cards(words[2])
+    theirs = [back()] * 2 if other is None else cards(other.text.split()[2])
+    said = [bets.replace("-", " ").replace(" ", ", ") or "–"]
+    return Drawing(
+        [
+            poker((mine, theirs), cards(words[4]), ("", ""), None, [said]),
+            facts(
+                *(
+                    (f"{n} at first".capitalize(), look.parameters[n])
+                    for n in ("pot", "stack")
+                )
+            ),
+        ],
+        holds=" ".join(one["text"] + one["suit"] for one in mine),
     )
 
 

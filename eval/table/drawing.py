@@ -26,6 +26,7 @@ class Look:
         player does not act.
       parameters: of the game.
       chips: what each player has put in, where the game says that in public.
+      over: whether the match is.
     """
 
     player: int
@@ -33,6 +34,7 @@ class Look:
     legal: dict[int, str]
     parameters: dict[str, Any]
     chips: tuple[int, ...] = ()
+    over: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,6 +70,7 @@ def look_at(state: pyspiel.State, player: int) -> Look:
         legal,
         state.get_game().get_parameters(),
         tuple(map(int, chips.groups())) if chips else (),
+        state.is_terminal(),
     )
 
 
@@ -86,6 +89,28 @@ def hand(label: str, cards: list[Part]) -> Part:
     return {"type": "hand", "label": label, "cards": cards}
 
 
+def poker(
+    cards: tuple[list[Part], list[Part]],
+    board: list[Part],
+    chips: tuple[str, str],
+    pot: int | None,
+    said: list[list[str]],
+) -> Part:
+    """A table of poker.
+
+    Args:
+      cards: of the player and of the bot.
+      board: public cards; empty where there are none in the game.
+      chips: of both, in words.
+      pot: None: it has been paid out.
+      said: who did what, a list for each round.
+    """
+    you, bot = ({"cards": c, "chips": n} for c, n in zip(cards, chips, strict=True))
+    return {"type": "poker", "sides": [you, bot], "board": board, "pot": pot} | {
+        "said": said
+    }
+
+
 def facts(*pairs: tuple[str, object]) -> Part:
     """Words and what they are."""
     return {"type": "facts", "items": [[name, str(value)] for name, value in pairs]}
@@ -99,6 +124,38 @@ def dice(label: str, values: list[int | None]) -> Part:
 def note(text: str) -> Part:
     """A line of words."""
     return {"type": "note", "text": text}
+
+
+def in_words(part: Part) -> list[str]:
+    """A part as lines for a terminal; a map has none."""
+
+    def row(cards: list[Part]) -> str:
+        faces = (c["text"] + c["suit"] if "text" in c else "?" for c in cards)
+        return " ".join(faces)
+
+    kind = part["type"]
+    if kind == "poker":
+        you, bot = part["sides"]
+        seats = (
+            f"{n}: {row(s['cards'])}  {s['chips']}"
+            for n, s in (("bot", bot), ("you", you))
+        )
+        pot = [] if part["pot"] is None else [f"pot: {part['pot']}"]
+        board = [f"board: {row(part['board'])}"] if part["board"] else []
+        said = [", ".join(words) for words in part["said"] if words]
+        return [*(line.rstrip() for line in seats), *board, *pot, *said]
+    if kind == "hand":
+        return [f"{part['label']}: {row(part['cards'])}"]
+    if kind == "dice":
+        values = ("?" if v is None else str(v) for v in part["values"])
+        return [f"{part['label']}: {' '.join(values)}"]
+    if kind == "facts":
+        return [f"{name}: {value}" for name, value in part["items"]]
+    if kind == "grid":
+        step = " " if part["hexagons"] else ""
+        rows = (" ".join(c["mark"] or "." for c in line) for line in part["rows"])
+        return [part["label"], *(step * n + line for n, line in enumerate(rows))]
+    return [part["text"]] if "text" in part else []
 
 
 def plain(text: str) -> Part:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pyspiel
 
 from . import boards, cards, dice
-from .drawing import Drawing, Look, look_at, plain
+from .drawing import Drawing, Look, in_words, look_at, plain
 
 _Draw = Callable[[Look, Look | None], Drawing]
 _DRAWN: dict[str, _Draw] = {
@@ -13,6 +13,7 @@ _DRAWN: dict[str, _Draw] = {
     "leduc_poker": cards.leduc,
     "python_leduc_poker": cards.chips_poker,
     "python_rhode_island_holdem": cards.chips_poker,
+    "python_poker_spot": cards.spot,
     "python_ii_goofspiel": cards.goofspiel,
     "python_rock_paper_scissors": cards.rock_paper_scissors,
     "python_princess_and_monster": boards.princess_and_monster,
@@ -49,18 +50,21 @@ def name_of(state: pyspiel.State, action: int) -> str:
     return draw(state, player).labels.get(action, own)
 
 
-def draw(state: pyspiel.State, player: int, *, reveal: bool = False) -> Drawing:
+def draw(
+    state: pyspiel.State, player: int, *, reveal: bool = False, over: bool = False
+) -> Drawing:
     """A position as a player may see it.
 
     Args:
       state: a decision of either player, or the end.
       player: 0 or 1.
-      reveal: with all that the opponent knows: only at the end.
+      reveal: with all that the opponent knows: only when the match is over.
+      over: it is, and went on after this state.
 
     Raises:
       ValueError: the match goes on, and it would show what the player may not know.
     """
-    if reveal and not state.is_terminal():
+    if reveal and not (over or state.is_terminal()):
         raise ValueError("reveal=True: the match is not over; wait until its end")
     look = look_at(state, player)
     other = look_at(state, 1 - player) if reveal else None
@@ -72,6 +76,19 @@ def draw(state: pyspiel.State, player: int, *, reveal: bool = False) -> Drawing:
     if other is not None and other.text != look.text:
         parts.append(plain(other.text.strip("\n")))
     return Drawing(parts, holds=look.text)
+
+
+def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[str]:
+    """A position for a terminal; the game's own words where it is not drawn.
+
+    Args:
+      state, player, reveal: as of `draw`.
+    """
+    parts = draw(state, player, reveal=reveal).parts
+    # Maps have no words.
+    if any(part["type"] == "graph" for part in parts):
+        parts = [plain(state.information_state_string(player))]
+    return [line for part in parts for line in in_words(part)]
 
 
 def moves_of(state: pyspiel.State, *, drawn: bool = False) -> Iterator[tuple[int, str]]:

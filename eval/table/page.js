@@ -115,7 +115,33 @@ function map(part, act) {
     "Full lines are taxi edges, dashed ones bus, dotted ones underground."));
   return box;
 }
+function poker(part) {
+  const box = make("div", "poker"), seat = (name, side) => {
+    const made = make("div", "side"), row = make("div", "row");
+    row.append(...side.cards.map(c => card(c, null)));
+    const who = make("div", "who", name);
+    if (side.chips) who.append(make("small", "", side.chips));
+    made.append(...name === "You" ? [row, who] : [who, row]);
+    return made;
+  };
+  box.append(seat("Bot", part.sides[1]));
+  if (part.board.length) {
+    const row = make("div", "row");
+    row.append(...part.board.map(c => card(c, null)));
+    box.append(row);
+  }
+  if (part.pot !== null) {
+    const pot = make("div", "pot");
+    pot.append(make("i", "chip"), "pot " + part.pot);
+    box.append(pot);
+  }
+  part.said.forEach((said, n) => box.append(make("p", "said",
+    (part.said.length > 1 ? "Round " + (n + 1) + ": " : "") + (said.join(" · ") || "–"))));
+  box.append(seat("You", part.sides[0]));
+  return box;
+}
 function build(part, act) {
+  if (part.type === "poker") return poker(part);
   const box = make("div", "part");
   if (part.label) box.append(make("h4", "", part.label));
   if (part.type === "hand" || part.type === "dice") {
@@ -154,7 +180,7 @@ async function refresh(path = "state", given) {
       more: false});
     return;
   }
-  if (view.phase === "closed" || view.phase === "failed") return;
+  if (["closed", "failed", "lobby"].includes(view.phase)) return;
   const soon = view.phase === "preparing" || view.phase === "thinking";
   const later = view.phase === "over" && view.reviewed <= view.match;
   waiting = setTimeout(refresh, soon ? 150 : later ? 400 : 2500);
@@ -179,10 +205,13 @@ function show(news) {
   view = news;
   const same = before && before.version === view.version && before.phase === view.phase;
   if (same) return;
-  $("title").textContent = view.game.replace(/\(.*/, "").replace(/^python_/, "")
-    .replaceAll("_", " ");
-  $("against").textContent = "You are player " + view.seat + ". " + breakable(view.game)
-    + " against " + breakable(view.bot) + ".";
+  $("lobby").hidden = view.phase !== "lobby";
+  $("playing").hidden = view.phase === "lobby";
+  if (view.phase === "lobby" || !view.game) return showLobby();
+  $("title").textContent = document.title = view.title;
+  $("against").textContent = "You are player " + view.seat + ". The bot: "
+    + view.bot.replace(/\(.*/, "").replaceAll("_", " ") + ".";
+  $("strings").textContent = breakable(view.game) + " against " + breakable(view.bot);
   const s = view.score;
   $("score").textContent = "Score after " + s.matches
     + (s.matches === 1 ? " match: " : " matches: ") + signed(s.total) + " (" + s.won
@@ -193,10 +222,35 @@ function show(news) {
   $("next").hidden = !view.more;
   $("leave").hidden = ["closed", "gone", "failed"].includes(view.phase);
   if (view.phase === "over" && !(before && before.phase === "over")) {
-    if (typed && view.more) $("next").focus();
+    if (typed && view.more) $("next").focus({preventScroll: true});
     offer(view.match);
   }
   if (view.phase === "over") load(view.match);
+}
+const chosen = {games: 0, strengths: 1};
+function showLobby() {
+  reviews = new Map();
+  shown = null;
+  $("which").replaceChildren();
+  $("after").hidden = true;
+  if (view.phase !== "lobby") return;
+  $("title").textContent = document.title = "A table to play at";
+  $("against").textContent = "You against a bot, on this machine alone. Afterwards you "
+    + "see what it could have held, and what each of your moves was worth.";
+  for (const kind of ["games", "strengths"]) {
+    $(kind).replaceChildren(...view[kind].map(([title, words], n) => {
+      const offer = make("button");
+      offer.type = "button";
+      offer.setAttribute("role", "radio");
+      offer.setAttribute("aria-checked", n === chosen[kind]);
+      offer.append(make("b", "", title), make("span", "", words));
+      offer.addEventListener("click", () => {
+        chosen[kind] = n;
+        [...$(kind).children].forEach((o, i) => o.setAttribute("aria-checked", i === n));
+      });
+      return offer;
+    }));
+  }
 }
 function showTable(before) {
   const felt = $("table"), bar = $("actions");
@@ -226,9 +280,13 @@ addEventListener("pointerdown", () => { typed = false; });
 addEventListener("keydown", e => {
   typed = true;
   if (e.ctrlKey || e.altKey || e.metaKey || /INPUT|SELECT/.test(e.target.tagName)) return;
+  if (/^Arrow(Left|Right)$/.test(e.key) && !$("looked").hidden)
+    $(e.key === "ArrowLeft" ? "back" : "forth").click();
   if (/^[1-9]$/.test(e.key)) $("actions").querySelectorAll("button")[e.key - 1]?.click();
 });
 $("next").addEventListener("click", () => refresh("next", {match: view.match}));
+$("sit").addEventListener("click", () => refresh("sit",
+  {game: chosen.games, strength: chosen.strengths}));
 $("leave").addEventListener("click", () => refresh("leave", {}));
 // ------------------------------------------------------------------ afterwards
 function offer(number) {
@@ -259,14 +317,34 @@ function look() {
     : "Ranges and values are being computed …";
   const count = review ? review.decisions.length : 0;
   $("looked").hidden = !count;
+  $("worst").hidden = true;
   if (!count) {
     if (review) $("working").textContent = review.notes.join(" ");
     return;
   }
   $("slider").max = count - 1;
-  $("slider").value = 0;
+  const costs = review.decisions.map(one => costOf(one.moves));
+  const worst = costs.reduce((w, c, n) => c.cost > costs[w].cost ? n : w, 0);
+  $("slider").value = worst;
+  const {cost, best, kind} = costs[worst];
+  $("worst").hidden = cost === null;
+  if (cost !== null) $("worst").textContent = signed(cost) === "0"
+    ? "No decision cost you anything " + kind + "."
+    : "Your worst decision is turn " + (worst + 1) + ": " + best + " was worth "
+      + signed(cost).slice(1) + " more " + kind + ".";
   $("notes").replaceChildren(...review.notes.map(n => make("p", "", n)));
   step();
+}
+// What the chosen move was worth less than the best one.
+function costOf(moves) {
+  for (const [key, kind] of [["solution", "in a solution"], ["bot", "against this bot"]]) {
+    const known = moves.filter(m => typeof m[key] === "number");
+    const own = known.find(m => m.chosen);
+    if (!own) continue;
+    const best = known.reduce((a, b) => b[key] > a[key] ? b : a);
+    return {cost: best[key] - own[key], best: best.name, kind};
+  }
+  return {cost: null};
 }
 function step() {
   const {review} = reviews.get(shown), at = +$("slider").value;

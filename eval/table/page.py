@@ -2,16 +2,12 @@
 
 import base64
 import hashlib
-from typing import Any
 
 from ..reporting import html_page
 
 
-def make(view: dict[str, Any]) -> tuple[str, str]:
+def make() -> tuple[str, str]:
     """The page, and the content security policy that it is sent with.
-
-    Args:
-      view: of the table.
 
     Returns:
       HTML without anything of a match: the page asks for that; and the policy, under
@@ -20,7 +16,6 @@ def make(view: dict[str, Any]) -> tuple[str, str]:
     html, css, script = (
         html_page.beside(__file__, kind) for kind in ("html", "css", "js")
     )
-    title = f"A table of {view['game']}"
     body = f"<style>{css}</style>{html}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (
@@ -28,4 +23,4 @@ def make(view: dict[str, Any]) -> tuple[str, str]:
         "style-src 'unsafe-inline'; img-src data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     )
-    return html_page.page(title, body, script), policy
+    return html_page.page("A table", body, script), policy

@@ -255,7 +255,9 @@ def _shown(state: pyspiel.State, chosen: int) -> Json:
         {"name": families.name_of(state, action), "chosen": action == chosen}
         for action in state.legal_actions()
     ]
-    parts = families.draw(state, state.current_player()).parts
+    player = state.current_player()
+    # The range beside it says what the bot had, so nothing is left face down.
+    parts = families.draw(state, player, reveal=True, over=True).parts
     return {"parts": parts, "moves": moves, "range": None}
 
 

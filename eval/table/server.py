@@ -57,7 +57,7 @@ class Server(http.server.ThreadingHTTPServer):
         self.table = table
         self.token = secrets.token_urlsafe(16)
         self.address = f"http://{_LOOPBACK}:{self.server_port}/{self.token}/"
-        self.page, self.policy = page.make(table.view())
+        self.page, self.policy = page.make()
 
     def is_own_name(self, host: str | None) -> bool:
         """Whether a request's Host is this server's address."""
@@ -128,14 +128,15 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             done = table.answer(version, action)
         elif place == "next":
             done = table.go_on(_whole(given, "match"))
+        elif place == "sit":
+            done = table.sit(_whole(given, "game"), _whole(given, "strength"))
         elif place == "leave":
-            table.leave()
-            done = True
+            ended, done = table.leave(), True
         else:
             self._refuse(HTTPStatus.NOT_FOUND)
             return
         self._send_json(HTTPStatus.OK if done else HTTPStatus.CONFLICT, table.view())
-        if place == "leave":
+        if place == "leave" and ended:
             self.server.end_soon()
 
     def _place(self) -> str | None:

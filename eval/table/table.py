@@ -6,11 +6,12 @@ a match is over.
 """
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pyspiel
 
-from . import families, review
+from . import families, lobby, review
 from .series import HUMAN, Played, Series
 
 Json = dict[str, Any]
@@ -29,36 +30,60 @@ class Table:
       error: what ended the bot's thread; None: nothing did.
     """
 
-    def __init__(self, series: Series, *, matches: int | None = None) -> None:
+    def __init__(
+        self,
+        series: Series | Callable[[str, str], Series],
+        *,
+        matches: int | None = None,
+    ) -> None:
         """Lays the table; `run` plays.
 
         Args:
-          series: one of whose bots is the person.
+          series: one of whose bots is the person; or what makes one of a game and a bot
+            that the person chooses in the lobby, as often as wanted.
           matches: how many at most; None: until the person leaves.
         """
-        self._series = series
         self._most = matches
-        self._reviewer = review.Reviewer(series.instance)
-        self._reviews: list[Json | None] = []
+        self._sit: Callable[[str, str], Series] | None = None
+        self._choice: tuple[str, str] | None = None
         self._changed = threading.Condition()
-        self._closed = False
+        self._closed = self._gone = False
         self._answer: int | None = None
         self._next = False
         self._version = 0
-        self._view: Json = {
-            "phase": "preparing",
-            "game": str(series.game),
-            "drawn": families.is_drawn(series.game),
-            "bot": self._bot_name(),
-            "match": 0,
-            "seat": series.seats(0).index(HUMAN),
-            "score": self._score(),
-            "parts": [],
-            "actions": [],
-            "seen": [],
-        }
+        self._view: Json = {"phase": "preparing"}
         self._legal: list[int] = []
         self.error: Exception | None = None
+        if isinstance(series, Series):
+            self._seat(series)
+        else:
+            self._sit = series
+            self._enter()
+
+    def _enter(self) -> None:
+        """To the lobby; what was played is gone."""
+        self._choice = None
+        offers = {"games": lobby.GAMES, "strengths": lobby.STRENGTHS}
+        shown = {name: [o[:2] for o in row] for name, row in offers.items()}
+        self._set(phase="lobby", match=-1, actions=[], more=False, **shown)
+
+    def _seat(self, series: Series) -> None:
+        """The person sits down, before the first match."""
+        self._series = series
+        self._reviewer = review.Reviewer(series.instance)
+        self._reviews: list[Json | None] = []
+        self._set(
+            phase="preparing",
+            game=str(series.game),
+            title=series.game.get_type().long_name.removeprefix("Python "),
+            bot=next(bot for bot in series.seats(0) if bot != HUMAN),
+            match=0,
+            seat=series.seats(0).index(HUMAN),
+            score=self._score(),
+            parts=[],
+            actions=[],
+            seen=[],
+        )
 
     # What the page asks.
     def view(self) -> Json:
@@ -91,8 +116,32 @@ class Table:
             self._put(phase="preparing", more=False)
             return True
 
-    def leave(self) -> None:
-        """Ends the series; the bot's thread ends at its next move."""
+    def sit(self, game: int, strength: int) -> bool:
+        """The person has chosen, by number; False: there is no such thing now."""
+        fits = 0 <= game < len(lobby.GAMES) and 0 <= strength < len(lobby.STRENGTHS)
+        with self._changed:
+            if not fits or self._view["phase"] != "lobby":
+                return False
+            self._choice = lobby.GAMES[game].string, lobby.STRENGTHS[strength].string
+            self._put(phase="preparing", match=-1)
+            return True
+
+    def leave(self) -> bool:
+        """Ends the series.
+
+        Returns:
+          Whether that is the end; False: the person goes back to the lobby.
+        """
+        with self._changed:
+            if self._choice is not None:
+                self._gone, self._legal = True, []
+                self._put(phase="preparing", actions=[], more=False)
+                return False
+        self.close()
+        return True
+
+    def close(self) -> None:
+        """Ends everything; the bot's thread ends at its next move."""
         with self._changed:
             self._closed = True
             self._legal = []
@@ -102,17 +151,34 @@ class Table:
     def run(self) -> None:
         """Plays until the person leaves, or all matches are played."""
         try:
-            while not self._closed:
-                self._play()
-                if self._is_last():
+            while True:
+                if self._sit is not None:
+                    self._wait_for(lambda: self._choice)
+                    assert self._choice is not None
+                    self._seat(self._sit(*self._choice))
+                self._play_all()
+                if self._sit is None:
                     break
-                self._wait_for(lambda: self._next)
-                self._next = False
+                self._enter()
         except LeaveError:
             pass
         except Exception as error:
             self.error = error
             self._set(phase="failed", message=str(error), actions=[], more=False)
+
+    def _play_all(self) -> None:
+        """Matches until all are played, or the person goes back to the lobby."""
+        try:
+            while True:
+                self._play()
+                if self._is_last() and self._sit is None:
+                    break
+                self._wait_for(lambda: self._next)
+                self._next = False
+        except LeaveError:
+            if self._closed or self._sit is None:
+                raise
+        self._gone = self._next = False
 
     def _is_last(self) -> bool:
         return self._most is not None and len(self._series.played) >= self._most
@@ -139,7 +205,7 @@ class Table:
         """Draws the table again after every move, as the person may see it."""
 
         def observe(state: pyspiel.State, player: int, action: int) -> None:
-            if self._closed:
+            if self._left:
                 raise LeaveError
             after = state.child(action)
             # Not every game says what players know while chance moves.
@@ -194,7 +260,7 @@ class Table:
     def _look_at(self, played: Played, seat: int, bot: pyspiel.Bot) -> None:
         # A person who goes on does not want to wait for it.
         def stopped() -> bool:
-            return self._closed or self._next
+            return self._left or self._next
 
         found = self._reviewer.review(played.match, seat, bot, stopped)
         with self._changed:
@@ -203,8 +269,9 @@ class Table:
             self._reviews[played.number] = found
             self._put(reviewed=len(self._reviews))
 
-    def _bot_name(self) -> str:
-        return next(bot for bot in self._series.seats(0) if bot != HUMAN)
+    @property
+    def _left(self) -> bool:
+        return self._closed or self._gone
 
     def _score(self) -> Json:
         who = self._series.seats(0).index(HUMAN)
@@ -219,7 +286,7 @@ class Table:
     # The view changes under the lock.
     def _set(self, **news: Any) -> None:
         with self._changed:
-            if self._closed:
+            if self._left:
                 raise LeaveError
             self._put(**news)
 
@@ -232,8 +299,8 @@ class Table:
 
     def _wait_for(self, ready: Any) -> None:
         with self._changed:
-            self._changed.wait_for(lambda: self._closed or ready())
-            if self._closed:
+            self._changed.wait_for(lambda: self._left or ready())
+            if self._left:
                 raise LeaveError
 
 

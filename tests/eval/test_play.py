@@ -154,10 +154,11 @@ def at_terminal(bots, answers, *, game=KUHN, seed=0):
 
 def test_person_by_name_and_by_number():
     by_name, text = at_terminal(["human", "uniform"], "bet\n")
+    assert at_terminal(["human", "uniform"], "PASS\n" * 2)[0].actions[2] == 0
     by_number, _ = at_terminal(["human", "uniform"], "1\n")
     assert by_name == by_number._replace(seconds=by_name.seconds)
     assert by_name.actions[2] == 1
-    for name in ("0  Pass", "1  Bet", "q quits"):
+    for name in ("0  Check", "1  Bet", "q quits"):
         assert name in text
     for seat, bot in enumerate(("human", "uniform")):
         assert f"player {seat}, {bot}: {by_name.returns[seat]:+g}" in text
@@ -171,7 +172,7 @@ def test_person_sees_its_information_and_nothing_else():
         mine, theirs = match.actions[:2]
         shown = text.partition("\n")[2].partition("player 0, human:")[0]
         seen.setdefault(mine, {}).setdefault(theirs, shown)
-        assert f"\n{mine}\n" in shown
+        assert f"\nbot: ?  put in 1\nyou: {'JQK'[mine]}♠  put in 1\n" in shown
     assert len(seen) == 3
     for card in seen:
         assert len(seen[card]) == 2

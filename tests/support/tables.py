@@ -12,13 +12,18 @@ def laying(seconds):
     """Gives a function that lays tables; they are cleared away at the end.
 
     Args:
-      seconds: in which a thread of a table must end.
+      seconds: in which a thread of a table must end. Without a game there is a lobby.
     """
     laid = []
 
     def lay(game, bots, seed, **options):
-        series = Series(game, bots, seed=seed, memory_limit="1GB")
-        made = table.Table(series, **options)
+        def sit(game, bot):
+            return Series(game, ["human", bot], seed=seed, memory_limit="1GB")
+
+        series = None
+        if game is not None:
+            series = Series(game, bots, seed=seed, memory_limit="1GB")
+        made = table.Table(series or sit, **options)
         serving = server.Server(made)
         threads = [
             threading.Thread(target=made.run),
@@ -31,7 +36,7 @@ def laying(seconds):
 
     yield lay
     for made, serving, threads in laid:
-        made.leave()
+        made.close()
         serving.shutdown()
         serving.server_close()
         for thread in threads:

@@ -96,13 +96,57 @@ def test_the_opponents_cards_are_shown_at_the_end_only():
     state = pyspiel.load_game("kuhn_poker").new_initial_state()
     for action in (2, 0):
         state.apply_action(action)
-    assert families.draw(state, 0).parts[0]["cards"] == [{"back": True}]
+    bot = families.draw(state, 0).parts[0]["sides"][1]
+    assert bot["cards"] == [{"back": True}]
     with pytest.raises(ValueError, match="wait until its end"):
         families.draw(state, 0, reveal=True)
     for action in (1, 0):
         state.apply_action(action)
-    (card,) = families.draw(state, 0, reveal=True).parts[0]["cards"]
+    (card,) = families.draw(state, 0, reveal=True).parts[0]["sides"][1]["cards"]
     assert card["text"] == "J"
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "kuhn_poker",
+        "leduc_poker",
+        "python_leduc_poker",
+        "python_rhode_island_holdem(num_ranks=3,num_suits=2)",
+    ],
+)
+def test_who_did_what_is_what_openspiel_says(string):
+    """Words of poker, from the moves themselves; and what is in the pot."""
+    for path, end in ends(string, 30):
+        for state in [*path[1:], end]:
+            for player in range(2):
+                drawn = families.draw(state, player).parts[0]
+                said = [words for words in drawn["said"] if words]
+                assert sum(said, []) == told(state, player)
+                if drawn["pot"] is not None and drawn["sides"][0]["chips"][:3] == "put":
+                    put = [int(s["chips"].split()[-1]) for s in drawn["sides"]]
+                    assert sum(put) == drawn["pot"]
+
+
+def told(state, player):
+    """(who, what) of a state's moves in the words of poker players."""
+    kuhn = state.get_game().get_type().short_name == "kuhn_poker"
+    at, said, raised = state.get_game().new_initial_state(), [], False
+    for action in state.history():
+        mover = at.current_player()
+        if mover < 0:
+            # Cards on the board begin a round.
+            raised = False
+        else:
+            name = at.action_to_string(mover, action)
+            calls = {"Pass": ("check", "fold"), "Bet": ("bet", "call")}
+            if not kuhn:
+                calls = {"Call": ("check", "call"), "Raise": ("bet", "raise")}
+            word = calls.get(name, ("fold", "fold"))[raised]
+            raised |= word in ("bet", "raise")
+            said.append(f"you {word}" if mover == player else f"bot {word}s")
+        at.apply_action(action)
+    return said
 
 
 def test_three_signs_have_their_names():

@@ -13,8 +13,9 @@ import pyspiel
 import pytest
 
 from spiel_cr.eval.cli import play, signals
-from spiel_cr.eval.table import families, server, table
+from spiel_cr.eval.table import families, lobby, server, table
 from spiel_cr.eval.table.series import Series
+from spiel_cr.players.bot_strings import read_bot
 from tests.support import tables
 from tests.support.states import after
 
@@ -233,3 +234,35 @@ def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
     with pytest.raises(ValueError, match="it fell asleep"):
         play.serve(series, opens=False)
     assert "the table: http://127.0.0.1:" in capsys.readouterr().out
+
+
+def test_a_lobby_of_games_and_strengths(monkeypatch):
+    """Choices by number; leaving a match leads back, leaving the lobby ends it."""
+    with tables.laying(10) as lay:
+        serving, _ = lay(None, None, 1)
+        guest = Guest(serving)
+        view = guest.wait_for("lobby")
+        assert [len(view[kind]) for kind in ("games", "strengths")] == [
+            len(lobby.GAMES),
+            len(lobby.STRENGTHS),
+        ]
+        for wrong in ({}, {"game": 99, "strength": 0}, {"game": 0, "strength": -1}):
+            assert guest.ask("sit", wrong)[0] == 409
+        for number in (0, 1):
+            chosen = {"game": number, "strength": 0}
+            assert guest.ask("sit", chosen)[0] == 200
+            view = guest.wait_for("your turn")
+            assert view["game"] == f"{lobby.GAMES[number].string}()"
+            assert (view["match"], view["score"]["matches"]) == (0, 0)
+            assert guest.ask("sit", chosen)[0] == 409
+            assert guest.ask("leave", {})[0] == 200
+            guest.wait_for("lobby")
+        assert guest.ask("leave", {})[1]["phase"] == "closed"
+
+
+@pytest.mark.parametrize("offer", lobby.GAMES, ids=lambda offer: offer.string)
+def test_what_the_lobby_offers_is_drawn_and_can_be_played(offer):
+    game = pyspiel.load_game(offer.string)
+    assert families.is_drawn(game)
+    for strength in lobby.STRENGTHS:
+        assert read_bot(strength.string)
