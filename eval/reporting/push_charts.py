@@ -54,7 +54,8 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
         f'<div class="scroll"><table><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div>"
         f"<p>The darker, the more often the hand is jammed. Suited hands are above the "
-        f"diagonal.</p>{charts}</main>"
+        f"diagonal. What counts is prizes of this tournament, not chips (chip EV).</p>"
+        f"{charts}</main>"
     )
     return html_page.page(title, body)
 

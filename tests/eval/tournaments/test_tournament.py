@@ -315,7 +315,7 @@ def test_command(tmp_path, capsys):
     words += ("--matches", 5, "--out", tmp_path / "new" / "out", "--seed", 3)
     found, shown, err = told(capsys, *words)
     table = shown.splitlines()
-    assert found.keys() == {*RESULTS, "unmet_share"}
+    assert found.keys() == {*RESULTS, "unmet_share", "plain_half_width"}
     assert found["unmet_share"] == [None] * 3
     assert found["bots"] == list(BOTS)
     assert found["matches"] == [[0, 6, 6], [6, 0, 6], [6, 6, 0]]
