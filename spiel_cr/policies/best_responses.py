@@ -122,8 +122,7 @@ def best_response(
     total, below = action_values(form, player, other_reach)
     owner = decisions.owner[1:]
     # Equal up to rounding, beside the game's payoffs: the first one.
-    largest = max((part.largest() for part in form.arrays[player].coupling), default=0)
-    rounding = 1e-12 * largest
+    rounding = 1e-12 * treeplex.largest_payoff(form.arrays[player])
     best = np.isclose(total[1:], below[owner], rtol=1e-12, atol=rounding)
     best_value = np.full(len(decisions), -np.inf)
     np.maximum.at(best_value, owner, total[1:])

@@ -4,9 +4,7 @@
 k among which the opponent chooses by what it knows. A lookahead that ends in fixed ones
 is not sound, not even with the values of an equilibrium: those are right only if both
 go on to play that equilibrium, whatever was played before, and the solver then plays as
-if nobody could do anything else (docs/partial.md has figures). Counterfactual values
-that depend on ranges, as DeepStack's network gives them, are
-`resolving.leaves.values.ValueFunction`s.
+if nobody could do anything else (docs/partial.md has figures).
 
 Histories come in any of the three forms in which a game can be held: as numbers of a
 compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
@@ -66,10 +64,6 @@ class HistoryValues(abc.ABC):
           float64 [L, k], or [L] where k is 1, player 0's expected utility, in the
           game's units.
         """
-
-    def check(self, tree: CompiledGame) -> None:
-        """Refuses no game; see `resolving.leaves.values.ValueFunction`."""
-        return
 
     def draw_from(self, number: int, /) -> None:
         """Begins random numbers, where there are any, anew from the seed and a number.

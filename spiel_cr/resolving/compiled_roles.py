@@ -6,6 +6,7 @@ import numpy as np
 
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.policies.result import Held
 from spiel_cr.resolving import layers
 from spiel_cr.resolving.decomposition import Decomposition, decompose
@@ -13,8 +14,7 @@ from spiel_cr.resolving.gadget import build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.layers import DepthLimit, LayerState, SolverOf, Work
 from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.leaf_strings import Leaf
-from spiel_cr.resolving.lookahead import leaf_bytes, look_ahead, warn_if_never_cut
+from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
 from spiel_cr.resolving.plans import Responses
 from spiel_cr.solvers import footprint
 
@@ -31,23 +31,19 @@ def compiled_roles(tree: CompiledGame, work: Work) -> tuple[list["CompiledRole"]
 
     Raises:
       GameTooLargeError: it takes more than the limit.
-      HiddenTurnsError, ValueError: as `decompose`, and as the leaf's check.
+      HiddenTurnsError, ValueError: as `decompose`.
     """
     limit = work.limit
-    if limit is not None:
-        limit.value.check(tree)
     need = footprint.peak_bytes(tree, dtype=work.dtype)
     need += _DECOMPOSING * len(tree.histories)
     work.check(tree.game, need)
     roles = [decompose(tree, player) for player in range(2)]
     if limit is not None:
         warn_if_never_cut(roles, limit.depth, limit.unit)
-        need += leaf_bytes(roles, *limit)
-        work.check(tree.game, need, "take a smaller depth, or a leaf that needs less")
     return [CompiledRole(d, limit, work.gadget) for d in roles], Held(tree, tree.form)
 
 
-def start(d: Decomposition, leaf: Leaf | None = None) -> LayerState:
+def start(d: Decomposition, leaf: HistoryValues | None = None) -> LayerState:
     """Before the first layer nothing is fixed; i's plan is the leaf's blueprint."""
     state = layers.blank(d)
     if isinstance(leaf, Continuations):

@@ -87,8 +87,6 @@ class CompiledSubgames:
         self._algorithm = config.algorithm(COMPILED)
         self._by_best_response = config.by_best_response
         leaf = parse_leaf(config.leaf)
-        if config.depth is not None:
-            leaf.check(tree)
         d = self.decomposition = decompose(tree, player)
         self._blank = compiled_roles.start(d, leaf)
         self._responses: Responses | None = None

@@ -15,19 +15,14 @@ Subgames of one layer share nothing, so a solver treats each as if it were alone
 
 import dataclasses
 import functools
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
-from spiel_cr.games.sequence_form.layout import SequenceForm, attach, build
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget_fronts import Front, Gadget, make_front
-from spiel_cr.resolving.leaves.public_states import PublicStates
-from spiel_cr.resolving.leaves.values import Cut, RangeValues, ValueFunction
 
 
 class Choices(NamedTuple):
@@ -47,11 +42,9 @@ class Lookahead(NamedTuple):
 
     Attributes:
       histories: int64 [L], terminals within reach and histories at which it is cut off,
-        but for those of `cut` and `choices`.
+        but for those of `choices`.
       values: float64 [L], player 0's utility there.
       kept: for each player bool [I], the infosets that are not cut off.
-      cut: the public states at which it is cut off, and their values by the players'
-        ranges; None: none.
       choices: the histories at which it is cut off, and what o chooses among there;
         None: none.
     """
@@ -59,55 +52,7 @@ class Lookahead(NamedTuple):
     histories: np.ndarray
     values: np.ndarray
     kept: tuple[np.ndarray, np.ndarray]
-    cut: tuple[PublicStates, ValueFunction] | None = None
     choices: Choices | None = None
-
-
-class CutPlace(NamedTuple):
-    """Where a forest is cut off at public states.
-
-    Attributes:
-      tree: the game.
-      states: the public states.
-      function: says what they are worth.
-      sequences: by player int32 [J0], int32 [J1], the forest's sequence by which each
-        of the states' infosets is reached.
-      weights: by player float64 [J0], float64 [J1], what the player's reach of that
-        sequence is to be multiplied by: i's reach of the root above.
-    """
-
-    tree: CompiledGame
-    states: PublicStates
-    function: ValueFunction
-    sequences: tuple[np.ndarray, np.ndarray]
-    weights: tuple[np.ndarray, np.ndarray]
-
-
-def attach_cut(
-    form: SequenceForm,
-    below: RangeValues,
-    sequences: tuple[np.ndarray, np.ndarray],
-    weights: tuple[np.ndarray, np.ndarray],
-    *,
-    counts: tuple[Sequence[int], Sequence[int]] | None = None,
-) -> SequenceForm:
-    """A game that is cut off, with its values beyond the cut.
-
-    Args:
-      form: the game as far as the cut.
-      below: values of public states.
-      sequences, weights: of these states' infosets, as of `CutPlace`.
-      counts: as of `layout.attach`.
-    """
-    sides = []
-    for player in range(2):
-        own, other = (
-            form.layouts[p].sequences[sequences[p]] for p in (player, 1 - player)
-        )
-        arrays = (own, other, weights[player], weights[1 - player])
-        places, others, weight, others_weight = (typed(a) for a in arrays)
-        sides.append(Cut(below, places, others, weight, others_weight, player))
-    return attach(form, sequences, (sides[0], sides[1]), counts=counts)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +70,6 @@ class Forest:
       next_augmented: int32 [n], augmented infosets of the next layer, o's last
         infosets.
       front: the gadget: o's first infosets.
-      cut: where it is cut off, by the players' ranges; None: nowhere.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -135,7 +79,6 @@ class Forest:
     other: np.ndarray
     next_augmented: np.ndarray
     front: Front
-    cut: CutPlace | None = None
 
     @property
     def other_first(self) -> bool:
@@ -145,11 +88,7 @@ class Forest:
     @functools.cached_property
     def form(self) -> SequenceForm:
         """The game that a solver solves, laid out when it is first asked for."""
-        form = build(self.decisions, self.payoffs)
-        if self.cut is None:
-            return form
-        below = self.cut.function.lay_out(self.cut.tree, self.cut.states)
-        return attach_cut(form, below, self.cut.sequences, self.cut.weights)
+        return build(self.decisions, self.payoffs)
 
 
 class _Ends(NamedTuple):
@@ -203,46 +142,25 @@ def build_forest(
     own_side = Decisions(
         own_sequence[own_decisions.parent[own]], own_decisions.num_actions[own]
     )
-    other_side, extended, ends = _opponent_side(d, layer, inside, front, lookahead)
+    other_side, ends = _opponent_side(d, layer, inside, front, lookahead)
     whole_ends = d.tree.histories.sequence[i][ends.histories]
     own_ends = own_sequence[whole_ends]
-
-    def root_reach(sequences: np.ndarray) -> np.ndarray:
-        """float64, i's reach of the roots above sequences of i in the whole game."""
-        if whole:
-            return np.ones(len(sequences))
-        reach = own_reach[sequences]
+    weights = d.tree.histories.chance[ends.histories]
+    if not whole:
+        root_reach = own_reach[whole_ends]
         # Where i has acted below the root.
-        behind = own_sequence[sequences]
-        acted = behind > 0
-        tops = top_infosets(own_side)[own_side.owner[behind[acted]]]
-        reach[acted] = reach_above(d, own, own_reach)[tops]
-        return reach
-
-    chance = d.tree.histories.chance[ends.histories]
-    gain = root_reach(whole_ends) * chance * ends.utility
+        acted = own_ends > 0
+        tops = top_infosets(own_side)[own_side.owner[own_ends[acted]]]
+        root_reach[acted] = reach_above(d, own, own_reach)[tops]
+        weights = root_reach * weights
     sign = front.sign if i == 1 else -front.sign
     decisions, payoffs = _in_order(
         i,
         (own_side, np.append(own_ends, np.zeros(len(augmented), np.int32))),
         (other_side, np.append(ends.other, front.paying)),
-        np.append(gain, sign * opponent_values[augmented]),
+        np.append(weights * ends.utility, sign * opponent_values[augmented]),
     )
-    cut = None
-    if lookahead is not None and lookahead.cut is not None:
-        states, function = lookahead.cut
-        whole_cut = own_decisions.parent[states.infosets[i]]
-        own_cut = own_sequence[whole_cut]
-        passed = d.tree.infosets[1 - i].decisions.num_sequences
-        other_cut = extended[passed + states.infosets[1 - i]]
-        sequences, weights = (
-            (own_cut, other_cut),
-            (root_reach(whole_cut), np.ones(len(other_cut))),
-        )
-        if i == 1:
-            sequences, weights = sequences[::-1], weights[::-1]
-        cut = CutPlace(d.tree, states, function, sequences, weights)
-    return Forest(decisions, payoffs, *inside, front, cut)
+    return Forest(decisions, payoffs, *inside, front)
 
 
 class _Inside(NamedTuple):
@@ -277,8 +195,8 @@ def _opponent_side(
     inside: _Inside,
     front: Front,
     lookahead: Lookahead | None,
-) -> tuple[Decisions, np.ndarray, _Ends]:
-    """o's decisions in a forest, the extended sequences in them, and where it pays.
+) -> tuple[Decisions, _Ends]:
+    """o's decisions in a forest, and where it pays.
 
     The gadget's come first, then o's own, its choices of a continuation, and those in
     front of the next layer.
@@ -330,7 +248,7 @@ def _opponent_side(
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
     used = (d.layer[ends] >= (layer if len(augmented) else 0)) & (utility != 0)
-    return side, extended, _Ends(ends[used], utility[used], columns[used])
+    return side, _Ends(ends[used], utility[used], columns[used])
 
 
 def _in_order(

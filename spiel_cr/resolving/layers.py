@@ -16,8 +16,9 @@ from spiel_cr.common import memory
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 
@@ -52,7 +53,7 @@ class DepthLimit(NamedTuple):
 
     depth: int
     unit: DepthUnit
-    value: Leaf
+    value: HistoryValues
 
 
 class Work(NamedTuple):
@@ -72,12 +73,11 @@ class Work(NamedTuple):
     gadget: Gadget
     memory_limit: memory.Limit
 
-    def check(self, game: pyspiel.Game, need: float, remedy: str | None = None) -> None:
+    def check(self, game: pyspiel.Game, need: float) -> None:
         """Raises GameTooLargeError where resolving would take more than the limit."""
-        if remedy is None:
-            remedy = "take a smaller game"
-            if self.dtype != np.float32:
-                remedy = "take dtype float32"
+        remedy = "take a smaller game"
+        if self.dtype != np.float32:
+            remedy = "take dtype float32"
         memory.check_need(f"resolving {game}", need, self.memory_limit, remedy)
 
 

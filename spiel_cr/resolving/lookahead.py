@@ -2,13 +2,9 @@
 
 A subgame is cut off where its histories are `depth` moves, or rounds, below its roots,
 but never before the player's own next turn in a new subgame: continual resolving needs
-the values there. What is cut off is worth
-
-  - to a `ValueFunction` (`resolving/leaves/values.py`) what follows from both players'
-  ranges
-    of the public states there;
-  - to `HistoryValues` (`policies/leaf_values.py`) one number per history, or k, among
-    which the opponent chooses.
+the values there. What is cut off is worth what `HistoryValues`
+(`policies/leaf_values.py`) say: one number per history, or k, among which the opponent
+chooses.
 """
 
 import logging
@@ -19,19 +15,17 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
-from spiel_cr.policies.leaf_values import leaf_utilities
+from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Choices, Lookahead
-from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, Leaf
-from spiel_cr.resolving.leaves.public_states import PublicStates
-from spiel_cr.resolving.leaves.values import ValueFunction
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 
 
 def look_ahead(
     decomposition: Decomposition,
     number: int,
     depth: int,
-    value: Leaf,
+    value: HistoryValues,
     *,
     unit: DepthUnit = "moves",
 ) -> Lookahead:
@@ -52,42 +46,22 @@ def look_ahead(
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
     d, histories = decomposition, decomposition.tree.histories
-    whole = isinstance(value, ValueFunction) or value.k > 1
-    within, cut = _within_and_cut(d, number, depth, unit, whole_states=whole)
+    within, cut = _within_and_cut(d, number, depth, unit, whole_states=value.k > 1)
     leaves = np.flatnonzero(cut)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
     kept = first, second
     for p in range(2):
         kept[p][histories.infoset[within & ~cut & (histories.player == p)]] = True
     ends = np.flatnonzero(within & (histories.player == TERMINAL))
-    if isinstance(value, ValueFunction):
-        states = (_states_at(d, leaves), value) if len(leaves) else None
-        return Lookahead(ends, histories.utility[ends], kept, states)
     values = leaf_utilities(value, d.tree, leaves, d.player)
     if value.k > 1:
         choices = Choices(leaves, values) if len(leaves) else None
-        return Lookahead(ends, histories.utility[ends], kept, choices=choices)
+        return Lookahead(ends, histories.utility[ends], kept, choices)
     return Lookahead(
         histories=np.concatenate([ends, leaves]),
         values=np.concatenate([histories.utility[ends], values[:, 0]]),
         kept=kept,
     )
-
-
-def states_at_cut(
-    decomposition: Decomposition, number: int, depth: int, unit: DepthUnit
-) -> PublicStates | None:
-    """The public states where a layer's lookaheads end; None: only at the game's end.
-
-    Args:
-      decomposition, number, depth, unit: see `look_ahead`.
-
-    Raises:
-      ValueError: a depth below 1, or another unit.
-    """
-    _, cut = _within_and_cut(decomposition, number, depth, unit, whole_states=True)
-    leaves = np.flatnonzero(cut)
-    return _states_at(decomposition, leaves) if len(leaves) else None
 
 
 def warn_if_never_cut(
@@ -101,65 +75,14 @@ def warn_if_never_cut(
     """
     for role in decompositions:
         for number in range(1, role.num_layers + 1):
-            if states_at_cut(role, number, depth, unit) is not None:
+            _, cut = _within_and_cut(role, number, depth, unit, whole_states=True)
+            if cut.any():
                 return
     game = decompositions[0].tree.game
     logging.warning(
         "depth=%d (%s): every lookahead reaches the end of %s, so no leaf is used; "
         "take a smaller depth, or leave depth and leaf out",
         *(depth, unit, game),
-    )
-
-
-def leaf_bytes(
-    decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit, value: Leaf
-) -> float:
-    """What values at the ends of lookaheads take, at the peak; 0: next to nothing.
-
-    Args:
-      decompositions: of the roles that are resolved.
-      depth, unit: of the lookaheads, see `look_ahead`.
-      value: at their ends.
-    """
-    if not isinstance(value, ValueFunction):
-        return 0.0
-    most = 0.0
-    for role in decompositions:
-        for number in range(1, role.num_layers + 1):
-            states = states_at_cut(role, number, depth, unit)
-            if states is not None:
-                most = max(most, value.peak_bytes(role.tree, states))
-    return most
-
-
-def public_states_of(decomposition: Decomposition) -> PublicStates:
-    """All public states at which a lookahead may end: every subgame's roots.
-
-    Those of one layer never lie below each other; `PublicStates.select` takes some.
-    """
-    d, histories = decomposition, decomposition.tree.histories
-    i, o = d.player, 1 - d.player
-    later = np.flatnonzero(d.layer[d.roots] > 1)
-    state = d.augmented_subgame[d.root_augmented[later]]
-    order = np.argsort(state, kind="stable")
-    roots, state = d.roots[later][order], state[order]
-    numbers, root_state = np.unique(state, return_inverse=True)
-    knows = {i: histories.infoset[roots], o: d.root_augmented[later][order]}
-    infosets, states, place = [], [], []
-    for player in range(2):
-        pairs = np.stack([root_state, knows[player]])
-        found, index = np.unique(pairs, axis=1, return_inverse=True)
-        states.append(found[0].astype(np.int32))
-        infosets.append(found[1].astype(np.int32))
-        place.append(index.reshape(-1).astype(np.int32))
-    return PublicStates(
-        player=i,
-        numbers=numbers.astype(np.int32),
-        infosets=(infosets[0], infosets[1]),
-        state=(states[0], states[1]),
-        history=roots,
-        place=np.stack(place),
-        chance=histories.chance[roots],
     )
 
 
@@ -230,16 +153,3 @@ def _whole_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
     result = np.zeros(len(due), bool)
     result[d.roots] = whole[state]
     return result
-
-
-def _states_at(d: Decomposition, leaves: np.ndarray) -> PublicStates:
-    """The public states that consist of some histories.
-
-    Information that the players share at a state they shared at all states above it,
-    so of a state all histories are cut off, or none.
-    """
-    states = public_states_of(d)
-    at_cut = np.isin(states.history, leaves)
-    found = states.select(states.numbers[np.unique(states.root_state[at_cut])])
-    assert len(found.history) == len(leaves)
-    return found

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from typing import Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_number
+from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import (
     DepthUnit,
-    Leaf,
     check_lookahead,
     is_fixed,
 )
@@ -44,8 +44,8 @@ class ResolvingConfig:
         chance moves after a decision; or "moves_from_start", one cut for all layers
         above it, and none below.
       leaf: what the game is worth where the lookahead ends, see
-        `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform". Values that
-        know the ranges go with values of the iterates.
+        `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform".
+        Continuations go with values of the iterates.
     """
 
     solver: str | CFRConfig = "auto"
@@ -56,7 +56,7 @@ class ResolvingConfig:
     values: Values | None = None
     depth: int | None = None
     depth_unit: DepthUnit = "moves"
-    leaf: str | Leaf | None = None
+    leaf: str | HistoryValues | None = None
 
     def __post_init__(self) -> None:
         self._check_solver()
@@ -145,8 +145,7 @@ class ResolvingConfig:
         check_lookahead(self.depth, self.depth_unit, self.leaf)
         if self.by_best_response and not is_fixed(self.leaf):
             raise ValueError(
-                f"values={self.values!r} does not go with leaf={self.leaf!r}: values "
-                f"that know the ranges leave nothing to respond to, and with a "
+                f"values={self.values!r} does not go with leaf={self.leaf!r}: with a "
                 f"blueprint the opponent is promised a best response anyway; leave "
                 f"values out"
             )

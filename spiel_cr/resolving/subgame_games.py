@@ -16,7 +16,6 @@ from spiel_cr.games.sequence_form import packing
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving.cuts import LayerCut, SubgameCut
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
@@ -42,8 +41,6 @@ class Subgame(NamedTuple):
       next_augmented: int32 [n], those of the next layer; o's last infosets, in this
         order.
       in_forest: for i and for o, int32, the infosets' numbers in the layer's forest.
-      cut: where values that know the players' ranges end it; None: nowhere in the
-        layer.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -58,7 +55,6 @@ class Subgame(NamedTuple):
     augmented: np.ndarray
     next_augmented: np.ndarray
     in_forest: tuple[np.ndarray, np.ndarray]
-    cut: SubgameCut | None = None
 
 
 class GadgetGame(NamedTuple):
@@ -119,13 +115,6 @@ class Layer(Mapping[int, Subgame]):
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        cut = forest.cut
-        if cut is not None:
-            own_cut, other_cut = cut.sequences[i], cut.sequences[o]
-            cut_labels = (
-                self._own.labels[self._own.owner[own_cut]],
-                other_side.labels[other_side.owner[other_cut]],
-            )
         self._other, self._ends = other_side, (own_ends, other_ends)
         self._payoffs = Groups(labels)
         fragments = (self._own.groups, other_side.groups, self._payoffs)
@@ -136,12 +125,6 @@ class Layer(Mapping[int, Subgame]):
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
-        self._cut_off: LayerCut | None = None
-        if cut is not None:
-            self._cut_off = LayerCut(
-                *(cut, i, list(self._known), (own_cut, other_cut), cut_labels),
-                (self._own.decisions, other_side.decisions),
-            )
         last = other_side.labels[len(other) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
@@ -181,9 +164,6 @@ class Layer(Mapping[int, Subgame]):
             factor[constant] = opponent_values[subgame.paid_at]
         payoffs = Payoffs(subgame.rows, subgame.columns, subgame.base * factor)
         form = build(subgame.decisions, payoffs, capacity=self.capacity)
-        if self._cut_off is not None and subgame.cut is not None:
-            own = or_ones(own_reach)[subgame.cut.root]
-            form = self._cut_off.attach(form, subgame.cut, own)
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
@@ -203,19 +183,6 @@ class Layer(Mapping[int, Subgame]):
         paid = self._paid_at[self._ends[1][entries[~owned]]]
         sides = [(own, own_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
-        cut = None
-        if self._cut_off is not None:
-            mine, others = (groups.of(number) for groups in self._cut_off.groups)
-            _, own_cut = own_side.restrict(own_kept, self._cut_off.sequences[0][mine])
-            _, other_cut = other_side.restrict(
-                other_kept, self._cut_off.sequences[1][others]
-            )
-            above = own_side.top[own_side.owner[self._cut_off.sequences[0][mine]]]
-            cut = self._cut_off.of(
-                number,
-                (own_cut, other_cut),
-                np.searchsorted(opening, above).astype(np.int32),
-            )
         own_infosets = forest.own[own_kept]
         return Subgame(
             decisions=(first, second),
@@ -230,7 +197,6 @@ class Layer(Mapping[int, Subgame]):
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
             in_forest=(own_kept, other_kept),
-            cut=cut,
         )
 
 

@@ -14,13 +14,24 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
 from spiel_cr.resolving import decomposition, gadget
-from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.compiled_roles import CompiledRole
+from spiel_cr.resolving.continual import resolve
+from spiel_cr.resolving.layers import DepthLimit
+from spiel_cr.resolving.leaves import Continuations
+from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
-from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
-from tests.support.strategies import everywhere, random_behaviours
+from tests.support.made_games import (
+    CHANCE,
+    RPS_PLUS,
+    TERMINAL,
+    MadeGame,
+    Node,
+    rps_plus,
+)
+from tests.support.strategies import everywhere, forest_solver, random_behaviours
 
 PLAYERS = (0, 1)
 # Sums of hundreds of doubles of size 1.
@@ -265,3 +276,95 @@ def test_a_depth_limited_player_uses_the_leaf_value():
     limitless = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
     far = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200, depth=9))
     np.testing.assert_allclose(everywhere(far), everywhere(limitless), atol=1e-6)
+
+
+def roots_cut(name, player, layer, depth, unit="moves"):
+    """int64 [R], where a layer's lookahead ends in several values per history."""
+    leaf = Continuations(random_behaviours(compiled(name), 4), 2, kind="biased")
+    choices = look_ahead(cut(name, player), layer, depth, leaf, unit=unit).choices
+    return np.zeros(0, np.int64) if choices is None else choices.histories
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize("name", ["leduc7", "ii_goofspiel4"])
+def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
+    """Their components are held to brute force in test_decomposition.py."""
+    d = cut(name, player)
+    state = d.augmented_subgame[d.root_augmented]
+    cuts = 0
+    for layer in range(1, d.num_layers + 1):
+        for depth in range(1, len(d.tree.histories.by_depth)):
+            at_cut = np.isin(d.roots, roots_cut(name, player, layer, depth))
+            assert set(state[at_cut]).isdisjoint(state[~at_cut])
+            cuts += at_cut.any()
+    assert cuts > 2
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_rounds_end_where_chance_moves_after_a_player(player):
+    """Leduc poker, cut after its first round: at the first turn with a public card."""
+    d = cut("leduc7", player)
+    for layer in range(1, d.num_layers + 1):
+        roots = roots_cut("leduc7", player, layer, 1, "rounds")
+        assert layer > 1 or len(roots)
+        for history in roots:
+            state = d.tree.state_at(int(history))
+            assert state.current_player() == player
+            assert "public -" not in str(state)
+            # The card was turned up since the player's last decision.
+            last = d.tree.infosets[player].decisions
+            above = last.owner[last.parent[d.tree.histories.infoset[history]]]
+            before = d.tree.state_at(d.tree.infosets[player].history[above])
+            assert "public -" in str(before)
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_moves_from_the_start_cut_once(player):
+    """Above the cut every layer ends there; below it none is cut."""
+    d = cut("ii_goofspiel4", player)
+    histories = d.tree.histories
+    levels = [level.stop - level.start for level in histories.by_depth]
+    depths = np.repeat(np.arange(len(levels)), levels)
+    first_after = depths[(histories.player == player) & (depths >= 4)].min()
+    for layer in range(1, d.num_layers + 1):
+        roots = roots_cut("ii_goofspiel4", player, layer, 4, "moves_from_start")
+        above = depths[d.roots[d.layer[d.roots] == layer]].max() < 4
+        assert set(depths[roots]) == ({first_after} if above else set())
+
+
+def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
+    roles = [cut("kuhn", player) for player in PLAYERS]
+    warn_if_never_cut(roles, 1, "moves")
+    assert not caplog.messages
+    warn_if_never_cut(roles, 50, "moves")
+    (said,) = caplog.messages
+    assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
+
+
+@pytest.mark.parametrize("player", PLAYERS)
+def test_a_player_in_a_match_plays_what_the_forests_say(player):
+    """Leduc poker with a fixed value for each history: its subgames one by one."""
+    leaf, d = Table(by_history("leduc7")), cut("leduc7", player)
+    role = CompiledRole(d, DepthLimit(1, "moves", leaf))
+    state = role.start()
+    for number in range(1, d.num_layers + 1):
+        state = role.resolve(number, state, forest_solver("cfr+", 12))
+    config = ResolvingConfig("cfr+", 12, depth=1, leaf=leaf)
+    resolver = Resolver(compiled("leduc7"), player, config)
+    np.testing.assert_allclose(everywhere(resolver), state.behaviour, atol=1e-9)
+    assert resolver.statistics.programs_compiled == 0
+
+
+def test_an_equilibriums_values_per_history_are_not_sound():
+    """All of them are 0, whatever player 0 chose; so it may choose anything."""
+    tree = compiler.compile_game(MadeGame(rps_plus, "rps_plus"), observations=True)
+    behaviours = (
+        np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
+        np.concatenate([[1.0], RPS_PLUS]),
+    )
+    values = conversions.history_values(tree, behaviours)
+    over = tree.histories.player == TERMINAL
+    assert values == pytest.approx(np.where(over, tree.histories.utility, 0.0))
+    result = resolve(tree, ResolvingConfig("cfr+", 2000, depth=1, leaf=Table(values)))
+    assert np.abs(result.average[0][1:4] - RPS_PLUS).max() > 0.1
+    assert result.nash_conv() > 0.1

@@ -181,49 +181,6 @@ def build(
     return SequenceForm(decisions, listed, (layout0, layout1), arrays)
 
 
-def attach(
-    form: SequenceForm,
-    sequences: tuple[np.ndarray, np.ndarray],
-    beyond: tuple[treeplex.Beyond, treeplex.Beyond],
-    *,
-    counts: tuple[Sequence[int], Sequence[int]] | None = None,
-) -> SequenceForm:
-    """A game that is cut off, with what its sequences are worth beyond the cut.
-
-    Args:
-      form: the game as far as the cut, from `build`.
-      sequences: for each player int [C], the logical sequences to which the values of
-        `beyond` belong, one by one. The empty sequence's own value is left out: no
-        decision depends on it.
-      beyond: each player's values.
-      counts: for each player and level, how many of its sequences to lay out, so that
-        games of one capacity have arrays of equal shapes; None: those there are.
-    """
-    arrays = []
-    for player, (tree, layout) in enumerate(
-        zip(form.arrays, form.layouts, strict=True)
-    ):
-        first = len(tree.zeros)
-        for group in tree.coupling:
-            assert isinstance(group, treeplex.RowGroup)
-            first += group.columns.shape[1]
-        positions, begin, levels = layout.sequences[sequences[player]], 1, []
-        for depth, level in enumerate(tree.levels):
-            end = begin + level.num_sequences
-            mine = np.flatnonzero((begin <= positions) & (positions < end))
-            wide = len(mine) if counts is None else counts[player][depth]
-            # Places left over add a zero, the last one before the cut's.
-            into, source = np.zeros(wide, np.int32), np.full(wide, first - 1, np.int32)
-            into[: len(mine)] = positions[mine] - begin
-            source[: len(mine)] = first + mine
-            pair = treeplex.Slices(typed(into)), treeplex.Slices(typed(source))
-            more = (*level.more, pair) if wide else level.more
-            levels.append(level._replace(more=more))
-            begin = end
-        arrays.append(tree._replace(levels=tuple(levels), beyond=beyond[player]))
-    return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
-
-
 def _level_counts(decisions: Decisions, levels: np.ndarray) -> tuple[np.ndarray, ...]:
     """For each level int [n], the actions of each of its infosets, descending."""
     return tuple(

@@ -195,23 +195,6 @@ class RowGroup(NamedTuple):
         return count if count <= _UNROLLED_ROWS else 1
 
 
-class Beyond(Protocol):
-    """What comes after sequences at which a depth-limited game is cut off.
-
-    Payoffs are linear in the opponent's reach. What a subgame is worth to a player is
-    not: it depends on both players' reach of it. A registered dataclass of arrays.
-    """
-
-    def leaf_values(self, own_reach: jax.Array, other_reach: jax.Array) -> jax.Array:
-        """float [C], the owner's counterfactual values; both reaches by position."""
-
-    def largest(self) -> float:
-        """A bound of the values' size at any reach; of numpy arrays."""
-
-    def rescaled(self, exponent: int) -> "Beyond":
-        """The same with values over 2^exponent; numpy arrays."""
-
-
 class Treeplex(NamedTuple):
     """One player's decision tree and its rows of the payoff coupling.
 
@@ -220,17 +203,14 @@ class Treeplex(NamedTuple):
       coupling: the rows with at least one entry, in groups.
       root_source: int32 [k], where `leaf_values` puts what adds up to the empty
         sequence's value.
-      zeros: float [Z], zeros, which `leaf_values` puts next for sequences without
+      zeros: float [Z], zeros, which `leaf_values` puts last for sequences without
         payoffs; as many as the widest slice has elements.
-      beyond: values where the game is cut off, which `leaf_values` puts last; None: it
-        is not cut off, or its leaves are payoffs.
     """
 
     levels: tuple[Level, ...]
     coupling: tuple[Coupling, ...]
     root_source: jax.Array
     zeros: jax.Array
-    beyond: Beyond | None = None
 
 
 def written_out_rows(tree: Treeplex) -> int:
@@ -248,33 +228,19 @@ def sum_rows(rows: jax.Array) -> jax.Array:
     return functools.reduce(operator.add, [rows[i] for i in range(rows.shape[0])])
 
 
-def leaf_values(
-    tree: Treeplex, other_reach: jax.Array, own_reach: jax.Array | None = None
-) -> jax.Array:
+def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
     """Sums terminal payoffs by own sequence: the product of coupling and reach.
 
     Args:
       tree: the player's treeplex.
       other_reach: float [S'], the opponent's reach by position.
-      own_reach: float [S], the player's own; only trees that are cut off need it.
 
     Returns:
-      float [R + Z + C], values of the rows that have payoffs, in the order that
-      `Level.source` refers to, then zeros, then values beyond the cut.
-
-    Raises:
-      ValueError: the tree is cut off, and `own_reach` is missing.
+      float [R + Z], values of the rows that have payoffs, in the order that
+      `Level.source` refers to, then zeros.
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
-    parts.append(tree.zeros)
-    if tree.beyond is not None:
-        if own_reach is None:
-            raise ValueError(
-                "own_reach=None: the values of a game that is cut off depend on both "
-                "players' reach; give own_reach, too"
-            )
-        parts.append(tree.beyond.leaf_values(own_reach, other_reach))
-    return jnp.concatenate(parts)
+    return jnp.concatenate([*parts, tree.zeros])
 
 
 def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
@@ -378,16 +344,12 @@ def rescale(tree: Treeplex, exponent: int) -> Treeplex:
         for level in tree.levels
     )
     coupling = tuple(group.rescaled(exponent) for group in tree.coupling)
-    beyond = None if tree.beyond is None else tree.beyond.rescaled(exponent)
-    return tree._replace(levels=levels, coupling=coupling, beyond=beyond)
+    return tree._replace(levels=levels, coupling=coupling)
 
 
 def largest_payoff(tree: Treeplex) -> float:
-    """The largest |payoff|, or bound of what lies beyond a cut; of numpy arrays."""
-    parts = [group.largest() for group in tree.coupling]
-    if tree.beyond is not None:
-        parts.append(tree.beyond.largest())
-    return max(parts, default=0.0)
+    """The largest |payoff|; of numpy arrays."""
+    return max((group.largest() for group in tree.coupling), default=0.0)
 
 
 def divide(payoffs: jax.Array, exponent: int) -> jax.Array:

@@ -1,13 +1,12 @@
 """Where a lookahead ends, as configuration: its depth, and leaf values as strings.
 
-Leaf values are of three kinds (docs/leaves.md). *Range-aware* ones depend on what both
-players may hold at a public state, and are asked in every iteration: `ValueFunction`s.
-*Multi-valued* ones are several numbers per history, among which the opponent chooses by
-its information: `continuations`. *Fixed* ones are one number per history: `uniform`
-and, where games are not compiled, `rollouts`; no lookahead that ends in them is sound.
+Leaf values are of two kinds (docs/leaves.md). *Multi-valued* ones are several numbers
+per history, among which the opponent chooses by its information: `continuations`.
+*Fixed* ones are one number per history: `uniform` and, where games are not compiled,
+`rollouts`; no lookahead that ends in them is sound.
 """
 
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
@@ -15,9 +14,7 @@ from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
-from spiel_cr.resolving.leaves.values import ValueFunction
 
-Leaf: TypeAlias = HistoryValues | ValueFunction
 DepthUnit = Literal["moves", "rounds", "moves_from_start"]
 
 # What a lookahead ends in where only its depth is given.
@@ -37,7 +34,7 @@ class Kind(NamedTuple):
 
     text: str
     parameters: dict[str, Any]
-    make: type[Leaf]
+    make: type[HistoryValues]
     compiled: bool = True
     partial: bool = False
 
@@ -65,7 +62,7 @@ def parse_leaf(
     leaf: object,
     *,
     compiled: bool = True,
-) -> Leaf:
+) -> HistoryValues:
     """Reads a leaf value; files are checked.
 
     Args:
@@ -90,25 +87,23 @@ def parse_leaf(
             given = found.convert(kind.parameters)
             if "path" in given or "path" not in kind.parameters:
                 made = kind.make(**given)
-                if "path" in given and isinstance(made, HistoryValues):
+                if "path" in given:
                     check_tabular_file(given["path"])
                 return made
-    elif isinstance(leaf, HistoryValues) or (
-        compiled and isinstance(leaf, ValueFunction)
-    ):
+    elif isinstance(leaf, HistoryValues):
         return leaf
     elif callable(leaf):
         return LeafValue(leaf, "histories")
     raise ValueError(
-        f"leaf={leaf!r} must be one of {', '.join(fits)}, or a LeafValue, "
-        f"HistoryValues{' or a ValueFunction' if compiled else ''}"
+        f"leaf={leaf!r} must be one of {', '.join(fits)}, or a LeafValue or "
+        f"HistoryValues"
     )
 
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
     made = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
-    return not issubclass(made, ValueFunction | Continuations)
+    return not issubclass(made, Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:
@@ -122,7 +117,7 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
 
 
 def check_lookahead(
-    depth: int | None, depth_unit: DepthUnit, leaf: str | Leaf | None
+    depth: int | None, depth_unit: DepthUnit, leaf: str | HistoryValues | None
 ) -> None:
     """Refuses a lookahead that no game makes right, before any work.
 

@@ -148,7 +148,7 @@ def update_player(
       iteration: float scalar, from 1.
       share: float scalar, weight of this iteration in the averages so far.
     """
-    leaves = treeplex.leaf_values(tree, other_reach, player.reach)
+    leaves = treeplex.leaf_values(tree, other_reach)
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     # From the last level to the first.
@@ -279,8 +279,6 @@ def compile_for(
       iterations: of the run.
       once: whether the program serves this run only.
     """
-    if any(tree.beyond is not None for tree in form.arrays):
-        return "optimised"  # who knows what an iteration takes
     payoffs = sum(group.num_payoffs for group in form.arrays[0].coupling)
     seconds = iterations * payoffs * _SECONDS_PER_PAYOFF
     if once and seconds < _ONCE_SECONDS:

@@ -144,14 +144,9 @@ def make_solver(
       dtype: float64 or float32.
 
     Raises:
-      ValueError: another dtype, or a game that is cut off.
+      ValueError: another dtype.
     """
     dtype = check_dtype(dtype)
-    if any(tree.beyond is not None for tree in form.arrays):
-        raise ValueError(
-            f"{config.name}: the game is cut off, and what its leaves are worth is not "
-            f"linear in strategies; take a member of the CFR family such as 'cfr+'"
-        )
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
     problem, compile_seconds = _problem(form, trees, config, dtype)

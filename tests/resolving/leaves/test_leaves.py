@@ -6,10 +6,10 @@ import pytest
 import spiel_cr
 from spiel_cr.eval.contestants import registry
 from spiel_cr.policies.leaf_values import UniformValue
+from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import LEAVES, is_fixed, parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
-from tests.support.exact_values import ExactValues
 
 KINDS = {"uniform": (UniformValue, True)}
 
@@ -41,7 +41,7 @@ def test_a_leaf_without_a_depth_is_refused():
 
 
 def test_a_best_response_needs_a_fixed_leaf():
-    leaf = ExactValues()
+    leaf = Continuations((np.ones(1), np.ones(1)))
     assert not is_fixed(leaf)
     with pytest.raises(ValueError, match="values='best_response' does not go with"):
         ResolvingConfig(iterations=1, depth=1, leaf=leaf, values="best_response")
