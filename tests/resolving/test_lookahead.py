@@ -294,7 +294,9 @@ def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
     cuts = 0
     for layer in range(1, d.num_layers + 1):
         for depth in range(1, len(d.tree.histories.by_depth)):
-            at_cut = np.isin(d.roots, roots_cut(name, player, layer, depth))
+            roots = roots_cut(name, player, layer, depth)
+            at_cut = np.isin(d.roots, roots)
+            assert at_cut.sum() == len(roots)
             assert set(state[at_cut]).isdisjoint(state[~at_cut])
             cuts += at_cut.any()
     assert cuts > 2
