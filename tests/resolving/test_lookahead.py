@@ -57,11 +57,29 @@ def uneven(path):
     return Node(TERMINAL, utility=payoff)
 
 
+def late(path):
+    """Player 0's second infoset lies deeper after chance 1 than after chance 0.
+
+    Player 0, chance (1: a delay), player 0, who was told nothing, player 1.
+    """
+    infos = (f"{len(path)}{path[:1]}", "?")
+    if len(path) in (1, 2) and path[1:] != (0,):
+        actions = (0,) if path[1:] else (0, 1)
+        return Node(CHANCE, actions, infos, chance=(1 / len(actions),) * len(actions))
+    acts = len(path) - 2 - path[1] if path else 0
+    if acts < 2:
+        return Node(acts, (0, 1), (f"{acts}{path[:1]}", "?"))
+    return Node(TERMINAL, utility=1.0 + path[0] - 3 * path[-1] * path[-2])
+
+
+MADE = {"uneven": uneven, "late": late}
+
+
 @functools.cache
 def compiled(name):
-    if name != "uneven":
+    if name not in MADE:
         return games.compiled(name)
-    return compiler.compile_game(MadeGame(uneven, "uneven"), observations=True)
+    return compiler.compile_game(MadeGame(MADE[name], name), observations=True)
 
 
 @functools.cache
@@ -285,8 +303,10 @@ def roots_cut(name, player, layer, depth, unit="moves"):
     return np.zeros(0, np.int64) if choices is None else choices.histories
 
 
-@pytest.mark.parametrize("player", PLAYERS)
-@pytest.mark.parametrize("name", ["leduc7", "ii_goofspiel4"])
+@pytest.mark.parametrize(
+    ("name", "player"),
+    [("leduc7", 0), ("leduc7", 1), ("ii_goofspiel4", 0), ("late", 0)],
+)
 def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
     """Their components are held to brute force in test_decomposition.py."""
     d = cut(name, player)
@@ -294,7 +314,9 @@ def test_where_the_opponent_chooses_public_states_are_cut_whole(name, player):
     cuts = 0
     for layer in range(1, d.num_layers + 1):
         for depth in range(1, len(d.tree.histories.by_depth)):
-            at_cut = np.isin(d.roots, roots_cut(name, player, layer, depth))
+            roots = roots_cut(name, player, layer, depth)
+            at_cut = np.isin(d.roots, roots)
+            assert at_cut.sum() == len(roots)
             assert set(state[at_cut]).isdisjoint(state[~at_cut])
             cuts += at_cut.any()
     assert cuts > 2
