@@ -30,6 +30,8 @@ examples:
 
 import argparse
 import functools
+import itertools
+import math
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -212,8 +214,21 @@ def _print_numbers(
     return numbers
 
 
+def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None:
+    """Pairs of which nobody knows who is better, and how long it would take to know."""
+    for i, j in itertools.combinations(range(len(numbers)), 2):
+        mean, half = result.mean[i][j], result.half_width[i][j]
+        if mean and half and abs(mean) < half:
+            # The interval shrinks with the root of the number.
+            need = math.ceil(result.matches[i][j] * (half / mean) ** 2)
+            pair = f"{numbers[i]} and {numbers[j]}"
+            said = f"about {need:,} matches would be, if the mean stays"
+            print(f"{pair}: not significant; {said}")
+
+
 def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
+    _print_doubts(numbers, result)
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"
     )

@@ -71,7 +71,7 @@ class Entry(NamedTuple):
     Attributes:
       name: what users write.
       title: for tables.
-      ours: of this project; otherwise bundled with OpenSpiel.
+      ours: of this project; otherwise bundled with OpenSpiel, or nobody's.
       how: one sentence on how its numbers come about.
       make: from game instance and seed to an adapter. May raise `MissingError`.
       way: "iterates": every further iteration improves the same strategy; "restarts":

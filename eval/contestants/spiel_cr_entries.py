@@ -184,7 +184,7 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
         return ComputingAdapter(lambda _: Computed((first, second), 0.0))
 
     how = "All legal actions alike: the NashConv that everybody starts from."
-    return Entry(text, text, True, how, make, way="once")
+    return Entry(text, text, False, how, make, way="once")
 
 
 def _auto(text: str, given: dict[str, Any]) -> Entry:

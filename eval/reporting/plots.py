@@ -10,7 +10,7 @@ from spiel_cr.common.pictures import check, picture
 # As poker players draw them: to fold is blue, to call green; to raise is red, the
 # darker the more.
 _COLOURS = {"fold": "#4a7fb5", "pass": "#4a7fb5", "check": "#6aa84f", "call": "#6aa84f"}
-_RAISES = ("#e69138", "#cc4125", "#8e1b0e", "#5b0f0a", "#674ea7")
+_RAISES = ("#cc4125", "#8e1b0e", "#5b0f0a", "#b45309", "#674ea7")
 # A share of a cell that has room for its number.
 _ROOM = 0.42
 

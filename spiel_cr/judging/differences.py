@@ -1,6 +1,7 @@
 """Where two policies act otherwise, and what each such decision is worth."""
 
 import dataclasses
+import html
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.judging.targets import load_target
 from spiel_cr.players.given_players import GivenPolicy, check_order
-from spiel_cr.policies import conversions, met, notebook
+from spiel_cr.policies import conversions, met
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
 
@@ -55,38 +56,22 @@ class Differences:
     infosets: int
     rows: tuple[Difference, ...]
 
-    def _lines(self) -> list[tuple[str, ...]]:
-        return [
-            (
-                str(row.player),
-                row.infoset,
-                ", ".join(
-                    f"{name} {a:.0%} → {b:.0%}"
-                    for name, a, b in zip(
-                        row.actions, row.first, row.second, strict=True
-                    )
-                ),
-                f"{row.apart:.2%}",
-                f"{row.worth:+.2g}",
-            )
-            for row in self.rows
-        ]
-
-    def _lead(self) -> str:
-        gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
-        return (
-            f"{self.infosets:,} infosets differ; gains by the second policy against "
-            f"the first one: {gains}; "
-            f"NashConv {self.nash_conv[0]:.2e} and {self.nash_conv[1]:.2e}"
-        )
-
     def __str__(self) -> str:
-        lines = ("  ".join(line) for line in self._lines())
-        return "\n".join([self._lead(), *lines])
+        gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
+        nash_convs = " and ".join(f"{one:.2e}" for one in self.nash_conv)
+        lines = [
+            f"{self.infosets:,} infosets differ; gains by the second policy against "
+            f"the first one: {gains}; NashConv {nash_convs}"
+        ]
+        for row in self.rows:
+            both = zip(row.actions, row.first, row.second, strict=True)
+            played = ", ".join(f"{name} {a:.0%} → {b:.0%}" for name, a, b in both)
+            worth = f"worth {row.worth:+.2g}, apart {row.apart:.2%}"
+            lines.append(f"player {row.player}, {row.infoset}: {played}; {worth}")
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        head = "player", "information state", "first → second", "apart", "worth"
-        return f"<p>{self._lead()}</p>{notebook.table(self._lines(), head)}"
+        return f"<pre>{html.escape(str(self))}</pre>"
 
 
 def differences(

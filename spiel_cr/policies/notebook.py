@@ -11,7 +11,7 @@ from spiel_cr.policies import met
 from spiel_cr.policies.conversions import Behaviours
 
 _MOST = 8
-_WIDTH, _HEIGHT, _EDGE = 320, 120, 6
+_WIDTH, _HEIGHT, _MARGIN = 320, 120, 6
 
 
 def page_of(
@@ -65,9 +65,9 @@ def _met(tree: CompiledGame, average: Behaviours) -> str:
 def _line(points: Sequence[tuple[int, float]]) -> str:
     """NashConv by iterations as a line; both axes logarithmic."""
     x, y = np.log10(points).T
-    across = _EDGE + (x - x[0]) / (x[-1] - x[0]) * (_WIDTH - 2 * _EDGE)
+    across = _MARGIN + (x - x[0]) / (x[-1] - x[0]) * (_WIDTH - 2 * _MARGIN)
     high = max(float(np.ptp(y)), math.ulp(1.0))
-    down = _EDGE + (y.max() - y) / high * (_HEIGHT - 2 * _EDGE)
+    down = _MARGIN + (y.max() - y) / high * (_HEIGHT - 2 * _MARGIN)
     line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
     (begun, first), (done, last) = points[0], points[-1]
     return (

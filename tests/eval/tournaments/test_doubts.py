@@ -1,0 +1,16 @@
+"""What a tournament says of differences that its matches cannot tell."""
+
+from spiel_cr.eval.cli import tournament as tournament_command
+from spiel_cr.eval.tournaments import tournament
+
+
+def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
+    """±1 at 100 matches is ±0.5 at 400, which is what a mean of 0.5 needs."""
+    mean = [[None, 0.5, 2.0], [-0.5, None, 0.0], [-2.0, 0.0, None]]
+    half_width = [[None, 1.0, 1.0], [1.0, None, 1.0], [1.0, 1.0, None]]
+    matches = [[0, 100, 100], [100, 0, 100], [100, 100, 0]]
+    result = tournament.Tournament(("a", "b", "c"), mean, half_width, matches, [])
+    tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
+    assert capsys.readouterr().out == (
+        "[1] and [2]: not significant; about 400 matches would be, if the mean stays\n"
+    )
