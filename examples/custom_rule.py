@@ -15,7 +15,8 @@ def hedge(state, instantaneous, uniform, iteration):
     """One iteration at a block of infosets; arrays [actions, infosets]."""
     regrets, largest = state
     regrets = regrets + instantaneous
-    largest = jnp.maximum(largest, jnp.abs(instantaneous).max(0, keepdims=True))
+    gain = jnp.abs(instantaneous).max(0, keepdims=True)
+    largest = jnp.where(gain > largest, gain, largest)
     rate = 2 / (jnp.where(largest > 0, largest, 1) * jnp.sqrt(iteration))
     legal = jnp.where(uniform > 0, rate * regrets, -jnp.inf)
     return (regrets, largest), jnp.exp(legal - legal.max(0, keepdims=True))

@@ -156,7 +156,8 @@ def match(rule: Rule, regrets: jax.Array, uniform: jax.Array) -> jax.Array:
     Returns:
       float [A, n], a distribution in every column (Hart & Mas-Colell 2000).
     """
-    positive = jnp.maximum(regrets, 0)
+    # XLA makes slower code of jnp.maximum on CPUs, by up to a half.
+    positive = jnp.where(regrets > 0, regrets, 0)
     total = treeplex.sum_rows(positive)[None]
     # The inner where keeps 0/0 out of the branch that is not taken.
     matched = positive / jnp.where(total > 0, total, 1)

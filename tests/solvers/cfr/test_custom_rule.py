@@ -21,7 +21,8 @@ _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
 
 def plus(regrets, gains, uniform, iteration):
     """CFR+ as a user would write it."""
-    regrets = jnp.maximum(regrets + gains, 0)
+    regrets = regrets + gains
+    regrets = jnp.where(regrets > 0, regrets, 0)
     return regrets, regrets
 
 
