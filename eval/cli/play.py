@@ -201,7 +201,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
     for action in played.match.actions:
         state.apply_action(action)
     print("all moves:", file=out)
-    for player, name in families.moves_of(state, drawn=True):
+    for player, name in families.moves_of(state):
         who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"
         print(f"  {who}: {name}", file=out)
     print("at the end:", file=out)
@@ -284,7 +284,7 @@ class _Person(pyspiel.Bot):
         names = {action: families.name_of(state, action) for action in legal}
         games = {a: state.action_to_string(self._player, a) for a in legal}
         print(file=self._out)
-        for name in families.opponents_moves(state, self._player, drawn=True):
+        for name in families.opponents_moves(state, self._player):
             print(f"player {1 - self._player}: {name}", file=self._out)
         for line in families.lines(state, self._player):
             print(line, file=self._out)
@@ -297,9 +297,7 @@ class _Person(pyspiel.Bot):
             # An empty line is an answer; no line is the end of the input.
             if not line or answer.lower() in ("q", "quit"):
                 raise table.LeaveError
-            chosen = _understand(answer, names)
-            if chosen is None:
-                chosen = _understand(answer, games)
+            chosen = _understand(answer, [*names.items(), *games.items()])
             if chosen is not None:
                 return chosen
             print(
@@ -309,9 +307,9 @@ class _Person(pyspiel.Bot):
             )
 
 
-def _understand(answer: str, names: dict[int, str]) -> int | None:
+def _understand(answer: str, names: Sequence[tuple[int, str]]) -> int | None:
     """The action of this number, or else of this name; None: there is none."""
-    if answer.isdecimal() and int(answer) in names:
+    if answer.isdecimal() and int(answer) in dict(names):
         return int(answer)
-    named = [a for a, name in names.items() if name.lower() == answer.lower()]
-    return named[0] if len(named) == 1 else None
+    named = {action for action, name in names if name.lower() == answer.lower()}
+    return named.pop() if len(named) == 1 else None

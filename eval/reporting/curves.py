@@ -3,7 +3,6 @@
 They need the extra `plots`; reports are written without them, too.
 """
 
-import importlib.util
 import io
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
@@ -38,11 +37,6 @@ class Series(NamedTuple):
     points: list[_Point]
     ours: bool
     joined: bool
-
-
-def available() -> bool:
-    """Whether pictures can be drawn."""
-    return importlib.util.find_spec("matplotlib") is not None
 
 
 def chart(summary: GameSummary) -> str:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from spiel_cr.common.json_log import Record
+from spiel_cr.common.pictures import available
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
@@ -79,7 +80,7 @@ def _of_game(summary: GameSummary) -> document.Section:
 
 
 def _picture(summary: GameSummary) -> document.Block:
-    if not curves.available():
+    if not available():
         return document.Paragraph("Pictures need the extra `plots` (matplotlib).")
     words = "NashConv against seconds and iterations, all axes logarithmic"
     return document.Picture(words, curves.chart(summary))

@@ -1,6 +1,7 @@
 """Games of cards, drawn: poker, goofspiel, rock-paper-scissors."""
 
 import re
+from collections.abc import Sequence
 
 from .drawing import Drawing, Look, Part, back, card, facts, hand, note, poker
 
@@ -8,6 +9,8 @@ _HIGH = {1: "A", 11: "J", 12: "Q", 13: "K", 14: "A"}
 _SUITS = {"c": "♣", "d": "♦", "h": "♥", "s": "♠"}
 _FOLD, _CALL, _RAISE = 0, 1, 2
 _LEDUC = str.maketrans("012", "fcr")
+_FACED = {"f": "fold", "c": "call", "r": "raise"}
+_UNFACED = {"f": "fold", "c": "check", "r": "bet"}
 
 
 def _rank(number: int, count: int) -> str:
@@ -25,39 +28,27 @@ def kuhn(look: Look, other: Look | None) -> Drawing:
         for one in (look, other)
     )
     # A pass after a bet folds, a bet after a bet calls.
-    letters = "".join(
-        ("f" if letter == "p" else "c")
-        if "b" in bets[:place]
-        else ("c" if letter == "p" else "r")
-        for place, letter in enumerate(bets)
-    )
+    before, bet, after = bets.partition("b")
+    letters = before.replace("p", "c") + bet.replace("b", "r")
+    letters += after.replace("p", "f").replace("b", "c")
     paid = [1 + bets[player::2].count("b") for player in (look.player, 1 - look.player)]
-    words = ("Fold", "Call") if "b" in bets else ("Check", "Bet")
-    return Drawing(
-        [
-            poker(
-                ([mine], [theirs]),
-                [],
-                (f"put in {paid[0]}", f"put in {paid[1]}"),
-                sum(paid),
-                [_said(letters, look.player)],
-            )
-        ],
-        dict(zip(look.legal, words, strict=False)),
-        mine["text"],
-    )
+    words = ("Fold", "Call") if bet else ("Check", "Bet")
+    labels = dict(zip(look.legal, words, strict=False))
+    said = [_said(letters, look.player)]
+    table = poker(([mine], [theirs]), [], _put_in(paid), sum(paid), said)
+    return Drawing([table], labels, mine["text"])
+
+
+def _put_in(paid: Sequence[int]) -> tuple[str, str]:
+    return f"put in {paid[0]}", f"put in {paid[1]}"
 
 
 def _said(letters: str, player: int) -> list[str]:
     """A round of bets in words, of (f)olds, (c)alls and (r)aises; player 0 begins."""
     said = []
     for place, letter in enumerate(letters):
-        faced = "r" in letters[:place]
-        word = {
-            "f": "fold",
-            "c": "call" if faced else "check",
-            "r": "raise" if faced else "bet",
-        }[letter]
+        names = _FACED if "r" in letters[:place] else _UNFACED
+        word = names[letter]
         said.append(f"you {word}" if place % 2 == player else f"bot {word}s")
     return said
 
@@ -86,26 +77,14 @@ def leduc(look: Look, other: Look | None) -> Drawing:
     if other is not None:
         theirs = name(re.search(r"\[Private: (\d+)\]", other.text)[1])  # type: ignore[index]
     board = name(fields["Public"]) if "Public" in fields else {"empty": True}
-    rounds = (fields.get(f"Round{i}", "").replace(" ", "") for i in (1, 2))
+    rounds = [fields.get(f"Round{i}", "").replace(" ", "") for i in (1, 2)]
+    said = [_said(bets.translate(_LEDUC), look.player) for bets in rounds if bets]
     money = fields["Money"].split()
-    return Drawing(
-        [
-            poker(
-                ([mine], [theirs]),
-                [board],
-                (f"{money[look.player]} chips", f"{money[1 - look.player]} chips"),
-                # At the end it has been paid out.
-                None if look.over else int(fields["Pot"]),
-                [
-                    _said(letters.translate(_LEDUC), look.player)
-                    for letters in rounds
-                    if letters
-                ],
-            )
-        ],
-        _unfaced(look),
-        mine["text"] + mine["suit"],
-    )
+    chips = f"{money[look.player]} chips", f"{money[1 - look.player]} chips"
+    # At the end it has been paid out.
+    pot = None if look.over else int(fields["Pot"])
+    table = poker(([mine], [theirs]), [board], chips, pot, said)
+    return Drawing([table], _unfaced(look), mine["text"] + mine["suit"])
 
 
 def chips_poker(look: Look, other: Look | None) -> Drawing:
@@ -127,19 +106,9 @@ def chips_poker(look: Look, other: Look | None) -> Drawing:
     ]
     rounds = re.split("d+", shown["bets"].lstrip("d"))
     paid = look.chips[look.player], look.chips[1 - look.player]
-    return Drawing(
-        [
-            poker(
-                ([mine], [theirs]),
-                board,
-                (f"put in {paid[0]}", f"put in {paid[1]}"),
-                sum(paid),
-                [_said(letters, look.player) for letters in rounds if letters],
-            )
-        ],
-        _unfaced(look),
-        mine["text"] + mine["suit"],
-    )
+    said = [_said(letters, look.player) for letters in rounds if letters]
+    table = poker(([mine], [theirs]), board, _put_in(paid), sum(paid), said)
+    return Drawing([table], _unfaced(look), mine["text"] + mine["suit"])
 
 
 def _suited(text: str) -> Part:
@@ -159,18 +128,11 @@ def spot(look: Look, other: Look | None) -> Drawing:
     mine = cards(words[2])
     theirs = [back()] * 2 if other is None else cards(other.text.split()[2])
     said = [bets.replace("-", " ").replace(" ", ", ") or "–"]
-    return Drawing(
-        [
-            poker((mine, theirs), cards(words[4]), ("", ""), None, [said]),
-            facts(
-                *(
-                    (f"{n} at first".capitalize(), look.parameters[n])
-                    for n in ("pot", "stack")
-                )
-            ),
-        ],
-        holds=" ".join(one["text"] + one["suit"] for one in mine),
-    )
+    table = poker((mine, theirs), cards(words[4]), ("", ""), None, [said])
+    pot, stack = look.parameters["pot"], look.parameters["stack"]
+    begun = facts(("Pot at first", pot), ("Stack at first", stack))
+    holds = " ".join(one["text"] + one["suit"] for one in mine)
+    return Drawing([table, begun], holds=holds)
 
 
 def goofspiel(look: Look, other: Look | None) -> Drawing:

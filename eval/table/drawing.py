@@ -106,9 +106,8 @@ def poker(
       said: who did what, a list for each round.
     """
     you, bot = ({"cards": c, "chips": n} for c, n in zip(cards, chips, strict=True))
-    return {"type": "poker", "sides": [you, bot], "board": board, "pot": pot} | {
-        "said": said
-    }
+    words = {"pot": pot, "said": said}
+    return {"type": "poker", "sides": [you, bot], "board": board, **words}
 
 
 def facts(*pairs: tuple[str, object]) -> Part:
@@ -136,10 +135,8 @@ def in_words(part: Part) -> list[str]:
     kind = part["type"]
     if kind == "poker":
         you, bot = part["sides"]
-        seats = (
-            f"{n}: {row(s['cards'])}  {s['chips']}"
-            for n, s in (("bot", bot), ("you", you))
-        )
+        names = ("bot", bot), ("you", you)
+        seats = (f"{name}: {row(s['cards'])}  {s['chips']}" for name, s in names)
         pot = [] if part["pot"] is None else [f"pot: {part['pot']}"]
         board = [f"board: {row(part['board'])}"] if part["board"] else []
         said = [", ".join(words) for words in part["said"] if words]

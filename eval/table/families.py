@@ -91,24 +91,15 @@ def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[st
     return [line for part in parts for line in in_words(part)]
 
 
-def moves_of(state: pyspiel.State, *, drawn: bool = False) -> Iterator[tuple[int, str]]:
-    """(player, name) of each move that led to a state; chance is -1.
-
-    Args:
-      state: any.
-      drawn: with the names of drawings, and not the game's.
-    """
+def moves_of(state: pyspiel.State) -> Iterator[tuple[int, str]]:
+    """(player, name) of each move that led to a state; chance is -1."""
     at = state.get_game().new_initial_state()
     for action in state.history():
-        player = at.current_player()
-        own = at.action_to_string(player, action)
-        yield player, name_of(at, action) if drawn else own
+        yield at.current_player(), name_of(at, action)
         at.apply_action(action)
 
 
-def opponents_moves(
-    state: pyspiel.State, player: int, *, drawn: bool = False
-) -> list[str]:
+def opponents_moves(state: pyspiel.State, player: int) -> list[str]:
     """The opponent's moves since the player's last one, where both see all actions.
 
     In other games the player's information state says what it knows of them.
@@ -116,12 +107,11 @@ def opponents_moves(
     Args:
       state: a decision of the player, or the end, where all is known.
       player: 0 or 1.
-      drawn: with the names of drawings, and not the game's.
     """
     if not state.is_terminal():
         if state.get_game().get_type().short_name not in _OPEN_ACTIONS:
             return []
     names: list[str] = []
-    for mover, name in moves_of(state, drawn=drawn):
+    for mover, name in moves_of(state):
         names = [] if mover == player else [*names, name] if mover >= 0 else names
     return names

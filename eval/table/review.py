@@ -211,14 +211,11 @@ class Reviewer:
                 "a solution of the game."
             )
         else:
+            learns = "; it learns, so it may have played a little differently"
             notes.append(
                 "The range is what the bot could have held at your turn, by chance and "
                 "by its own probabilities, which it was asked for after the match"
-                + (
-                    "; it learns, so it may have played a little differently."
-                    if isinstance(bot, Learns)
-                    else "."
-                )
+                f"{learns if isinstance(bot, Learns) else ''}."
             )
         if of_bot.values is not None:
             notes.append(
@@ -354,5 +351,5 @@ def story(state: pyspiel.State, names: tuple[str, str]) -> list[list[str]]:
     """
     return [
         [names[player] if player >= 0 else "chance", name]
-        for player, name in families.moves_of(state, drawn=True)
+        for player, name in families.moves_of(state)
     ]

@@ -15,6 +15,7 @@ from . import families, lobby, review
 from .series import HUMAN, Played, Series
 
 Json = dict[str, Any]
+_EMPTY: Json = {"parts": [], "actions": [], "seen": [], "result": None, "story": []}
 
 
 class LeaveError(Exception):
@@ -80,9 +81,7 @@ class Table:
             match=0,
             seat=series.seats(0).index(HUMAN),
             score=self._score(),
-            parts=[],
-            actions=[],
-            seen=[],
+            **_EMPTY,
         )
 
     # What the page asks.
@@ -186,15 +185,7 @@ class Table:
     def _play(self) -> None:
         number = len(self._series.played)
         seat = self._series.seats(number).index(HUMAN)
-        self._set(
-            match=number,
-            seat=seat,
-            phase="preparing",
-            parts=[],
-            seen=[],
-            result=None,
-            story=[],
-        )
+        self._set(match=number, seat=seat, phase="preparing", **_EMPTY)
         bot = self._series.bot(number, 1 - seat)
         self._set(phase="thinking")
         played = self._series.play(lambda _: _Person(self, seat), [self._saw(seat)])
@@ -220,20 +211,12 @@ class Table:
         Raises:
           LeaveError: the person left.
         """
-        drawn = families.draw(state, seat)
-        actions = [
-            {"action": a, "label": families.name_of(state, a)}
-            for a in state.legal_actions()
-        ]
+        parts = families.draw(state, seat).parts
+        legal, seen = state.legal_actions(), families.opponents_moves(state, seat)
+        actions = [{"action": a, "label": families.name_of(state, a)} for a in legal]
         with self._changed:
-            self._answer = None
-            self._legal = state.legal_actions()
-            self._put(
-                phase="your turn",
-                parts=drawn.parts,
-                actions=actions,
-                seen=families.opponents_moves(state, seat, drawn=True),
-            )
+            self._answer, self._legal = None, legal
+            self._put(phase="your turn", parts=parts, actions=actions, seen=seen)
         self._wait_for(lambda: self._answer is not None)
         assert self._answer is not None
         return self._answer
@@ -249,7 +232,7 @@ class Table:
             phase="over",
             parts=families.draw(state, seat, reveal=True).parts,
             actions=[],
-            seen=families.opponents_moves(state, seat, drawn=True),
+            seen=families.opponents_moves(state, seat),
             result=played.match.returns[seat],
             score=self._score(),
             story=review.story(state, names),

@@ -32,9 +32,14 @@ class Picture:
         return text.getvalue()
 
 
+def available() -> bool:
+    """Whether pictures can be drawn."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
 def check_installed() -> None:
     """Raises ValueError, before any work, if nothing can be drawn."""
-    if importlib.util.find_spec("matplotlib") is None:
+    if not available():
         raise ValueError(
             "plots need matplotlib, the extra `plots`; install it with: "
             "pip install 'spiel_cr[plots]'"

@@ -114,7 +114,7 @@ def differences(
     )
     of_actions, _ = conversions.action_values(tree, old)
     reach_old, reach_new = (reach_of(tree.form, one) for one in (old, new))
-    apart, worth = [], []
+    apart, worth, rows = [], [], []
     for player, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
         change = (new[player] - old[player])[1:]
@@ -125,25 +125,16 @@ def differences(
         others = met.others_reach(tree, player, reach_old[1 - player])
         apart.append(on_the_way * others * moved)
         worth.append(on_the_way * gained)
-    rows = []
     size = apart if sort == "apart" else [np.abs(one) for one in worth]
     for player, infoset in met.greatest(size, most):
-        sequences, names = met.actions_at(tree, player, infoset)
-        rows.append(
-            Difference(
-                player,
-                met.key_in_line(tree, player, infoset),
-                tuple(names),
-                tuple(old[player][sequences].tolist()),
-                tuple(new[player][sequences].tolist()),
-                float(apart[player][infoset]),
-                float(worth[player][infoset]),
-            )
-        )
-    bounds = [value_bounds(tree.form, one) for one in (old, new)]
+        key, sequences, names = met.described(tree, player, infoset)
+        before, after = (tuple(one[player][sequences].tolist()) for one in (old, new))
+        figures = float(apart[player][infoset]), float(worth[player][infoset])
+        rows.append(Difference(player, key, names, before, after, *figures))
+    (low, high), (least, most_won) = (value_bounds(tree.form, s) for s in (old, new))
     return Differences(
         (float(worth[0].sum()), float(worth[1].sum())),
-        (bounds[0][1] - bounds[0][0], bounds[1][1] - bounds[1][0]),
+        (high - low, most_won - least),
         int(sum((one > 0).sum() for one in apart)),
         tuple(rows),
     )

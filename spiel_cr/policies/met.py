@@ -50,18 +50,19 @@ def greatest(values: Sequence[np.ndarray], most: int) -> list[tuple[int, int]]:
     ]
 
 
-def key_in_line(tree: CompiledGame, player: int, infoset: int) -> str:
-    """An information state in one line, for people."""
-    key = tree.infosets[player].keys[infoset]
-    return " / ".join(part.strip() for part in key.splitlines() if part.strip())
-
-
-def actions_at(
+def described(
     tree: CompiledGame, player: int, infoset: int
-) -> tuple[slice, list[str]]:
-    """The sequences that end at an infoset, and OpenSpiel's words for their actions."""
+) -> tuple[str, slice, tuple[str, ...]]:
+    """An infoset for people.
+
+    Returns:
+      Its information state in one line; the sequences that end at it; and OpenSpiel's
+      words for their actions.
+    """
     infosets = tree.infosets[player]
     first = int(infosets.decisions.first_sequence[infoset])
     state = tree.state_at(int(infosets.history[infoset]))
-    names = [state.action_to_string(player, a) for a in state.legal_actions()]
-    return slice(first, first + len(names)), names
+    names = tuple(state.action_to_string(player, a) for a in state.legal_actions())
+    lines = infosets.keys[infoset].splitlines()
+    key = " / ".join(line.strip() for line in lines if line.strip())
+    return key, slice(first, first + len(names)), names

@@ -1,7 +1,6 @@
 """A result as a notebook shows it: its figures, its curve, what it plays most often."""
 
 import html
-import math
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -11,7 +10,6 @@ from spiel_cr.policies import met
 from spiel_cr.policies.conversions import Behaviours
 
 _MOST = 8
-_WIDTH, _HEIGHT, _MARGIN = 320, 120, 6
 
 
 def page_of(
@@ -31,18 +29,17 @@ def page_of(
       average: for each player float64 [S], action probabilities by logical sequence.
     """
     met_most = "" if tree is None or average is None else _met(tree, average)
-    shown = [(i, nash_conv) for i, _, nash_conv in curve if i > 0 and nash_conv > 0]
+    shown = np.array([(i, gap) for i, _, gap in curve if i > 0 and gap > 0])
     line = _line(shown) if len(shown) > 1 else ""
-    return f"<p><b>{html.escape(title)}</b></p>{table(facts)}{line}{met_most}"
+    return f"<p><b>{html.escape(title)}</b></p>{_table(facts)}{line}{met_most}"
 
 
-def table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
+def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     """An HTML table of texts."""
     lines = [[f"<th>{html.escape(name)}</th>" for name in head]] if head else []
     lines += [[f"<td>{html.escape(cell)}</td>" for cell in row] for row in rows]
-    return (
-        "<table>" + "".join(f"<tr>{''.join(line)}</tr>" for line in lines) + "</table>"
-    )
+    inside = "".join(f"<tr>{''.join(line)}</tr>" for line in lines)
+    return f"<table>{inside}</table>"
 
 
 def _met(tree: CompiledGame, average: Behaviours) -> str:
@@ -50,30 +47,26 @@ def _met(tree: CompiledGame, average: Behaviours) -> str:
     reached = met.probabilities(tree, average)
     rows = []
     for player, infoset in met.greatest(reached, _MOST):
-        sequences, names = met.actions_at(tree, player, infoset)
-        played = average[player][sequences]
-        said = (f"{n} {p:.1%}" for n, p in zip(names, played, strict=True))
-        key = met.key_in_line(tree, player, infoset)
-        share = f"{reached[player][infoset]:.1%}"
-        rows.append((str(player), key, share, ", ".join(said)))
+        key, sequences, names = met.described(tree, player, infoset)
+        played = zip(names, average[player][sequences], strict=True)
+        said = ", ".join(f"{name} {share:.1%}" for name, share in played)
+        rows.append((str(player), key, f"{reached[player][infoset]:.1%}", said))
     head = "player", "information state", "reached", "plays"
-    return (
-        f"<p>Reached most often, of {sum(map(len, reached)):,}:</p>{table(rows, head)}"
-    )
+    count = sum(map(len, reached))
+    return f"<p>Reached most often, of {count:,}:</p>{_table(rows, head)}"
 
 
-def _line(points: Sequence[tuple[int, float]]) -> str:
-    """NashConv by iterations as a line; both axes logarithmic."""
-    x, y = np.log10(points).T
-    across = _MARGIN + (x - x[0]) / (x[-1] - x[0]) * (_WIDTH - 2 * _MARGIN)
-    high = max(float(np.ptp(y)), math.ulp(1.0))
-    down = _MARGIN + (y.max() - y) / high * (_HEIGHT - 2 * _MARGIN)
-    line = " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(across, down, strict=True))
-    (begun, first), (done, last) = points[0], points[-1]
+def _line(points: np.ndarray) -> str:
+    """NashConv by iterations, float [n, 2], as a line; both axes logarithmic."""
+    places = np.log10(points)
+    span = np.maximum(np.ptp(places, axis=0), 1e-9)
+    x, y = ((places - places.min(0)) / span * (300, 100)).T
+    line = " ".join(f"{a:.1f},{100 - b:.1f}" for a, b in zip(x, y, strict=True))
+    (begun, first), (done, last) = points[[0, -1]]
     return (
-        f"<p>NashConv {first:.1e} after {begun:,} iterations, "
-        f"{last:.1e} after {done:,} (logarithmic):</p>"
-        f'<svg width="{_WIDTH}" height="{_HEIGHT}" role="img" '
+        f"<p>NashConv {first:.1e} after {begun:,.0f} iterations, "
+        f"{last:.1e} after {done:,.0f} (logarithmic):</p>"
+        f'<svg width="310" height="110" viewBox="-5 -5 310 110" role="img" '
         f'aria-label="NashConv by iterations"><polyline points="{line}" fill="none" '
         f'stroke="#35608f" stroke-width="2"/></svg>'
     )

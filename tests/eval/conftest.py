@@ -2,9 +2,9 @@
 
 import pytest
 
-from spiel_cr.eval.reporting import curves
+from spiel_cr.eval.reporting import report_text
 
 
 @pytest.fixture(autouse=True)
 def no_pictures(monkeypatch):
-    monkeypatch.setattr(curves, "available", lambda: False)
+    monkeypatch.setattr(report_text, "available", lambda: False)

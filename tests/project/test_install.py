@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
 
@@ -147,3 +148,22 @@ def test_scripts_beside_a_users_eval_work(environment, workplace):
     )
     assert found.returncode == 0, found.stderr
     assert found.stdout.split() == ["10"]
+
+
+def test_the_wheels_command_says_its_version(environment, workplace):
+    """Away from the checkout, by the entry point that the script `spiel-cr` calls."""
+    script = workplace / "script.py"
+    script.write_text(
+        "import importlib.metadata, sys\n"
+        "import game_defs, spiel_cr\n"
+        "for package in (game_defs, spiel_cr):\n"
+        "    assert 'environment' in package.__file__, package.__file__\n"
+        "points = importlib.metadata.entry_points(group='console_scripts')\n"
+        "sys.argv = ['spiel-cr', '--version']\n"
+        "points['spiel-cr'].load()()\n"
+    )
+    command = [environment / "bin" / "python", script]
+    found = subprocess.run(command, cwd=workplace, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert found.stdout == f"spiel-cr {project['version']}\n"
