@@ -45,6 +45,16 @@ def play_by_clicks(page, draw):
     return moves
 
 
+def worst(decisions):
+    """Those at which most was lost in a solution; the first where nobody knows."""
+    costs = []
+    for one in decisions:
+        known = [m for m in one["moves"] if m.get("solution") is not None]
+        played = [m["solution"] for m in known if m["chosen"]]
+        costs.append(max(m["solution"] for m in known) - played[0] if played else 0)
+    return [n for n, cost in enumerate(costs) if cost == max(costs)]
+
+
 @pytest.mark.slow
 @browser.needs_browser
 @pytest.mark.parametrize("width", [1280, 390])
@@ -57,8 +67,12 @@ def test_matches_by_clicks(laid, tmp_path, game, bot, width):
         for number in range(2):
             assert play_by_clicks(page, random.Random(number)) > 0
             page.wait_for(f"reviews.get({number}) && reviews.get({number}).review")
-            decisions = f"reviews.get({number}).review.decisions.length"
-            for step in range(page.value(decisions)):
+            decisions = page.value(f"reviews.get({number}).review.decisions")
+            place = page.value("document.getElementById('place').textContent")
+            assert int(place.split()[1]) - 1 in worst(decisions)
+            for _ in decisions[1:]:
+                page.press("ArrowLeft")
+            for step in range(len(decisions)):
                 if step:
                     page.click("#forth")
                 place = page.value("document.getElementById('place').textContent")
