@@ -37,8 +37,9 @@ from spiel_cr.resolving.update_equivalence import (
 )
 from spiel_cr.solvers.policy_files import load_policy
 
-# Histories that are played on at once, about; and simulations of a clock's first step.
-_AT_ONCE, _FIRST = 1 << 16, 64
+# Histories that are played on at once, about. Under a clock: simulations at first, and
+# how many times as many come next at most, since what few take tells little of many.
+_AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
 # Of the time that is left, a step is planned to take so much.
 _CAUTION = 0.5
 
@@ -216,7 +217,7 @@ class SearchBot(PolicyPlayer):
                 fit = _CAUTION * (deadline - now) / ((now - begun) / done)
                 if fit < 1:
                     break
-                count = int(fit)
+                count = min(int(fit), _GROWTH * done)
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
         self.shrunk = shrinkage(odds, sums, done)
