@@ -34,7 +34,7 @@ READERS = {
 ROWS = {
     "algorithm": [
         ("", "is no name"),
-        ("CFR", "choose one of cfr"),
+        ("CFR", "choose one of auto, cfr"),
         ("cfr(x=1)", "unknown parameter 'x'"),
         ("cfr(", "cannot be read"),
         ("cfr(alpha)", "alpha"),

@@ -151,7 +151,7 @@ def test_a_bot_is_asked_at_each_information_state():
     tree = games.compiled("kuhn")
     given = opponent_strings.load_opponent("resolving(iterations=5)", tree)
     asked = given.to_tabular()
-    assert_same(asked, resolve(tree, "cfr+", 5).average_policy(), 1e-12)
+    assert_same(asked, resolve(tree, "auto", 5).average_policy(), 1e-12)
     # Once for each of Kuhn poker's information states, however often they come.
     assert given.queries == 12
     given.to_tabular()
