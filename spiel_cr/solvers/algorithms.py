@@ -110,7 +110,7 @@ AUTO = Family(
     dict.fromkeys(
         (*_LAID_OUT, STEPPED), functools.partial(automatic.begin, lambda x: find(x))
     ),
-    {},
+    {STEPPED: _FULL_WIDTH},
     stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[STEPPED]),
     buckets=True,
 )

@@ -25,7 +25,7 @@ from spiel_cr.solvers.task import Algorithm, Task
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
     COMPILED: ("dcfr", "sapcfr+"),
-    SIGNALS: ("dcfr+",),
+    SIGNALS: ("dcfr",),
     WORLDS: ("dcfr+",),
     STEPPED: ("os-mccfr",),
 }

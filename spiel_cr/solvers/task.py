@@ -49,8 +49,8 @@ class Family(NamedTuple):
       name: what its algorithms are, as an adjective.
       presets: settings by the names of algorithms.
       makers: what makes its runs, by the forms that it can solve.
-      refused: why not, of each form that a game of which it cannot solve; "{!r}" stands
-        for the algorithm.
+      refused: why not, of each form that a game of which it cannot solve, or solves
+        only if that is asked for; "{!r}" stands for the algorithm.
       dtypes: of the arithmetic; the first one is the default.
       stepped: settings for games that are stepped, from those asked for: a preset with
         parameters, or settings; raises ValueError where they need the compiled game.
@@ -212,6 +212,7 @@ class Task:
         refused = {
             form: text.format(self.algorithm.name)
             for form, text in family.refused.items()
+            if form not in family.makers or form != layout.form
         }
         if SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):

@@ -17,7 +17,10 @@ GAME = ("--game", "kuhn_poker")
 # Commands, and what they announce, in this order.
 PHASES = {
     "info": ((), ["estimating how many histories kuhn_poker() has"]),
-    "solve": (("--iterations", "2"), ["compiling the program of cfr+", "judging"]),
+    "solve": (
+        ("--iterations", "2"),
+        ["choosing an algorithm", r"algorithm \S+: NashConv .* iterations", "judging"],
+    ),
     "resolve": (("--iterations", "2"), ["judging"]),
     "evaluate": (
         ("--bot", "resolving(iterations=2)"),

@@ -36,17 +36,18 @@ def policy_file(tmp_path_factory):
 
 def test_solve_says_form_and_judge(capsys, tmp_path):
     path = tmp_path / "leduc.npz"
-    words = ("--form", "signals", "--iterations", 100, "--save", path)
-    found, out, _ = told(capsys, "solve", "--game", SMALL, *words)
+    game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
+    words = ("--form", "signals", "--save", path)
+    found, out, _ = told(capsys, "solve", *game, *words)
     assert found["form"] == "signals" and not found["compiled"]
     assert found["judge"] == "spiel_cr" and "on the signal form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, SignalPolicy)
     asked = ("--judge", "openspiel")
-    other, _, _ = told(capsys, "solve", "--game", SMALL, *words, *asked)
+    other, _, _ = told(capsys, "solve", *game, *words, *asked)
     assert other["judge"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
-    compiled, _, _ = told(capsys, "solve", "--game", SMALL, "--iterations", 100)
+    compiled, _, _ = told(capsys, "solve", *game)
     assert compiled["form"] == "compiled" and compiled["compiled"]
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 

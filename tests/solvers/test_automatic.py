@@ -26,7 +26,7 @@ _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
         ("kuhn_poker", spiel_cr.Goal(eval_every=50), None, "sapcfr+"),
         ("kuhn_poker", 20, Layout(buckets=([0, 0, 1, 2, 3, 4], None)), "cfr+"),
         ("kuhn_poker", 2, Layout("stepped"), "os-mccfr"),
-        (_RIVER, 20, Layout("signals"), "dcfr+"),
+        (_RIVER, 20, Layout("signals"), "dcfr"),
         ("dark_hex(board_size=2)", 20, Layout("worlds"), "dcfr+"),
     ],
 )
