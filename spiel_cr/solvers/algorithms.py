@@ -113,6 +113,7 @@ AUTO = Family(
     {STEPPED: _FULL_WIDTH},
     stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[STEPPED]),
     buckets=True,
+    locks=True,
 )
 FAMILIES = (AUTO, CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {

@@ -75,7 +75,9 @@ def test_leduc_as_if_chance_played_the_locked_rows(share):
         assert regrets[0] > 0.1 > 2e-3 > regrets[1]
 
 
-@pytest.mark.parametrize("algorithm", ["cfr", "cfr+", "pcfr+", "pdcfr+", "lcfr"])
+@pytest.mark.parametrize(
+    "algorithm", ["auto", "cfr", "cfr+", "pcfr+", "pdcfr+", "lcfr"]
+)
 def test_rows_stay_whatever_the_rule(algorithm):
     tree = compiled(LEDUC)
     locks = some_locks(tree, 1, 0.5)
