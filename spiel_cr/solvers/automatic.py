@@ -59,8 +59,11 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
       As `Maker`.
     """
     name, spent, seconds = _kept(task), 0.0, task.goal.seconds
+    names, why = _candidates(laid, task)
     if name is not None:
-        return _run(find, laid, task, name, "so the checkpoint was begun")
+        # Where nothing was tried the reason is what it was.
+        kept = "so the checkpoint was begun"
+        return _run(find, laid, task, name, why if names == (name,) else kept)
     if _suits_linear(laid, task):
         started = time.perf_counter()
         limit = None if seconds is None else seconds * _LINEAR_SHARE
@@ -73,7 +76,6 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
             return exact
         except (SolverFailedError, GameTooLargeError):
             spent = time.perf_counter() - started
-    names, why = _candidates(laid, task)
     if len(names) == 1:
         return _run(find, laid, task, names[0], why)
     return _try(find, laid, task, names, spent)

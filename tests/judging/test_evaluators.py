@@ -97,7 +97,8 @@ def test_what_is_traversed_is_what_a_match_would_show(seat):
 
 
 @pytest.mark.parametrize(
-    ("text", "uniform"), [("uniform", True), ("solved(iterations=200)", False)]
+    ("text", "uniform"),
+    [("uniform", True), ("solved(solver=cfr+,iterations=200)", False)],
 )
 def test_bots_with_a_table(text, uniform):
     _, found = traversed("kuhn", text)
