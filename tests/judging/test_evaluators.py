@@ -97,7 +97,8 @@ def test_what_is_traversed_is_what_a_match_would_show(seat):
 
 
 @pytest.mark.parametrize(
-    ("text", "uniform"), [("uniform", True), ("solved(iterations=200)", False)]
+    ("text", "uniform"),
+    [("uniform", True), ("solved(solver=cfr+,iterations=200)", False)],
 )
 def test_bots_with_a_table(text, uniform):
     _, found = traversed("kuhn", text)
@@ -273,7 +274,7 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
 def test_few_matches():
     """The table of a bot, met in part: its own rows there, uniform ones elsewhere."""
     tree = compiled("kuhn")
-    text = "solved(iterations=200)"
+    text = "solved(solver=cfr+,iterations=200)"
     full, exact = traversed("kuhn", text)
     seats = []
     for seat in SEATS:
