@@ -274,7 +274,7 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
 def test_few_matches():
     """The table of a bot, met in part: its own rows there, uniform ones elsewhere."""
     tree = compiled("kuhn")
-    text = "solved(iterations=200)"
+    text = "solved(solver=cfr+,iterations=200)"
     full, exact = traversed("kuhn", text)
     seats = []
     for seat in SEATS:
