@@ -220,7 +220,7 @@ def test_every_path_of_an_option_is_checked_before_work():
         if action.type is command.path_value
         or {"PATH", "FILE", "DIR"} & set(str(action.metavar).split("|"))
     }
-    assert found - {"policy"} == known
+    assert found - {"policy", "lock"} == known
 
 
 def test_warnings_are_lines(capsys):

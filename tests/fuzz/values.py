@@ -399,6 +399,13 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--workers"): _whole("0", "-1 1025"),
     ("solve", "--workers"): _whole("1", "0 -1 1025"),
     (_ANY, "--ray"): _words("local", "nowhere  a:b  127.0.0.1:x  ray://a:1"),
+    # Of infosets, which most games here have not.
+    (_ANY, "--lock"): Values(
+        ('{"0pb": [1, 0]}',), ['{"0pb": [1, 0]}', "{", "[]", "missing.json", "text.npz"]
+    ),
+    (_ANY, "--aivat"): Values(
+        ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]
+    ),
     # Of public nodes, which the policies here have not.
     (_ANY, "--node"): Values(("check",), ["check", "Bet", "0 1"]),
     (_ANY, "--board"): Values(("5c 9d",), ["5c 9d", "x"]),
