@@ -112,7 +112,10 @@ def test_best_responses_keep_the_lock():
         spiel_cr.best_response(tree, policy, 0, config, locks=locks)
 
 
-@pytest.mark.parametrize(("dtype", "share"), [("float64", 1e-6), ("float32", 1e-4)])
+@pytest.mark.parametrize(
+    ("dtype", "share"),
+    [pytest.param("float64", 1e-6, marks=pytest.mark.slow), ("float32", 1e-4)],
+)
 def test_a_river_by_hands(dtype, share):
     game = poker.spot("5c9dJs2h3c", 200, 900, **RIVER)
     locks = {
