@@ -1,9 +1,9 @@
 """Weighted k-means, for all numbers of clusters: what each would cost.
 
 One number per point is clustered optimally, by dynamic programming (Wang & Song 2011,
-"Ckmeans.1d.dp"). Several are by Lloyd's algorithm: the curve of costs grows cluster by
-cluster, and what is chosen from it is tried again from random starts (Arthur &
-Vassilvitskii 2007, "k-means++").
+"Ckmeans.1d.dp"), by means or medians. Several are by Lloyd's algorithm: the curve of
+costs grows cluster by cluster, and what is chosen from it is tried again from random
+starts (Arthur & Vassilvitskii 2007, "k-means++").
 
 Legend for shapes: n points, d numbers each, k clusters.
 """
@@ -23,7 +23,7 @@ class Clusters(Protocol):
 
     Attributes:
       costs: float64 [m], what 1 .. m clusters cost: weights times distances; never
-        rising.
+        rising. Labels of several numbers may cost less: restarts come after.
     """
 
     costs: np.ndarray
@@ -60,8 +60,8 @@ def cluster(
     # Clusters of no weight cost nothing: they would be split for nothing.
     heavy = np.maximum(heavy, 1e-12 * max(heavy.max(initial=0), 1e-300))
     most = min(most, len(distinct))
-    if norm == 2 and points.shape[1] == 1:
-        return _Intervals(distinct[:, 0], heavy, inverse, most)
+    if points.shape[1] == 1:
+        return _Intervals(distinct[:, 0], heavy, inverse, most, norm)
     return _Grown(distinct, heavy, inverse, most, norm, restarts, rng)
 
 
@@ -77,9 +77,14 @@ class _Intervals:
     """Numbers: clusters are intervals, and optimal."""
 
     def __init__(
-        self, values: np.ndarray, weights: np.ndarray, inverse: np.ndarray, most: int
+        self,
+        values: np.ndarray,
+        weights: np.ndarray,
+        inverse: np.ndarray,
+        most: int,
+        norm: int,
     ) -> None:
-        """Takes numbers, float64 [n], ascending and different."""
+        """Takes numbers, float64 [n], ascending and different; see `cluster`."""
         group = np.arange(len(values))
         if len(values) > _MOST_NUMBERS:
             span = values[-1] - values[0]
@@ -89,19 +94,9 @@ class _Intervals:
         count = 1 + int(group[-1])
         weight = np.bincount(group, weights, count)
         mean = np.bincount(group, weights * values, count) / weight
-        spread = weights @ np.square(values - mean[group])
+        spread = weights @ np.abs(values - mean[group]) ** norm
         most = min(most, count)
-        total = np.append(0.0, np.cumsum(weight))
-        # Around the middle, so that squares do not cancel.
-        moved = mean - np.average(mean, weights=weight)
-        first = np.append(0.0, np.cumsum(weight * moved))
-        second = np.append(0.0, np.cumsum(weight * moved**2))
-        # The interval from i on that ends before j.
-        heavy = total[None] - total[:, None]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            cost = second[None] - second[:, None]
-            cost -= np.square(first[None] - first[:, None]) / heavy
-        cost = np.where(heavy > 0, np.maximum(cost, 0), np.inf)
+        cost = _interval_costs(mean, weight, norm)
         best = cost[0]
         self._begins = [np.zeros(count + 1, np.int32)]
         costs = [best[-1]]
@@ -125,6 +120,27 @@ class _Intervals:
             found[begin:end] = k
             end = begin
         return _in_use(found[self._group])
+
+
+def _interval_costs(values: np.ndarray, weights: np.ndarray, norm: int) -> np.ndarray:
+    """float64 [n + 1, n + 1], the interval from i on that ends before j; else inf."""
+    total = np.append(0.0, np.cumsum(weights))
+    # Around the middle, so that squares do not cancel.
+    moved = values - np.average(values, weights=weights)
+    first = np.append(0.0, np.cumsum(weights * moved))
+    heavy = total[None] - total[:, None]
+    if norm == 1:
+        half = total[:, None] + heavy / 2
+        middle = np.clip(np.searchsorted(total, half) - 1, 0, len(values) - 1)
+        below, above = total[middle] - total[:, None], total[None] - total[middle]
+        cost = moved[middle] * (below - above) + first[None] + first[:, None]
+        cost -= 2 * first[middle]
+    else:
+        second = np.append(0.0, np.cumsum(weights * moved**2))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            cost = second[None] - second[:, None]
+            cost -= np.square(first[None] - first[:, None]) / heavy
+    return np.where(heavy > 0, np.maximum(cost, 0), np.inf)
 
 
 class _Grown:

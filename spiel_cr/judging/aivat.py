@@ -84,5 +84,8 @@ def baseline(
                 f"out, or choose a smaller game"
             ) from error
     assert isinstance(tree, CompiledGame)
-    target = load_target(policy, tree, signals=False, memory_limit=memory_limit)
+    try:
+        target = load_target(policy, tree, signals=False, memory_limit=memory_limit)
+    except (OSError, ValueError) as error:
+        raise ValueError(f"aivat={policy!r}: {error}") from error
     return Baseline(tree, history_values(tree, target.strategy()))

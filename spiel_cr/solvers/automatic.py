@@ -1,8 +1,8 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
-Small games are solved by a linear program. Else there are one or two candidates by the
-form of the game; of two the one goes on whose NashConv is lower after a share of the
-budget. Which one that will be nothing tells before: prediction makes some games
+Small games are solved by a linear program. Else there are one or three candidates by
+the form of the game; of three the one goes on whose NashConv is lowest after a share of
+the budget. Which one that will be nothing tells before: prediction makes some games
 converge at a linear rate from some iteration on, and others slower than without.
 All figures are from docs/measurements/automatic.md.
 """
@@ -24,13 +24,13 @@ from spiel_cr.solvers.task import Algorithm, Task
 
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
-    COMPILED: ("dcfr", "sapcfr+"),
+    COMPILED: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
     SIGNALS: ("dcfr",),
     WORLDS: ("dcfr+",),
     STEPPED: ("os-mccfr",),
 }
 # Where infosets share regrets nothing was measured; and with more sequences than these
-# two states would be a burden.
+# several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
 # For solves of subgames, by the form of the game; their budgets are short.
 OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
@@ -38,7 +38,7 @@ OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"
 # more a second of the budget is good for, up to what; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
 # The share of a trial, for each candidate: of iterations, or of seconds.
-_TRIAL, _TRIAL_SECONDS = 0.3, 0.15
+_TRIAL, _TRIAL_SECONDS = 0.3, 0.1
 # No checkpoint is written before the end of the trial, which then is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
 # With `until` alone trials are as long as these, until one gets there.

@@ -94,6 +94,11 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
             return dict(json.loads(name))
         with open(path, encoding="utf-8") as file:
             return dict(json.load(file))
+    except OSError as error:
+        raise type(error)(
+            f"--lock {name}: {error.strerror}; give JSON such as "
+            f'{{"0pb": [1, 0]}}, a file of JSON, or a policy file (.npz)'
+        ) from error
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"--lock {name} is no JSON object ({error}); write such as "

@@ -38,16 +38,16 @@ def clusters(points, weights, most, norm=2, seed=0):
     return cluster(points, weights, most, norm=norm, restarts=8, rng=rng)
 
 
-@pytest.mark.parametrize("seed", range(2))
-def test_numbers_are_clustered_optimally(seed):
+@pytest.mark.parametrize(("seed", "norm"), [(0, 2), (1, 2), (0, 1), (1, 1)])
+def test_numbers_are_clustered_optimally(seed, norm):
     rng = np.random.default_rng(seed)
     points, weights = rng.normal(size=(6, 1)), rng.uniform(0.1, 2, 6)
-    found = clusters(points, weights, 4)
+    found = clusters(points, weights, 4, norm)
     for count in (1, 2, 3):
-        best = best_cost(points, weights, count, 2)
+        best = best_cost(points, weights, count, norm)
         assert found.costs[count - 1] == pytest.approx(best, abs=1e-12)
         labels = found.labels(count)
-        assert cost_of(points, weights, labels, 2) == pytest.approx(best, abs=1e-12)
+        assert cost_of(points, weights, labels, norm) == pytest.approx(best, abs=1e-12)
         assert set(labels) == set(range(count))
 
 

@@ -69,7 +69,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "best-response": {"--matches": "2", "--simulations": "8", "--rollouts": "2"},
     "exploit": {"--minutes": "1e-9", "--instruments": "exact;table"},
     "tournament": {"--matches": "2"},
-    "play": {"--seed": "1"},
+    "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
     "jam-fold": {
@@ -81,7 +81,11 @@ _ALWAYS: dict[str, dict[str, str]] = {
 }
 # Options that need others, or exclude them (None): of a command, or of all.
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
-    **{(name, "--plot"): {"--eval-every": "1"} for name in ("solve", "spot")},
+    ("solve", "--plot"): {"--eval-every": "1", "--compile": None},
+    ("spot", "--plot"): {"--eval-every": "1"},
+    ("solve", "--lock"): {"--game": "kuhn_poker", "--compile": None},
+    ("tournament", "--aivat"): {"--session": None},
+    ("tournament", "--session"): {"--aivat": None},
     **{
         (name, "--checkpoint-every"): {"--checkpoint": "state.npz"}
         for name in ("solve", "spot")
@@ -120,7 +124,7 @@ _LEFT_OUT = {
     "show": ("--node", "--board", "--plot", "--csv"),
     "compare": ("--ray", "--patience"),
     **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
-    "solve": ("--imperfect-recall",),
+    "solve": ("--imperfect-recall", "--lock-player"),
     "exploit": ("--trained", "--iterations"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }

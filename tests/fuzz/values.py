@@ -401,7 +401,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--ray"): _words("local", "nowhere  a:b  127.0.0.1:x  ray://a:1"),
     # Of infosets, which most games here have not.
     (_ANY, "--lock"): Values(
-        ('{"0pb": [1, 0]}',), ['{"0pb": [1, 0]}', "{", "[]", "missing.json", "text.npz"]
+        ('{"0pb": [1, 0]}',), ["{", "[]", "missing.json", "text.npz"]
     ),
     (_ANY, "--aivat"): Values(
         ("uniform", "cfr+(iterations=2)"), ["nonsense", "missing.npz", "text.npz"]

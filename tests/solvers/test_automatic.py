@@ -22,8 +22,14 @@ _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
         ("leduc_poker", spiel_cr.Goal(seconds=5), None, "lp"),
         # Nobody asked for iterations of a linear program.
         ("leduc_poker", 100, None, "dcfr"),
-        ("kuhn_poker", 100, None, "sapcfr+"),
-        ("kuhn_poker", spiel_cr.Goal(eval_every=50), None, "sapcfr+"),
+        ("kuhn_poker", 40, None, "sapcfr+"),
+        ("kuhn_poker", 100, None, "sapcfr+(prediction=0.3333)"),
+        (
+            "kuhn_poker",
+            spiel_cr.Goal(eval_every=50),
+            None,
+            "sapcfr+(prediction=0.3333)",
+        ),
         ("kuhn_poker", 20, Layout(buckets=([0, 0, 1, 2, 3, 4], None)), "cfr+"),
         ("kuhn_poker", 2, Layout("stepped"), "os-mccfr"),
         (_RIVER, 20, Layout("signals"), "dcfr"),

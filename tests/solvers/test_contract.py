@@ -51,9 +51,11 @@ class Row(NamedTuple):
 
 # About twice what seed 1 reached when the test was written.
 ROWS = (
+    # The trials of 60 and of 120 iterations choose alike.
+    Row("auto", "", 120, 0.05),
     *(
         Row(name, "", 60, 0.05)
-        for name in "auto cfr+ dcfr dcfr+ pcfr+ pcfr+30 sapcfr+ pdcfr+ lcfr".split()
+        for name in "cfr+ dcfr dcfr+ pcfr+ pcfr+30 sapcfr+ pdcfr+ lcfr".split()
     ),
     Row("cfr", "", 60, 0.15),
     *(
