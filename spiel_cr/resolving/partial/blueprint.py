@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.errors import ImperfectRecallError
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
@@ -65,6 +65,7 @@ def blueprint_of(
       ValueError: it is for another game; or of networks that the game's rules on
         arrays cannot ask, see `DeepPolicy.check_arrays`.
       ImperfectRecallError: a player forgets, which none may on partial trees.
+      GameTooLargeError: the memory does not hold what sampling meets.
     """
     if isinstance(given, str):
         policy = load_policy(given, game)
@@ -83,6 +84,11 @@ def blueprint_of(
             f"after different own actions, so no blueprint is sampled by these; give "
             f"blueprint=FILE to a player that searches (hidden boards are solved by "
             f"their worlds), or choose other parameters of the game"
+        ) from error
+    except GameTooLargeError as error:
+        raise GameTooLargeError(
+            f"{game}: no blueprint is sampled by {_SAMPLER} here; give blueprint=FILE "
+            f"({error})"
         ) from error
     return result.average_policy()
 

@@ -4,10 +4,11 @@ import functools
 from types import SimpleNamespace
 
 import numpy as np
+import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
@@ -116,3 +117,9 @@ def test_a_player_without_one_samples_it():
 def test_what_is_no_blueprint_is_refused(given):
     with pytest.raises((ValueError, OSError), match="blueprint=|nothing.npz"):
         PartialConfig(9, given)
+
+
+@pytest.mark.slow
+def test_too_large_to_sample_says_what_helps():
+    with pytest.raises(GameTooLargeError, match="blueprint=FILE"):
+        blueprint_of(pyspiel.load_game("kriegspiel"), None, 1, None, 0)
