@@ -323,14 +323,7 @@ def make_solver(
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
         reader = visited.reader(tree, arrays)
     else:
-        # A single point that is shifted is a draw like any other.
-        points = spread(plan, config.batch)
-        samples, plan = sample_tree.build(tree, columns, exponent)
-        trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
-        shared = tuple(
-            shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
-        )
-        problem = Problem(*cast((trees, samples, points, shared), dtype))
+        problem, plan = _problem(tree, columns, config, dtype, exponent, buckets)
         state = init(problem, plan, config, seed=seed)
     program = Program(
         functools.partial(_runs[visiting], plan=plan),
@@ -341,6 +334,43 @@ def make_solver(
         consumes=visiting,
     )
     return Solver(tree.form, problem, state, program, buckets=buckets)
+
+
+def problem_of(
+    tree: CompiledGame,
+    config: MCCFRConfig,
+    dtype: np.typing.DTypeLike = np.float32,
+    buckets: Labels = (None, None),
+) -> tuple[Problem, sample_tree.Plan]:
+    """What `init` and `step` take, numpy arrays, and the plan that both are told.
+
+    Args:
+      tree: the compiled game.
+      config: the algorithm.
+      dtype: float32 or float64, in which payoffs are divided by a power of two.
+      buckets: see `make_solver`.
+    """
+    largest = float(np.abs(tree.histories.utility).max(initial=0))
+    columns, exponent = sample_tree.columns_of(tree), treeplex.exponent_of([largest])
+    return _problem(tree, columns, config, check_dtype(dtype), exponent, buckets)
+
+
+def _problem(
+    tree: CompiledGame,
+    columns: sample_tree.Columns,
+    config: MCCFRConfig,
+    dtype: np.dtype,
+    exponent: int,
+    buckets: Labels,
+) -> tuple[Problem, sample_tree.Plan]:
+    # A single point that is shifted is a draw like any other.
+    points = spread(len(tree.histories.by_depth), config.batch)
+    samples, plan = sample_tree.build(tree, columns, exponent)
+    trees = tuple(treeplex.rescale(arrays, exponent) for arrays in tree.form.arrays)
+    shared = tuple(
+        shared_regrets.lay_out(tree.form, p, buckets[p], exponent) for p in range(2)
+    )
+    return Problem(*cast((trees, samples, points, shared), dtype)), plan
 
 
 def reseed(solver: Solver, seed: int) -> None:

@@ -218,3 +218,19 @@ def test_points_are_spread_evenly(batch):
     whole = 1 << (batch.bit_length() - 1)
     places = np.sort((points[:, :whole] * whole).astype(int), axis=1)
     np.testing.assert_array_equal(places, np.tile(np.arange(whole), (6, 1)))
+
+
+def test_seeds_at_once_have_their_own_bits():
+    config = find(f"os-mccfr(batch={BATCH})").config
+    problem, plan = mccfr.problem_of(games.compiled("kuhn"), config)
+    start = mccfr.init(problem, plan, config, seed=0)
+    step = functools.partial(mccfr.step, plan=plan, config=config)
+    keys = jax.vmap(jax.random.key_data)(jax.random.split(jax.random.key(0), 3))
+    states = jax.vmap(lambda key: start._replace(key=key))(keys)
+    several, alone = jax.jit(jax.vmap(step, in_axes=(None, 0))), jax.jit(step)
+    last = start._replace(key=keys[2])
+    for _ in range(3):
+        states, last = several(problem, states), alone(problem, last)
+    found = np.asarray(states.players[1].average)
+    np.testing.assert_array_equal(found[2], last.players[1].average)
+    assert (found[0] != found[2]).any()
