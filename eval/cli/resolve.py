@@ -67,7 +67,7 @@ def add(commands: Commands) -> None:
 
 
 def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
-    game = arguments.game or _DEMO_GAME
+    game = _DEMO_GAME if arguments.game is None else arguments.game
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
     find(arguments.algorithm, families=(CFR,))
@@ -88,7 +88,7 @@ def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
     report |= {"form": laid.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
         report |= {**ahead, "leaf": arguments.leaf or DEFAULT}
-    if arguments.baselines or (arguments.baselines is None and not arguments.game):
+    if arguments.baselines or (arguments.baselines is None and arguments.game is None):
         report["baselines"] = _compare(game, result, report, arguments.seed)
     return report
 

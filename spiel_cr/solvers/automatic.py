@@ -32,7 +32,9 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For solves of subgames, by the form of the game; their budgets are short.
+# For solves of subgames, by the form of the game; their budgets are short. Of fewer
+# iterations than these a trial would tell nothing, and compiling takes longer.
+_SHORT = 30
 OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
@@ -123,6 +125,8 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
     """Algorithms, and why these where it is one."""
     if task.layout.buckets is not None or task.layout.imperfect_recall:
         return (_SHARED,), "infosets share regrets"
+    if laid.form == COMPILED and (task.goal.iterations or _SHORT) < _SHORT:
+        return (OF_SUBGAMES[COMPILED],), "so few iterations are no trial"
     if isinstance(laid.game, CompiledGame):
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:

@@ -83,7 +83,9 @@ _ALWAYS: dict[str, dict[str, str]] = {
 _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("solve", "--plot"): {"--eval-every": "1", "--compile": None},
     ("spot", "--plot"): {"--eval-every": "1"},
-    ("solve", "--lock"): {"--game": "kuhn_poker", "--compile": None},
+    ("solve", "--lock"): {
+        **{"--game": "kuhn_poker", "--compile": None, "--judge": None}
+    },
     ("tournament", "--aivat"): {"--session": None},
     ("tournament", "--session"): {"--aivat": None},
     **{
@@ -125,6 +127,7 @@ _LEFT_OUT = {
     "compare": ("--ray", "--patience"),
     **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
     "solve": ("--imperfect-recall", "--lock-player"),
+    "spot": ("--lock",),
     "exploit": ("--trained", "--iterations"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }

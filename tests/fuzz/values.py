@@ -271,7 +271,7 @@ def not_bots() -> list[Bad]:
     bad = [*map(Bad, ("nobody", "Uniform", "resolving iterations=2", *_NOTHING))]
     bad += _broken(*_BOTS[2:4])
     for name, kind in BOTS.items():
-        base = {"iterations": "2"}
+        base = {"simulations" if name == "search" else "iterations": "2"}
         if name in ("policy", "deep"):
             base = {"path": "kuhn.npz"}
         if name in ("uniform", "honest"):

@@ -22,6 +22,7 @@ _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
         ("leduc_poker", spiel_cr.Goal(seconds=5), None, "lp"),
         # Nobody asked for iterations of a linear program.
         ("leduc_poker", 100, None, "dcfr"),
+        ("kuhn_poker", 29, None, "sapcfr+(gamma=5)"),
         ("kuhn_poker", 40, None, "sapcfr+"),
         ("kuhn_poker", 100, None, "sapcfr+(prediction=0.3333)"),
         (
