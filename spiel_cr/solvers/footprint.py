@@ -43,7 +43,7 @@ _COPIES, _COPIES_SAMPLED = 3.5, 2.5
 _NUMBERS, _NUMBERS_ACTION = 12, 6
 # For each method: how many passes over the trees its program has, and how many vectors
 # over both players' sequences are there at once, beside those of CFR.
-_PASSES_AND_VECTORS = {"egt": (4, 10), "smoothing": (10, 14), "pdhg": (4, 16)}
+_PASSES_AND_VECTORS = {"egt": (4, 10), "pdhg": (4, 16)}
 # While a game is compiled, for each history; what remains of that, in units of what the
 # compiled game takes.
 _COMPILING, _COMPILED = 90, 1.3

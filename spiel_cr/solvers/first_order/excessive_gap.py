@@ -110,8 +110,11 @@ def _response(
         tree = problem.trees[mine]
         leaves = treeplex.leaf_values(tree, reach[1 - mine])
         answer = respond(
-            *(tree, "entropy", problem.weights[mine], regularisers.Leaves(leaves)),
-            *(scale, regularisers.uniform_centre(tree)),
+            tree,
+            problem.weights[mine],
+            leaves,
+            scale,
+            regularisers.uniform_centre(tree),
         )
         found = treeplex.reach(tree, answer.strategy)
         return answer.value, _padded(found, reach.shape[1]), jnp.int32(mine)

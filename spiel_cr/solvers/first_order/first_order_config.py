@@ -9,8 +9,7 @@ class FirstOrderConfig:
 
     Attributes:
       name: for people.
-      method: "egt", see `excessive_gap`; "smoothing", see `smoothing`; or "pdhg", see
-        `primal_dual`.
+      method: "egt", see `excessive_gap`; or "pdhg", see `primal_dual`.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -21,7 +20,6 @@ PRESETS: dict[str, FirstOrderConfig] = {
     preset.name: preset
     for preset in (
         FirstOrderConfig("egt", "egt"),
-        FirstOrderConfig("iterated-smoothing", "smoothing"),
         FirstOrderConfig("pdhg", "pdhg"),
     )
 }

@@ -2,9 +2,6 @@
 
 from typing import NamedTuple
 
-import jax
-import numpy as np
-
 from spiel_cr.games.sequence_form.treeplex import Treeplex
 from spiel_cr.solvers.first_order.regularisers import Weights
 
@@ -15,9 +12,7 @@ class Problem(NamedTuple):
     Attributes:
       trees: each player's treeplex, payoffs over 2^exponent.
       weights: of each player's infosets.
-      diameter: float scalar, the largest d_0(x_0) + d_1(x_1) there is.
     """
 
     trees: tuple[Treeplex, Treeplex]
     weights: tuple[Weights, Weights]
-    diameter: jax.Array | np.ndarray

@@ -16,12 +16,7 @@ from spiel_cr.common.memory import trim
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.first_order import (
-    excessive_gap,
-    primal_dual,
-    regularisers,
-    smoothing,
-)
+from spiel_cr.solvers.first_order import excessive_gap, primal_dual, regularisers
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.first_order.problem import Problem
 
@@ -31,11 +26,7 @@ _LARGE_STATE = 2_000_000
 
 
 # Each has `init` and `step`.
-_METHODS: dict[str, ModuleType] = {
-    "egt": excessive_gap,
-    "smoothing": smoothing,
-    "pdhg": primal_dual,
-}
+_METHODS: dict[str, ModuleType] = {"egt": excessive_gap, "pdhg": primal_dual}
 
 
 def _iterate(
@@ -193,14 +184,7 @@ def _problem(
             seconds = time.perf_counter() - started
             scales, length = _scale(both)
         return primal_dual.PDHGProblem(both, scales, length), seconds
-    kind: regularisers.Kind = "entropy"
-    weighing: regularisers.Weighing = "balanced"
-    if config.method == "smoothing":
-        kind, weighing = "euclidean", "height"
-    weights = [regularisers.make_weights(form, p, weighing) for p in range(2)]
-    diameter = sum(regularisers.diameter(form, p, kind, weights[p]) for p in range(2))
-    made = Problem(
-        (trees[0], trees[1]), (weights[0], weights[1]), np.asarray(max(diameter, 1e-9))
-    )
+    weights = [regularisers.make_weights(form, p) for p in range(2)]
+    made = Problem((trees[0], trees[1]), (weights[0], weights[1]))
     with precision(dtype):
         return cast(Problem, jax.device_put(cast_arrays(made, dtype))), 0.0
