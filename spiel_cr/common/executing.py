@@ -99,11 +99,15 @@ class Executor:
     ) -> Iterator[tuple[_Key, _Result]]:
         """Does tasks.
 
+        A task may return an iterator: then each of its results comes as it is ready,
+        and the worker goes on when the next one is asked for.
+
         Args:
           make: a function or class of a module; called with all of `setup` once in each
             worker. What it returns is called with tasks.
           setup: can be pickled, if there are workers. On Ray it travels once per node.
-          tasks: by key, begun in this order.
+          tasks: by key, begun in this order. One that is done again is read again, so
+            it may hold what it has yielded.
           lost: the result of a task that was given up, or whose workers died, by its
             key and the reason; None: that is an error.
           named: what is announced as a task begins.
@@ -118,11 +122,14 @@ class Executor:
         if not tasks:
             return
         if self.is_here:
-            do = make(*setup)
+            do = _Worker(make, setup)
             for key, task in tasks.items():
                 if named is not None:
                     announce(named(key))
-                yield key, do(task)
+                results, more = do((task,))
+                while results:
+                    yield key, results[0]
+                    results, more = do(()) if more else ((), False)
             return
         crew = (_Processes if self.ray is None else _Ray)(self, make, setup)
         with contextlib.closing(_Run(crew, tasks, self.patience, named)) as run:
@@ -134,6 +141,29 @@ class Executor:
 
 # Tasks one after the other, in this process.
 HERE = Executor()
+
+
+class _Worker:
+    """What a worker does: it begins a task, and goes on with one that yields."""
+
+    def __init__(self, make: Callable[..., Any], setup: Sequence[Any]) -> None:
+        self._do = make(*setup)
+        self._results: Iterator[Any] = iter(())
+
+    def __call__(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        """At most one result, and whether there may be more.
+
+        Args:
+          request: a task; nothing: go on.
+        """
+        if request:
+            result = self._do(*request)
+            if not isinstance(result, Iterator):
+                return (result,), False
+            self._results = result
+        for result in self._results:
+            return (result,), True
+        return (), False
 
 
 class _Processes:
@@ -150,7 +180,7 @@ class _Processes:
 
     def start(self) -> Any:
         """A new worker: at first, and after each task, it has an answer."""
-        return processes.start(*self._arguments)
+        return processes.start(_Worker, self._arguments)
 
     def wait(self, workers: Sequence[Any]) -> list[Any]:
         """Those that have an answer, after a moment at most."""
@@ -208,7 +238,7 @@ class _Run:
             worker, key = self._idle.pop(), self._left.popleft()
             if self._named is not None:
                 announce(self._named(key))
-            worker.send(self._tasks[key])
+            worker.send((self._tasks[key],))
             self._busy[worker] = key, time.monotonic() + self._patience
         wanted = min(self._crew.most - len(self._busy), len(self._left))
         while len(self._new) < wanted:
@@ -217,13 +247,13 @@ class _Run:
     def _answer(self, worker: Any) -> Iterator[tuple[Any, Any, str | None]]:
         """Takes a worker's answer: it is there, or has done its task."""
         is_new = worker in self._new
-        key, _ = self._busy.pop(worker, (None, 0.0))
+        key, end = self._busy.pop(worker, (None, 0.0))
         if is_new:
             self._new.remove(worker)
         # Whatever comes, it waits for its end.
         self._idle.append(worker)
         try:
-            result = worker.receive()
+            answer = worker.receive()
         except WorkerEndedError as error:
             self._idle.remove(worker)
             worker.end()
@@ -241,8 +271,15 @@ class _Run:
             return
         if is_new:
             self._died[None] = 0
-        else:
+            return
+        results, more = answer
+        for result in results:
             yield key, result, None
+        if more:
+            # Who asked has taken the result before the worker goes on.
+            self._idle.remove(worker)
+            worker.send(())
+            self._busy[worker] = key, end
 
 
 class _Ray:
@@ -341,7 +378,7 @@ class _Actor:
                 f"a node of the cluster has other code: {', '.join(others)}; install "
                 f"the same on all nodes"
             )
-        self._do = make(*setup)
+        self._do = _Worker(make, setup)
 
 
 def greeting(module: str) -> dict[str, str]:

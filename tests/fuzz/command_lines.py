@@ -121,7 +121,7 @@ _LEFT_OUT = {
     "compare": ("--ray", "--patience"),
     **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
     "solve": ("--imperfect-recall",),
-    "exploit": ("--trained", "--iterations"),
+    "exploit": ("--trained", "--iterations", "--ray", "--workers"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
 _WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")
