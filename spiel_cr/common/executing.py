@@ -261,11 +261,7 @@ class _Run:
             if self._died[key] < _TRIES:
                 self._left.extendleft([] if is_new else [key])
             elif is_new:
-                raise WorkerFailedError(
-                    f"a worker does not start: {error}; take fewer workers if there is "
-                    f"too little memory for them, and start them under "
-                    f"`if __name__ == '__main__':` in a script"
-                ) from None
+                raise WorkerFailedError(f"a worker does not start: {error}") from None
             else:
                 yield key, None, str(error)
             return
