@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
+import itertools
 import math
 import multiprocessing.connection
 import os
@@ -38,6 +39,8 @@ _Result = TypeVar("_Result")
 MOST_WORKERS = 1024
 # So often a task is begun whose workers die.
 _TRIES = 3
+# The key of a worker that starts.
+_START = object()
 # A worker that is no longer needed ends by itself within this time.
 _FAREWELL_SECONDS = 5.0
 _TICK = 0.2
@@ -122,14 +125,13 @@ class Executor:
         if not tasks:
             return
         if self.is_here:
-            do = _Worker(make, setup)
+            do = make(*setup)
             for key, task in tasks.items():
                 if named is not None:
                     announce(named(key))
-                results, more = do((task,))
-                while results:
-                    yield key, results[0]
-                    results, more = do(()) if more else ((), False)
+                result: Any = do(task)
+                for one in result if isinstance(result, Iterator) else (result,):
+                    yield key, one
             return
         crew = (_Processes if self.ray is None else _Ray)(self, make, setup)
         with contextlib.closing(_Run(crew, tasks, self.patience, named)) as run:
@@ -161,9 +163,8 @@ class _Worker:
             if not isinstance(result, Iterator):
                 return (result,), False
             self._results = result
-        for result in self._results:
-            return (result,), True
-        return (), False
+        one = tuple(itertools.islice(self._results, 1))
+        return one, bool(one)
 
 
 class _Processes:
@@ -206,16 +207,15 @@ class _Run:
         self._patience, self._named = patience or math.inf, named
         self._left = collections.deque(tasks)
         self._died: collections.Counter[Any] = collections.Counter()
-        # Workers that wait; those that start, or do the task of a key until a time.
+        # Workers that wait; those that do the task of a key until a time, or start.
         self._idle: list[Any] = []
-        self._new: list[Any] = []
         self._busy: dict[Any, tuple[Any, float]] = {}
 
     def results(self) -> Iterator[tuple[Any, Any, str | None]]:
         """Keys and results, until all tasks have one, or why they have none."""
-        while self._left or self._busy:
+        while self._left or any(key is not _START for key, _ in self._busy.values()):
             self._begin()
-            for worker in self._crew.wait([*self._busy, *self._new]):
+            for worker in self._crew.wait(list(self._busy)):
                 yield from self._answer(worker)
             for worker, (key, end) in list(self._busy.items()):
                 if time.monotonic() > end:
@@ -226,7 +226,7 @@ class _Run:
 
     def close(self) -> None:
         """Ends all workers."""
-        for worker in (*self._busy, *self._new):
+        for worker in self._busy:
             worker.end()
         for worker in self._idle:
             worker.end(_FAREWELL_SECONDS)
@@ -240,16 +240,14 @@ class _Run:
                 announce(self._named(key))
             worker.send((self._tasks[key],))
             self._busy[worker] = key, time.monotonic() + self._patience
-        wanted = min(self._crew.most - len(self._busy), len(self._left))
-        while len(self._new) < wanted:
-            self._new.append(self._crew.start())
+        starting = [key for key, _ in self._busy.values()].count(_START)
+        room = self._crew.most - len(self._busy)
+        for _ in range(min(room, len(self._left) - starting)):
+            self._busy[self._crew.start()] = _START, math.inf
 
     def _answer(self, worker: Any) -> Iterator[tuple[Any, Any, str | None]]:
         """Takes a worker's answer: it is there, or has done its task."""
-        is_new = worker in self._new
-        key, end = self._busy.pop(worker, (None, 0.0))
-        if is_new:
-            self._new.remove(worker)
+        key, end = self._busy.pop(worker)
         # Whatever comes, it waits for its end.
         self._idle.append(worker)
         try:
@@ -259,14 +257,14 @@ class _Run:
             worker.end()
             self._died[key] += 1
             if self._died[key] < _TRIES:
-                self._left.extendleft([] if is_new else [key])
-            elif is_new:
+                self._left.extendleft([] if key is _START else [key])
+            elif key is _START:
                 raise WorkerFailedError(f"a worker does not start: {error}") from None
             else:
                 yield key, None, str(error)
             return
-        if is_new:
-            self._died[None] = 0
+        if key is _START:
+            self._died[key] = 0
             return
         results, more = answer
         for result in results:
@@ -365,9 +363,9 @@ class _Actor:
     ) -> None:
         theirs = greeting(make.__module__)
         others = [
-            f"{name} {theirs[name]} (the command has {value})"
-            for name, value in hello.items()
-            if theirs[name] != value
+            f"{name} {value} (the command has {hello[name]})"
+            for name, value in theirs.items()
+            if hello[name] != value
         ]
         if others:
             raise WorkerFailedError(
