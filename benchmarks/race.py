@@ -188,10 +188,7 @@ def in_a_process(game: str, solver: str) -> Iterator[Ask]:
 
 
 def race(
-    game: str,
-    solvers: Sequence[str],
-    plan: Plan,
-    open_run: OpenRun = in_a_process,
+    game: str, solvers: Sequence[str], plan: Plan, open_run: OpenRun = in_a_process
 ) -> Row:
     """Measures all solvers on one game.
 

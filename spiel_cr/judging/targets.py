@@ -286,10 +286,7 @@ def lay_out_to_judge(
     if not by_worlds:
         try:
             return compile_game(
-                opened,
-                observations=True,
-                memory_limit=memory_limit,
-                progress=progress,
+                opened, observations=True, memory_limit=memory_limit, progress=progress
             )
         except ImperfectRecallError:
             if board is None:
