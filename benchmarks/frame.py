@@ -7,11 +7,9 @@ are made from these lines and from nothing else.
 """
 
 import argparse
-import concurrent.futures
 import dataclasses
 import itertools
 import json
-import multiprocessing
 import os
 import pathlib
 import sys
@@ -21,6 +19,7 @@ from typing import Any, NamedTuple, TypeAlias
 import game_defs  # noqa: F401  registers the project's games
 from benchmarks import document
 from benchmarks.document import Column
+from spiel_cr.common import processes
 from spiel_cr.common.json_log import JsonLog
 from spiel_cr.eval.common import conditions
 
@@ -320,9 +319,13 @@ def group_by(rows: Iterable[Row], key: str) -> dict[Any, list[Row]]:
 
 def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
     """Calls a function of a module in a new process, so that its memory is its own."""
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
-        return pool.submit(function, **values).result()
+    with processes.asking(_measurer, function) as measure:
+        row: Row = measure(values)
+    return row
+
+
+def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
+    return lambda values: function(**values)
 
 
 def one_thread() -> None:

@@ -183,25 +183,12 @@ class SolverRun:
 @contextlib.contextmanager
 def in_a_process(game: str, solver: str) -> Iterator[Ask]:
     """A solver on a game, in a process of its own."""
-    worker = processes.start(SolverRun, (game, solver))
-    try:
-        worker.receive()
-
-        def ask(method: str, *values: float) -> Row:
-            worker.send((method, *values))
-            answer: Row = worker.receive()
-            return answer
-
-        yield ask
-    finally:
-        worker.end()
+    with processes.asking(SolverRun, game, solver) as ask:
+        yield lambda method, *values: ask((method, *values))
 
 
 def race(
-    game: str,
-    solvers: Sequence[str],
-    plan: Plan,
-    open_run: OpenRun = in_a_process,
+    game: str, solvers: Sequence[str], plan: Plan, open_run: OpenRun = in_a_process
 ) -> Row:
     """Measures all solvers on one game.
 

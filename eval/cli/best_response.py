@@ -220,9 +220,7 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
         )
     names = ("leaf", "rollouts", "rounds", "max_histories", "particles")
     return ResponseConfig(
-        method,
-        search,
-        **given(arguments, *names, "matches", "luck_rollouts", "seed"),
+        method, search, **given(arguments, *names, "matches", "luck_rollouts", "seed")
     )
 
 

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import importlib
 import importlib.util
+import itertools
 import math
 import multiprocessing.connection
 import os
@@ -38,6 +39,8 @@ _Result = TypeVar("_Result")
 MOST_WORKERS = 1024
 # So often a task is begun whose workers die.
 _TRIES = 3
+# The key of a worker that starts.
+_START = object()
 # A worker that is no longer needed ends by itself within this time.
 _FAREWELL_SECONDS = 5.0
 _TICK = 0.2
@@ -99,11 +102,15 @@ class Executor:
     ) -> Iterator[tuple[_Key, _Result]]:
         """Does tasks.
 
+        A task may return an iterator: then each of its results comes as it is ready,
+        and the worker goes on when the next one is asked for.
+
         Args:
           make: a function or class of a module; called with all of `setup` once in each
             worker. What it returns is called with tasks.
           setup: can be pickled, if there are workers. On Ray it travels once per node.
-          tasks: by key, begun in this order.
+          tasks: by key, begun in this order. One that is done again is read again, so
+            it may hold what it has yielded.
           lost: the result of a task that was given up, or whose workers died, by its
             key and the reason; None: that is an error.
           named: what is announced as a task begins.
@@ -122,7 +129,9 @@ class Executor:
             for key, task in tasks.items():
                 if named is not None:
                     announce(named(key))
-                yield key, do(task)
+                result: Any = do(task)
+                for one in result if isinstance(result, Iterator) else (result,):
+                    yield key, one
             return
         crew = (_Processes if self.ray is None else _Ray)(self, make, setup)
         with contextlib.closing(_Run(crew, tasks, self.patience, named)) as run:
@@ -134,6 +143,28 @@ class Executor:
 
 # Tasks one after the other, in this process.
 HERE = Executor()
+
+
+class _Worker:
+    """What a worker does: it begins a task, and goes on with one that yields."""
+
+    def __init__(self, make: Callable[..., Any], setup: Sequence[Any]) -> None:
+        self._do = make(*setup)
+        self._results: Iterator[Any] = iter(())
+
+    def __call__(self, request: tuple[Any, ...]) -> tuple[tuple[Any, ...], bool]:
+        """At most one result, and whether there may be more.
+
+        Args:
+          request: a task; nothing: go on.
+        """
+        if request:
+            result = self._do(*request)
+            if not isinstance(result, Iterator):
+                return (result,), False
+            self._results = result
+        one = tuple(itertools.islice(self._results, 1))
+        return one, bool(one)
 
 
 class _Processes:
@@ -150,7 +181,7 @@ class _Processes:
 
     def start(self) -> Any:
         """A new worker: at first, and after each task, it has an answer."""
-        return processes.start(*self._arguments)
+        return processes.start(_Worker, self._arguments)
 
     def wait(self, workers: Sequence[Any]) -> list[Any]:
         """Those that have an answer, after a moment at most."""
@@ -176,16 +207,15 @@ class _Run:
         self._patience, self._named = patience or math.inf, named
         self._left = collections.deque(tasks)
         self._died: collections.Counter[Any] = collections.Counter()
-        # Workers that wait; those that start, or do the task of a key until a time.
+        # Workers that wait; those that do the task of a key until a time, or start.
         self._idle: list[Any] = []
-        self._new: list[Any] = []
         self._busy: dict[Any, tuple[Any, float]] = {}
 
     def results(self) -> Iterator[tuple[Any, Any, str | None]]:
         """Keys and results, until all tasks have one, or why they have none."""
-        while self._left or self._busy:
+        while self._left or any(key is not _START for key, _ in self._busy.values()):
             self._begin()
-            for worker in self._crew.wait([*self._busy, *self._new]):
+            for worker in self._crew.wait(list(self._busy)):
                 yield from self._answer(worker)
             for worker, (key, end) in list(self._busy.items()):
                 if time.monotonic() > end:
@@ -196,7 +226,7 @@ class _Run:
 
     def close(self) -> None:
         """Ends all workers."""
-        for worker in (*self._busy, *self._new):
+        for worker in self._busy:
             worker.end()
         for worker in self._idle:
             worker.end(_FAREWELL_SECONDS)
@@ -208,41 +238,42 @@ class _Run:
             worker, key = self._idle.pop(), self._left.popleft()
             if self._named is not None:
                 announce(self._named(key))
-            worker.send(self._tasks[key])
+            worker.send((self._tasks[key],))
             self._busy[worker] = key, time.monotonic() + self._patience
-        wanted = min(self._crew.most - len(self._busy), len(self._left))
-        while len(self._new) < wanted:
-            self._new.append(self._crew.start())
+        starting = [key for key, _ in self._busy.values()].count(_START)
+        room = self._crew.most - len(self._busy)
+        for _ in range(min(room, len(self._left) - starting)):
+            self._busy[self._crew.start()] = _START, math.inf
 
     def _answer(self, worker: Any) -> Iterator[tuple[Any, Any, str | None]]:
         """Takes a worker's answer: it is there, or has done its task."""
-        is_new = worker in self._new
-        key, _ = self._busy.pop(worker, (None, 0.0))
-        if is_new:
-            self._new.remove(worker)
+        key, end = self._busy.pop(worker)
         # Whatever comes, it waits for its end.
         self._idle.append(worker)
         try:
-            result = worker.receive()
+            answer = worker.receive()
         except WorkerEndedError as error:
             self._idle.remove(worker)
             worker.end()
             self._died[key] += 1
             if self._died[key] < _TRIES:
-                self._left.extendleft([] if is_new else [key])
-            elif is_new:
-                raise WorkerFailedError(
-                    f"a worker does not start: {error}; take fewer workers if there is "
-                    f"too little memory for them, and start them under "
-                    f"`if __name__ == '__main__':` in a script"
-                ) from None
+                self._left.extendleft([] if key is _START else [key])
+            elif key is _START:
+                raise WorkerFailedError(f"a worker does not start: {error}") from None
             else:
                 yield key, None, str(error)
             return
-        if is_new:
-            self._died[None] = 0
-        else:
+        if key is _START:
+            self._died[key] = 0
+            return
+        results, more = answer
+        for result in results:
             yield key, result, None
+        if more:
+            # Who asked has taken the result before the worker goes on.
+            self._idle.remove(worker)
+            worker.send(())
+            self._busy[worker] = key, end
 
 
 class _Ray:
@@ -332,16 +363,16 @@ class _Actor:
     ) -> None:
         theirs = greeting(make.__module__)
         others = [
-            f"{name} {theirs[name]} (the command has {value})"
-            for name, value in hello.items()
-            if theirs[name] != value
+            f"{name} {value} (the command has {hello[name]})"
+            for name, value in theirs.items()
+            if hello[name] != value
         ]
         if others:
             raise WorkerFailedError(
                 f"a node of the cluster has other code: {', '.join(others)}; install "
                 f"the same on all nodes"
             )
-        self._do = make(*setup)
+        self._do = _Worker(make, setup)
 
 
 def greeting(module: str) -> dict[str, str]:

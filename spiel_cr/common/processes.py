@@ -61,7 +61,9 @@ class Worker(NamedTuple):
             # A process that is killed resets its end of the pipe.
             self.process.join()
             raise WorkerEndedError(
-                f"its process ended with code {self.process.exitcode}"
+                f"its process ended with code {self.process.exitcode}; take fewer "
+                f"workers if there is too little memory for them, and start them under "
+                f"`if __name__ == '__main__':` in a script"
             ) from None
         return result_of(answer)
 
@@ -85,7 +87,8 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     ours, theirs = context.Pipe()
     # In bytes, so that users' modules are there when it is read.
     arguments = (theirs, bytes(ForkingPickler.dumps((make, tuple(setup)))))
-    process = context.Process(target=_work, args=arguments, daemon=True)
+    # No daemon: it may have workers, too.
+    process = context.Process(target=_work, args=arguments)
     # Else its start would let through what is held back.
     resource_tracker.ensure_running()
     # The worker inherits that, and so nothing ends it before it ignores signals.
@@ -96,6 +99,26 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     # Otherwise the end of the worker would not be noticed.
     theirs.close()
     return Worker(process, ours)
+
+
+@contextlib.contextmanager
+def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[[Any], Any]]:
+    """Requests to a worker of their own, for a block: a function that answers them.
+
+    Args:
+      make, setup: as of `start`.
+    """
+    worker = start(make, setup)
+
+    def ask(request: Any) -> Any:
+        worker.send(request)
+        return worker.receive()
+
+    try:
+        worker.receive()
+        yield ask
+    finally:
+        worker.end()
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:

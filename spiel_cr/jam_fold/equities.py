@@ -30,8 +30,8 @@ from spiel_cr.jam_fold.hands import ORDERS, HandTables
 Strength = Callable[[np.ndarray], np.ndarray]
 
 _BOARDS_OF_BLOCK = 512
-# So many are one task.
-_BLOCKS = 4
+# So many are one task: a result of three hands has 156 MB, whatever it counts.
+_BLOCKS = 25
 _COPIES = 3
 _VERSION = 1
 

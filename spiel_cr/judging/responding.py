@@ -25,7 +25,7 @@ from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
 from spiel_cr.judging.responses.local_best_response import LBRBot, lbr
 from spiel_cr.judging.responses.state_responder import StateResponder
-from spiel_cr.judging.targets import Target, opponent_again
+from spiel_cr.judging.targets import Again, Target, made_again
 from spiel_cr.players import bots, opponents
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
@@ -156,12 +156,10 @@ def _matches(
 ) -> list[Played]:
     """Matches of a responder, who is made again in workers; those on forms stay."""
     takes_luck = isinstance(responder, StateResponder)
-    setup: tuple[object, ...] = (target, player, config, responder)
-    if executor.is_here or not takes_luck:
+    if not takes_luck:
         executor = HERE
-    else:
-        again = (target.name, target.tree or target.game, config.seed)
-        setup = (again, player, config, None)
+    sent = target.sent(executor, config.seed)
+    setup = sent, player, config, responder if executor.is_here else None
     tasks = {number: number for number in range(config.matches)}
     played: dict[int, Played] = {}
     for number, match in tqdm(
@@ -179,14 +177,13 @@ def _matches(
 
 
 def _made(
-    target: Target | tuple[str, CompiledGame | pyspiel.Game, int],
+    sent: Target | Again,
     player: int,
     config: ResponseConfig,
     responder: pyspiel.Bot | None,
 ) -> ResponseMatches:
     """Where matches are played; a target by its name is loaded, as is a responder."""
-    if not isinstance(target, Target):
-        target = opponent_again(*target)
+    target = made_again(sent)
     takes_luck = responder is None or isinstance(responder, StateResponder)
     if responder is None:
         responder, _ = state_responder(target, player, config)

@@ -7,7 +7,7 @@ does not fit on OpenSpiel's states.
 
 import math
 import time
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
@@ -16,6 +16,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
+from spiel_cr.common.executing import Executor
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -130,6 +131,12 @@ class Target(NamedTuple):
         """
         return self.as_policy(seated(player, response, self.strategy()[1 - player]))
 
+    def sent(self, executor: Executor, seed: int) -> "Target | Again":
+        """What `made_again` takes where tasks are done; `seed` as of `load_target`."""
+        if executor.is_here:
+            return self
+        return self.name, self.tree or self.game, seed
+
     def bot(self, seat: int, seed: int) -> pyspiel.Bot:
         """Who plays matches in a seat: the bot itself, or the policy."""
         if self.rivals is not None:
@@ -227,14 +234,15 @@ def load_target(
     return target
 
 
-def opponent_again(name: str, known: CompiledGame | pyspiel.Game, seed: int) -> Target:
-    """The player of a target in another process, on no form.
+# A target's name, its compiled game or else its game, and the seed of `load_target`.
+Again: TypeAlias = tuple[str, CompiledGame | pyspiel.Game, int]
 
-    Args:
-      name: of the target, a string for `opponent_strings.load_opponent`.
-      known: its compiled game, else its game.
-      seed: as of `load_target`.
-    """
+
+def made_again(target: Target | Again) -> Target:
+    """A target, elsewhere than where it was loaded, from its string and on no form."""
+    if isinstance(target, Target):
+        return target
+    name, known, seed = target
     loaded = known.game if isinstance(known, CompiledGame) else known
     named = opponent_strings.read_opponent(name, loaded)
     rivals = opponent_strings.rivals_of(named, known, seed)
@@ -278,10 +286,7 @@ def lay_out_to_judge(
     if not by_worlds:
         try:
             return compile_game(
-                opened,
-                observations=True,
-                memory_limit=memory_limit,
-                progress=progress,
+                opened, observations=True, memory_limit=memory_limit, progress=progress
             )
         except ImperfectRecallError:
             if board is None:

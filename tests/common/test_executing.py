@@ -108,6 +108,24 @@ def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
             list(do(backend, {3: ("die", -2)}, tmp_path))
 
 
+def test_what_a_task_yields_comes_at_once_and_once(backend, tmp_path):
+    """One that dies after its second result goes on from what it is given then."""
+    mortal = bool(backend["workers"])
+    told = [mortal]
+    results = do(backend, {"told": ("tell", told), **ADDED}, tmp_path)
+    found = {}
+    for key, result in results:
+        if key == "told":
+            # The worker has not gone on yet.
+            assert result == len(told) - 1
+            told.append(result)
+        else:
+            found[key] = result
+    assert told == [mortal, 0, 1, 2, 3]
+    assert found == {number: expected(number) for number in ADDED}
+    assert len(noted(tmp_path, "tell")) == (2 if mortal else 1)
+
+
 def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
     if not backend["workers"]:
         with pytest.raises(ValueError, match="patience=1: tasks without worker"):

@@ -128,7 +128,7 @@ _LEFT_OUT = {
     **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
     "solve": ("--imperfect-recall", "--lock-player"),
     "spot": ("--lock",),
-    "exploit": ("--trained", "--iterations"),
+    "exploit": ("--trained", "--iterations", "--ray", "--workers"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }
 _WITH_LP = ("--seconds", "--until", "--eval-every", "--plot", "--dtype", "--checkpoint")

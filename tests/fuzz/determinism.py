@@ -34,7 +34,8 @@ _NETWORKS = {
 _WORKERS = {
     "compare": "compare GAME --out=DIR/x --iterations=20 --seeds=2 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr",
-    "jam-fold": interruptions.COMMANDS["jam-fold"],
+    # Two tasks.
+    "jam-fold": interruptions.COMMANDS["jam-fold"].replace("=2048", "=25600"),
 }
 _PASSING = interruptions.PASSING | {"workers", "cpu_seconds"}
 

@@ -10,7 +10,7 @@ from spiel_cr.common.checks import check_whole
 
 
 class Tasks:
-    """Does (what, seed): "add", "wait", "die", "refuse", "fail"."""
+    """Does (what, seed): "add", "wait", "die", "refuse", "fail", "tell"."""
 
     def __init__(self, weights, folder):
         self.weights, self.folder = weights, pathlib.Path(folder)
@@ -25,7 +25,7 @@ class Tasks:
 
     def __call__(self, task):
         what, seed = task
-        begun = self.note(what, seed)
+        begun = self.note(what, "" if what == "tell" else seed)
         if what == "wait":
             time.sleep(60)
         elif what == "die" and (seed < 0 or begun <= seed):
@@ -34,5 +34,15 @@ class Tasks:
             check_whole(seed, "seed", 6, 9)
         elif what == "fail":
             {}["nothing"]
+        elif what == "tell":
+            return self.tell(seed, begun)
         random = np.random.default_rng(seed % 1000)
         return (random.normal(size=len(self.weights)) @ self.weights).item()
+
+    def tell(self, told, begun):
+        """What is missing of 0, 1, 2, 3; who is mortal dies at the first 2."""
+        mortal, *before = told
+        for number in range(len(before), 4):
+            if mortal and begun == 1 and number == 2:
+                os._exit(7)
+            yield number

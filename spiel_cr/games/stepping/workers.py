@@ -6,6 +6,7 @@ drawn in the parent, so results are the same for any number of workers.
 
 import contextlib
 import importlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,6 @@ import pyspiel
 
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
-from spiel_cr.common.errors import WorkerFailedError
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
@@ -91,17 +91,14 @@ class Workers:
         self._dropped: list[int] = []
         self._workers: list[processes.Worker] = []
         self.held_bytes = 0
-        modules = ",".join(sorted(_modules(pyspiel.Game)))
+        setup = str(self.game), sorted(_modules(pyspiel.Game))
         try:
             for _ in range(count):
-                worker = processes.start(_Steps, (str(self.game), modules))
-                self._workers.append(worker)
-            for number in range(count):
-                self._answer(number)
+                self._workers.append(processes.start(_Steps, setup))
+                self._workers[-1].send(None)
             for worker in self._workers:
-                worker.send(None)
-            for number in range(count):
-                self.held_bytes += self._answer(number)
+                worker.receive()
+                self.held_bytes += worker.receive()
         except BaseException:
             self.close()
             raise
@@ -160,25 +157,9 @@ class Workers:
             place_after[part] = np.arange(len(part))
         facts = np.zeros(len(worker), FACTS)
         for number, part in enumerate(parts):
-            facts[part] = self._answer(number)
+            facts[part] = self._workers[number].receive()
         held = HeldStates(new, worker, place_after)
         return state_source.as_positions(held, facts)
-
-    def _answer(self, number: int) -> Any:
-        """What a worker answers.
-
-        Raises:
-          InvalidGameError, pyspiel.SpielError, MemoryError, WorkerFailedError: what
-            happened there, or its process ended.
-        """
-        try:
-            return self._workers[number].receive()
-        except processes.WorkerEndedError as error:
-            raise WorkerFailedError(
-                f"worker {number} of {len(self._workers)}: {error}; take fewer workers "
-                f"if there was too little memory for them, and start them under "
-                f"`if __name__ == '__main__':` in a script"
-            ) from None
 
 
 def _modules(kind: type) -> set[str]:
@@ -196,9 +177,9 @@ _KNOWN = ("pyspiel", "__main__", "__mp_main__")
 class _Steps:
     """What a worker does: it makes its parts of levels, and holds their states."""
 
-    def __init__(self, game: str, modules: str) -> None:
+    def __init__(self, game: str, modules: Sequence[str]) -> None:
         """Loads the game; games in Python are registered by their modules first."""
-        for name in modules.split(",") if modules else ():
+        for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
         self._game = pyspiel.load_game(game)

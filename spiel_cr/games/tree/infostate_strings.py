@@ -54,6 +54,10 @@ class Strings(Sequence[str]):
         result._text, result._ends = text.tobytes(), ends
         return result
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Other processes get the strings, and not how they are made."""
+        return Strings.of_utf8, self.utf8()
+
     def utf8(self) -> tuple[np.ndarray, np.ndarray]:
         """All strings, one after the other, uint8, and where each ends, int64 [I]."""
         if self._text is None:
