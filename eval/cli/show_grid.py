@@ -18,7 +18,7 @@ from .command import given, writing
 from .spot import write_answers
 
 # Options of `show` that look at the infosets of a compiled game.
-_INFOSETS = {"player": None, "find": None, "sort": "game", "html": None}
+_INFOSETS = {"player": None, "find": None, "sort": "game"}
 # And those that look at a public node.
 _NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
@@ -93,15 +93,17 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
                 grid.columns,
                 grid.actions,
                 arguments.plot,
-                title=f"{_titled(policy.game)}\n{title}",
+                title=f"{titled(policy.game)}\n{title}",
             )
             print(f"\npicture: {arguments.plot}")
             report["plot"] = arguments.plot
     return report
 
 
-def _titled(game: pyspiel.Game) -> str:
+def titled(game: pyspiel.Game) -> str:
     """A game in a few words: what a poker player asks for first."""
     given = game.get_parameters()
-    facts = (f"{name} {given[name]}" for name in ("board", "pot") if name in given)
+    facts = (
+        f"{name} {given[name]}" for name in ("board", "pot", "stack") if name in given
+    )
     return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])

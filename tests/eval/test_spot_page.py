@@ -26,9 +26,7 @@ def solved():
 def page(solved, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "spot.html"
     policy = solved.average_policy()
-    path.write_text(
-        spot_page.spot_page(policy, solved.form, BOARD, "a <lead>"), "utf-8"
-    )
+    path.write_text(spot_page.spot_page(policy, solved.form, "a <lead>"), "utf-8")
     return path
 
 
