@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import re
 
 import pyspiel
 
@@ -89,11 +90,12 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
         with writing(arguments):
             plots.plot_hands(
                 grid.cells,
-                grid.rows,
-                grid.columns,
+                [_named(name) for name in grid.rows],
+                [_named(name) for name in grid.columns],
                 grid.actions,
                 arguments.plot,
-                title=f"{titled(policy.game)}\n{title}",
+                title=f"{titled(policy.game)}\n{_named(arguments.board or '')} "
+                f"player {grid.player} acts after {after}, in per cent",
             )
             print(f"\npicture: {arguments.plot}")
             report["plot"] = arguments.plot
@@ -103,7 +105,12 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
 def titled(game: pyspiel.Game) -> str:
     """A game in a few words: what a poker player asks for first."""
     given = game.get_parameters()
-    facts = (
-        f"{name} {given[name]}" for name in ("board", "pot", "stack") if name in given
-    )
+    facts = [f"{name} {given[name]}" for name in ("pot", "stack") if name in given]
+    facts = [_named(str(given["board"])), *facts] if "board" in given else facts
     return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+
+
+def _named(cards: str) -> str:
+    """Cards such as "5c9d" as they are drawn."""
+    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda found: suits[found[0]], cards)
