@@ -108,9 +108,8 @@ function grid() {
   const low = Math.min(...evs), high = Math.max(...evs);
   for (const [r, row] of [...RANKS].entries()) for (const [c, column] of [...RANKS].entries()) {
     const name = r === c ? row + row : r < c ? row + column + "s" : column + row + "o";
-    const some = groups[node.player].get(name), cell = make("button");
+    const some = groups[node.player].get(name), cell = make("button", "cell");
     cell.append(make("span", "", name));
-    cell.setAttribute("role", "gridcell");
     const mean = some ? means(node, some) : null;
     if (!mean || mean.share <= 0) cell.disabled = !some;
     if (mean && mean.share > 0) {

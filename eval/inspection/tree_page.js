@@ -145,10 +145,9 @@ function board(i, view) {
       if (a >= 0) {
         const [word, share, worth] = view[ACTIONS][a], next = child(i, a);
         cell.append(make("strong", "", share < 5e-4 ? "0" : (100 * share).toFixed(share < .1 ? 1 : 0)));
-        cell.style.background = `color-mix(in srgb, var(--accent) ${Math.round(55 * share / most)}%, var(--back))`;
+        cell.style.background = `color-mix(in srgb, var(--accent) ${Math.round(45 * share / most)}%, var(--back))`;
         cell.title = name + ", " + word + ": " + percent(share) + (worth === null || !view[OTHERS] ? ""
           : ", value " + short(worth / view[OTHERS]));
-        cell.setAttribute("aria-label", cell.title);
         cell.disabled = next < 0;
         cell.addEventListener("click", () => reveal(next));
       }
@@ -218,12 +217,11 @@ function tile(player, number, name, chosen, tints) {
   button.type = "button";
   button.title = name + ": " + view[ACTIONS].map(([word, share]) => word + " "
     + percent(share)).join(", ");
-  button.setAttribute("aria-label", button.title);
   if (view[OWN] < 1e-6) button.classList.add("never");
   cardsIn(name, title);
   if (!title.childNodes.length) title.append(name);
   view[ACTIONS].forEach(([, share], a) => {
-    const part = make("b", "", share > .3 ? String(Math.round(100 * share)) : "");
+    const part = make("b", "", share > .3 && view[OWN] >= 1e-6 ? String(Math.round(100 * share)) : "");
     part.style.width = 100 * share + "%";
     part.style.background = tints[a];
     part.style.color = inkOn(tints[a]);
