@@ -75,7 +75,7 @@ def _hovered(svg: str, said: Sequence[Sequence[str]]) -> str:
     """Gives the points of a picture their words, as titles, which browsers show."""
     words: Iterator[str] = iter(())
 
-    def told(found: re.Match[str]) -> str:
+    def titled(found: re.Match[str]) -> str:
         nonlocal words
         if found[1]:
             words = iter(said[int(found[1])])
@@ -83,7 +83,7 @@ def _hovered(svg: str, said: Sequence[Sequence[str]]) -> str:
             return f"{found[0][:-2]}><title>{text(title)}</title></use>"
         return found[0]
 
-    return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', told, svg)
+    return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
 
 
 def _draw(axis: pictures.Axes, series: Sequence[Series], first: int = 0) -> None:
