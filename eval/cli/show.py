@@ -116,9 +116,9 @@ def _page(arguments: argparse.Namespace) -> str:
         words = show_grid.titled(policy.game)
         return spot_page.spot_page(policy, form_of(policy.signals), words)
     views: list[infoset_view.InfosetView] = []
-    limits = {"max_histories": tree_page.MOST_HISTORIES}
+    most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
-        tree = spiel_cr.compile_game(policy.game, observations=True, **limits)
+        tree = spiel_cr.compile_game(policy.game, max_histories=most)
         strategy = conversions.behaviour_from_policy(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     return tree_page.tree_page(policy.game, policy, views, arguments.policy)

@@ -126,9 +126,10 @@ class _Walk:
         holds, public, board = _seen_by(state, player)
         legal = state.legal_actions()
         if view is None:
-            numbers: list[Any] = [own, None, None, None]
+            nothing: float | None = None
+            numbers: list[Any] = [own, nothing, nothing, nothing]
             shares = self._policy.action_probabilities(state)
-            played = {a: (shares.get(a, 0.0), None) for a in legal}
+            played = {a: (shares.get(a, 0.0), nothing) for a in legal}
         else:
             numbers = [own, view.others_reach, view.value, view.gain]
             played = {a.action: (a.probability, a.value) for a in view.actions}

@@ -40,7 +40,7 @@ def plot_hands(
     wide = _WIDTH * max(len(columns), 4)
     with picture(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (axis,):
         axis.grid(False)
-        y, left = (x.reshape(-1) for x in np.indices(shares.shape[:2]))
+        y, left = np.indices(shares.shape[:2], float).reshape(2, -1)
         for number, (name, colour) in enumerate(
             zip(names, _colours(names), strict=True)
         ):
@@ -76,7 +76,7 @@ def _rank(action: str) -> int:
 def _colours(actions: Sequence[str]) -> list[tuple[float, float, float]]:
     """As poker players draw them: blue, green, then from yellow to red."""
     ranks = list(map(_rank, actions))
-    hues = [(212, 0.56, 0.62), (145, 0.46, 0.45)]
+    hues = [(212.0, 0.56, 0.62), (145.0, 0.46, 0.45)]
     colours = [hues[rank] for rank in ranks if rank < 2]
     bets = ranks.count(2)
     for part in np.linspace(0, 1, bets) if bets > 1 else [0.6] * bets:
