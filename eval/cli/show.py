@@ -9,7 +9,7 @@ columns:
   actions  name, probability, and the counterfactual value of taking it
 
 A policy that was solved with --form signals is shown at one public node, --node: what
-is played with each hand.
+is played with each hand. --html takes every policy, of games never laid out, too.
 
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
@@ -20,6 +20,7 @@ examples:
 """
 
 import argparse
+import contextlib
 import pathlib
 import sys
 from collections.abc import Sequence
@@ -28,15 +29,22 @@ import spiel_cr
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.policies import conversions
-from spiel_cr.solvers.policy_files import check_policy_file, is_of_signals
+from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.solvers.policy_files import (
+    check_policy_file,
+    is_of_signals,
+    needs_compiled,
+)
 
 from ..common.plurals import counted
-from ..inspection import infoset_view, tree_page
+from ..inspection import infoset_view, spot_page, tree_page
 from ..reporting.html_page import plain
 from . import show_grid
-from .command import Commands, add_command, option, path_value, writing
+from .command import Commands, add_command, given, option, path_value, writing
 
 _SORTS = ("game", "reach", "gain")
 
@@ -56,7 +64,7 @@ def add(commands: Commands) -> None:
     text = "this many at most for each player"
     option(parser, "--limit", text, 40, metavar="N")
     option(parser, "--memory-limit")
-    text = "write the tree as a page to walk through"
+    text = "write a page to walk through, from the first decision on"
     option(parser, "--html", text, metavar="FILE", type=path_value)
     option(
         parser,
@@ -92,7 +100,37 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     check_policy_file(arguments.policy)
     signals = is_of_signals(arguments.policy)
     show_grid.check(arguments, signals)
-    return show_grid.show(arguments) if signals else _show_infosets(arguments)
+    if not signals and (needs_compiled(arguments.policy) or not arguments.html):
+        return _show_infosets(arguments)
+    report = show_grid.show(arguments) if signals else given(arguments, "policy")
+    if arguments.html:
+        _write_page(arguments, _page(arguments), report)
+    return report
+
+
+def _page(arguments: argparse.Namespace) -> str:
+    """The page of a policy that was solved without compiling; small games are, now."""
+    policy = spiel_cr.load_policy(arguments.policy, arguments.game)
+    reader = policy.signals.reader if isinstance(policy, SignalPolicy) else None
+    if hasattr(reader, "range_weights"):
+        words = show_grid.titled(policy.game)
+        return spot_page.spot_page(policy, form_of(policy.signals), words)
+    views: list[infoset_view.InfosetView] = []
+    most = tree_page.MOST_HISTORIES
+    with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
+        tree = spiel_cr.compile_game(policy.game, max_histories=most)
+        strategy = conversions.behaviour_from_policy(tree, policy)
+        views = sum(infoset_view.view_infosets(tree, strategy), [])
+    return tree_page.tree_page(policy.game, policy, views, arguments.policy)
+
+
+def _write_page(
+    arguments: argparse.Namespace, page: str, report: dict[str, object]
+) -> None:
+    with writing(arguments):
+        atomic.write_text(arguments.html, page)
+        print(f"page: {arguments.html}", file=sys.stderr)
+        report["html"] = arguments.html
 
 
 def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
@@ -107,8 +145,6 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     policy = spiel_cr.load_policy(arguments.policy, tree)
     strategy = conversions.behaviour_from_policy(tree, policy)
     # What is refused is refused before anything is printed.
-    if arguments.html:
-        tree_page.check_size(tree)
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
@@ -129,18 +165,8 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     }
     if arguments.html:
         announce(f"making the page {arguments.html}")
-        page = tree_page.tree_page(
-            tree,
-            strategy,
-            views,
-            title=f"A policy for {tree.game}",
-            lead=f"{arguments.policy}: {len(tree.histories):,} histories, "
-            f"{len(views[0]):,} and {len(views[1]):,} information states",
-        )
-        with writing(arguments):
-            atomic.write_text(arguments.html, page)
-            print(f"page: {arguments.html}", file=sys.stderr)
-            report["html"] = arguments.html
+        page = tree_page.tree_page(tree.game, policy, sum(views, []), arguments.policy)
+        _write_page(arguments, page, report)
     return report
 
 

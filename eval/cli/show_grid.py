@@ -2,6 +2,7 @@
 
 import argparse
 import pathlib
+import re
 
 import pyspiel
 
@@ -18,7 +19,7 @@ from .command import given, writing
 from .spot import write_answers
 
 # Options of `show` that look at the infosets of a compiled game.
-_INFOSETS = {"player": None, "find": None, "sort": "game", "html": None}
+_INFOSETS = {"player": None, "find": None, "sort": "game"}
 # And those that look at a public node.
 _NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
@@ -89,19 +90,27 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
         with writing(arguments):
             plots.plot_hands(
                 grid.cells,
-                grid.rows,
-                grid.columns,
+                [_named(name) for name in grid.rows],
+                [_named(name) for name in grid.columns],
                 grid.actions,
                 arguments.plot,
-                title=f"{_titled(policy.game)}\n{title}",
+                title=f"{titled(policy.game)}\n{_named(arguments.board or '')} "
+                f"player {grid.player} acts after {after}, in per cent",
             )
             print(f"\npicture: {arguments.plot}")
             report["plot"] = arguments.plot
     return report
 
 
-def _titled(game: pyspiel.Game) -> str:
+def titled(game: pyspiel.Game) -> str:
     """A game in a few words: what a poker player asks for first."""
     given = game.get_parameters()
-    facts = (f"{name} {given[name]}" for name in ("board", "pot") if name in given)
+    facts = [f"{name} {given[name]}" for name in ("pot", "stack") if name in given]
+    facts = [_named(str(given["board"])), *facts] if "board" in given else facts
     return ", ".join([game.get_type().long_name.removeprefix("Python "), *facts])
+
+
+def _named(cards: str) -> str:
+    """Cards such as "5c9d" as they are drawn."""
+    suits = dict(zip("cdhs", "♣♦♥♠", strict=True))
+    return re.sub(r"(?<=[\dTJQKA])[cdhs]", lambda found: suits[found[0]], cards)

@@ -105,7 +105,7 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
             f"NashConv {report['nash_conv']:.3g}"
         )
         assert result.form is not None
-        made = spot_page.spot_page(policy, result.form, arguments.board, lead)
+        made = spot_page.spot_page(policy, result.form, lead)
         with writing(arguments):
             atomic.write_text(arguments.html, made)
             print(f"\npage: {arguments.html}")

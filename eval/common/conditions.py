@@ -16,9 +16,13 @@ _OPTIONAL = "jaxlib flax optax chex cvxpy ecos ray".split()
 
 
 def facts() -> dict[str, Any]:
-    """What a line of results says of its conditions, versions of requirements apart."""
+    """What a line of results says of its conditions, versions of requirements apart.
+
+    The load is the mean number of processes that wanted to run in the minute before.
+    """
     return {
         "machine": machine(),
+        "load": round(os.getloadavg()[0], 1),
         "source": source(),
         "optional_versions": optional_versions(),
         "finished": now(),

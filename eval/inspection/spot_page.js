@@ -1,35 +1,9 @@
-"use strict";
-const {board, hands, nodes} = JSON.parse(document.getElementById("data").textContent);
-const RANKS = "AKQJT98765432", SUITS = {s: "♠", h: "♥", d: "♦", c: "♣"};
+const {board, hands, nodes} = data;
+const RANKS = "AKQJT98765432";
 const WEIGHT = 0, SHARE = 1, EQUITY = 2, EV = 3, FIRST = 4;
-const $ = id => document.getElementById(id);
-const make = (tag, name, content) => {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (content !== undefined) made.textContent = content;
-  return made;
-};
 const percent = x => x === null ? "–" : (100 * x).toFixed(1) + "\u00a0%";
 const chips = x => x === null ? "–"
   : (x < 0 ? "−" : "+") + Math.abs(x).toFixed(Math.abs(x) < 100 ? 2 : 1);
-// From passive to aggressive: fold blue, check and call green, bets from yellow to red.
-function colours(node) {
-  const bets = node.actions.filter(a => !/^(fold|check|call)/.test(a)).length;
-  let bet = 0;
-  return node.actions.map(action => {
-    if (/^fold/.test(action)) return "hsl(212 62% 56%)";
-    if (/^(check|call)/.test(action)) return "hsl(145 45% 46%)";
-    const place = bets > 1 ? bet++ / (bets - 1) : 0.6;
-    return `hsl(${Math.round(44 - 44 * place)} 78% ${Math.round(58 - 18 * place)}%)`;
-  });
-}
-function cardsIn(text, into, name) {
-  for (const [, rank, suit] of text.matchAll(/([2-9TJQKA])([shdc])/g)) {
-    const card = make("span", `${name || ""} ${suit}`, rank + SUITS[suit]);
-    into.append(card);
-  }
-  return into;
-}
 // Means over hands by their share of the range; null where nobody gets there.
 function means(node, chosen) {
   const width = FIRST + 2 * node.actions.length, sums = Array(width).fill(0);
@@ -67,7 +41,7 @@ nodes.forEach((node, i) => node.next.forEach((child, a) => {
 }));
 const rows = [];
 function branch(i) {
-  const node = nodes[i], list = make("ul"), tints = colours(node);
+  const node = nodes[i], list = make("ul"), tints = colours(node.actions);
   node.actions.forEach((action, a) => {
     const item = make("li"), child = node.next[a];
     const line = make(child >= 0 ? "button" : "div", child >= 0 ? "" : "end");
@@ -99,7 +73,7 @@ function select(i) {
   open(i);
   document.querySelectorAll(".tree .now").forEach(e => e.classList.remove("now"));
   (rows[i] || $("tree").firstChild).classList.add("now");
-  const node = nodes[i], all = everyone[i], tints = colours(node);
+  const node = nodes[i], all = everyone[i], tints = colours(node.actions);
   $("path").textContent = node.path.length ? "after " + node.path.join(", ") : "at the start";
   $("told").replaceChildren(make("strong", "p" + node.player, "player " + node.player),
     ` acts, ${node.player ? "in" : "out of"} position: `, all.share > 0
@@ -128,15 +102,14 @@ function actionMean(node, some, a) {
   return total > 0 ? sum / total : null;
 }
 function grid() {
-  const node = nodes[now], tints = colours(node), made = [];
+  const node = nodes[now], tints = colours(node.actions), made = [];
   const every = [...groups[node.player].values()].map(some => means(node, some));
   const evs = every.filter(m => m.row[EV] !== null).map(m => m.row[EV]);
   const low = Math.min(...evs), high = Math.max(...evs);
   for (const [r, row] of [...RANKS].entries()) for (const [c, column] of [...RANKS].entries()) {
     const name = r === c ? row + row : r < c ? row + column + "s" : column + row + "o";
-    const some = groups[node.player].get(name), cell = make("button");
+    const some = groups[node.player].get(name), cell = make("button", "cell");
     cell.append(make("span", "", name));
-    cell.setAttribute("role", "gridcell");
     const mean = some ? means(node, some) : null;
     if (!mean || mean.share <= 0) cell.disabled = !some;
     if (mean && mean.share > 0) {
@@ -202,7 +175,6 @@ function combos() {
 }
 document.querySelectorAll("[name=show]").forEach(input =>
   input.addEventListener("change", () => { show = input.value; grid(); }));
-$("board").replaceChildren();
 cardsIn(board, $("board"), "playing");
 const start = make("button", "", "start");
 start.addEventListener("click", () => select(0));

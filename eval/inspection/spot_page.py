@@ -1,6 +1,5 @@
 """A solved spot of hold'em as a page: actions to click, a grid of hands, EV."""
 
-import json
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,7 @@ from spiel_cr.games.signals.public_nodes import Finder
 from spiel_cr.poker.answers import Answers, answers
 from spiel_cr.policies.signal_policy import SignalPolicy
 
-from ..reporting.html_page import beside, page, text
+from .strategy_page import strategy_page
 
 # A page of this many numbers has about thirty megabytes.
 MOST_NUMBERS = 5_000_000
@@ -31,13 +30,12 @@ def check_size(policy: SignalPolicy) -> None:
         )
 
 
-def spot_page(policy: SignalPolicy, form: SequenceForm, board: str, lead: str) -> str:
+def spot_page(policy: SignalPolicy, form: SequenceForm, lead: str) -> str:
     """The page: all decisions of the first street.
 
     Args:
       policy: of a hold'em game that was solved by signals.
       form: the game in sequence form.
-      board: the public cards, such as "5c9dJs2h".
       lead: a sentence under the title.
 
     Raises:
@@ -47,11 +45,13 @@ def spot_page(policy: SignalPolicy, form: SequenceForm, board: str, lead: str) -
     betting, finder = policy.signals.betting, Finder(policy.signals)
     there = np.flatnonzero((betting.player >= 0) & (betting.round == 0)).tolist()
     hands: dict[int, Sequence[str]] = {}
+    board = ""
     nodes = []
     for node in there:
         path = " ".join(map(str, betting.path(node)))
         found = answers(policy, path, form=form)
         hands[found.player] = [name.partition(" | ")[0] for name in found.names]
+        board = found.names[0].partition(" | ")[2]
         after = finder.children(node).tolist()
         nodes.append(
             {
@@ -64,14 +64,8 @@ def spot_page(policy: SignalPolicy, form: SequenceForm, board: str, lead: str) -
             }
         )
     data = {"board": board, "hands": hands, "nodes": nodes}
-    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    html, css, script = (beside(__file__, kind) for kind in ("html", "css", "js"))
-    body = (
-        f"<header><h1>Spot on <span id=board>{text(board)}</span></h1>"
-        f"<p class=lead>{text(lead)}</p></header>"
-        f"{html}<script id=data type=application/json>{content}</script>"
-    )
-    return page(f"Spot on {board}", f"<style>{css}</style>{body}", script)
+    title = f"Spot on {board}" if board else str(policy.game.get_type().long_name)
+    return strategy_page(__file__, title, lead, data)
 
 
 def _numbers(found: Answers) -> list[list[float | None]]:

@@ -1,25 +1,23 @@
-"use strict";
-const data = JSON.parse(document.getElementById("data").textContent);
 const {nodes, infosets} = data;
+const KEY = 0, HOLDS = 1, PUBLIC = 2, BOARD = 3, OWN = 4, OTHERS = 5, VALUE = 6, GAIN = 7, ACTIONS = 8;
 const children = nodes.map(() => []);
 nodes.forEach((n, i) => { if (n[0] >= 0) children[n[0]].push(i); });
 const firsts = infosets.map(own => own.map(() => -1));
 nodes.forEach((n, i) => {
-  if (n[3] >= 0 && firsts[n[3]][n[4]] < 0) firsts[n[3]][n[4]] = i;
+  if (n[4] >= 0 && firsts[n[3]][n[4]] < 0) firsts[n[3]][n[4]] = i;
 });
-const $ = id => document.getElementById(id);
-const make = (tag, name, content) => {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (content !== undefined) made.textContent = content;
-  return made;
-};
-const short = x => x === 0 ? "0" : Math.abs(x) < 1e-3 ? x.toExponential(2)
-  : String(+x.toFixed(4));
+const short = x => x === null ? "–" : Math.abs(x) < 1e-9 ? "0"
+  : (Math.abs(x) < 1e-3 ? x.toExponential(2) : String(+x.toFixed(4))).replace("-", "−");
 const percent = x => x > 0 && x < 5e-5 ? "under 0.01\u00a0%"
   : +(100 * x).toFixed(2) + "\u00a0%";
 const places = new Map();
 const who = n => n[3] >= 0 ? "player " + n[3] : n[3] === -1 ? "chance" : "end";
+// Moves of both players that lead to each node, by their names.
+const moves = [];
+for (const n of nodes) {
+  const above = n[0];
+  moves.push(above < 0 ? [] : nodes[above][3] < 0 ? moves[above] : [...moves[above], n[1]]);
+}
 let now = null;
 function build(i) {
   const n = nodes[i], item = make("li"), row = make("div", "row");
@@ -32,12 +30,14 @@ function build(i) {
     row.append(make("span", "soft", percent(n[2])));
   }
   row.append(make("span", n[3] >= 0 ? "p" + n[3] : "soft", who(n)));
-  row.append(make("span", "soft", (leaf ? "pays " : "value ") + short(n[6])));
+  if (n[6] !== null) row.append(make("span", "soft", (leaf ? "pays " : "value ") + short(n[6])));
+  else if (leaf) row.append(make("span", "soft", "not on this page"));
   if (n[5] < 1e-6) row.classList.add("never");
   row.tabIndex = 0;
   row.setAttribute("role", "treeitem");
   const below = make("ul");
   below.hidden = true;
+  below.setAttribute("role", "group");
   const open = on => {
     if (leaf) return;
     if (on && !below.childNodes.length)
@@ -51,152 +51,199 @@ function build(i) {
   row.addEventListener("keydown", e => {
     if (e.key === "Enter" || e.key === " ") { e.preventDefault(); act(); }
   });
+  item.setAttribute("role", "none");
   item.append(row, below);
   places.set(i, {row, open});
   return item;
 }
-function reveal(i, quiet) {
+function reveal(i) {
   const path = [];
   for (let above = i; above >= 0; above = nodes[above][0]) path.unshift(above);
   for (const node of path) places.get(node).open(true);
-  if (!quiet) places.get(i).row.scrollIntoView({block: "nearest"});
   select(i);
+}
+// The next decision from a node on: chance does what is likeliest.
+function decision(i) {
+  while (nodes[i][3] === -1 && children[i].length)
+    i = children[i].reduce((a, b) => nodes[b][2] > nodes[a][2] ? b : a);
+  return nodes[i][4] >= 0 ? i : -1;
+}
+function crumbs(i) {
+  const line = [], add = (name, at) => {
+    const button = make("button", "", name);
+    button.addEventListener("click", () => reveal(at));
+    line.unshift(button);
+  };
+  for (let at = i; nodes[at][0] >= 0; at = nodes[at][0])
+    if (nodes[nodes[at][0]][3] >= 0) add(nodes[at][1], i === at ? at : decision(at));
+  add("start", decision(0) < 0 ? 0 : decision(0));
+  $("path").replaceChildren(...line);
+}
+function told(n) {
+  const view = infosets[n[3]][n[4]], line = [make("strong", "p" + n[3], "player " + n[3])];
+  line.push(" acts");
+  if (view[HOLDS] && !view[BOARD])
+    line.push(rank(view[HOLDS]) < 0 ? ": " : " with ", cardsOr(view[HOLDS]));
+  if (view[PUBLIC]) line.push(" on ", cardsOr(view[PUBLIC]));
+  $("told").replaceChildren(...line);
+}
+function cardsOr(text) {
+  const box = cardsIn(text, make("span"), "playing");
+  if (!box.childNodes.length) box.append(make("strong", "", text));
+  return box;
 }
 function select(i) {
   if (now) now.classList.remove("now");
   now = places.get(i).row;
   now.classList.add("now");
-  const n = nodes[i], side = $("side");
-  side.replaceChildren();
-  $("hands").replaceChildren();
-  if (n[3] < 0) {
-    side.append(make("p", "soft", who(n) + ", reached with probability "
-      + short(n[5]) + ", worth " + short(n[6]) + " to player 0"));
+  const n = nodes[i];
+  for (const name of ["told", "actions", "worth", "board", "hands", "state"]) $(name).replaceChildren();
+  crumbs(i);
+  if (!(n[4] >= 0)) {
+    $("told").append(who(n) + ", reached with probability " + short(n[5])
+      + (n[6] === null ? "" : ", worth " + short(n[6]) + " to player 0"));
     return;
   }
-  const [key, own, others, value, gain, actions] = infosets[n[3]][n[4]];
-  side.append(make("pre", "state", key || "(empty)"));
-  side.append(make("p", "", "player " + n[3] + "; own reach " + percent(own)
-    + ", of opponent and chance " + percent(others)));
+  told(n);
+  const view = infosets[n[3]][n[4]], names = view[ACTIONS].map(action => action[0]);
+  const tints = colours(names);
   // One unit: what the player gets in matches in which the others come here.
-  const given = x => others > 0 ? short(x / others) : "–";
-  side.append(make("p", "", "worth " + given(value) + " to player " + n[3]
-    + "; a best response from here on gains " + given(gain)));
-  side.append(make("p", "soft", "In the game's units, on the average of matches in "
-    + "which opponent and chance come here."));
-  const table = make("table"), head = make("tr");
-  for (const name of ["action", "probability", "", "its value"])
-    head.append(make("th", "", name));
-  const top = make("thead");
-  top.append(head);
-  const body = make("tbody");
-  for (const [name, share, worth] of actions) {
-    const line = make("tr"), cell = make("td"), bar = make("span", "bar");
-    bar.style.width = (80 * share).toFixed(1) + "px";
-    cell.style.textAlign = "left";
-    cell.append(bar);
-    bar.style.background = colour(actions, name);
-    line.append(make("th", "", name), make("td", "", percent(share)), cell,
-      make("td", "", given(worth)));
-    body.append(line);
-  }
-  table.append(top, body);
-  const frame = make("div", "scroll");
-  frame.append(table);
-  side.append(frame);
+  const given = x => view[OTHERS] > 0 ? short(x / view[OTHERS]) : "–";
+  $("worth").append("The player's own moves lead here with " + percent(view[OWN]));
+  if (view[VALUE] !== null) $("worth").append(", the others' with " + percent(view[OTHERS])
+    + ". Worth " + given(view[VALUE]) + " to player " + n[3]
+    + ", a best response from here on gains " + given(Math.max(view[GAIN], 0))
+    + ": in the game's units, on the average of matches in which the others come here.");
+  else $("worth").append(".");
+  if (view[BOARD]) board(i, view);
+  else view[ACTIONS].forEach(([name, share, worth], a) => {
+    const card = make("button"), next = child(i, a);
+    card.append(make("strong", "", name), make("span", "", percent(share)));
+    if (worth !== null) card.append(make("span", "soft", "value " + given(worth)));
+    card.style.borderBottomColor = tints[a];
+    card.disabled = next < 0;
+    card.addEventListener("click", () => reveal(next));
+    $("actions").append(card);
+  });
+  $("state").append(view[KEY] || "(empty)");
   showHands(n[3], n[4]);
 }
-const colour = (actions, name) =>
-  "var(--c" + actions.findIndex(action => action[0] === name) % 10 + ")";
-// Where all moves are seen by both, and chance deals: information states after the same
-// moves are hands. Moves that lead to each node, by their names:
-const moves = [], handsOf = [new Map(), new Map()], movesOf = infosets.map(() => []);
-let cards = nodes.some(n => n[3] === -1);
-nodes.forEach((n, i) => {
-  const above = n[0];
-  moves.push(above < 0 ? "" : nodes[above][3] < 0 ? moves[above]
-    : moves[above] + (moves[above] && ", ") + n[1]);
-  if (n[3] < 0) return;
-  const known = movesOf[n[3]][n[4]];
-  if (known === undefined) {
-    movesOf[n[3]][n[4]] = moves[i];
-    const groups = handsOf[n[3]];
-    if (!groups.has(moves[i])) groups.set(moves[i], []);
-    groups.get(moves[i]).push(n[4]);
-  } else if (known !== moves[i]) cards = false;
-});
-const words = key => key.match(/[A-Z]?[a-z]+|\d+|[A-Z]+|\S/g) || [];
-function showHands(player, number) {
-  const group = handsOf[player].get(movesOf[player][number]);
-  if (!cards || group.length < 2 || group.length > 2000) return;
-  const split = group.map(other => words(infosets[player][other][0]));
-  const size = split[0].length, first = split[0];
-  if (split.some(own => own.length !== size)) return;
-  const places = first.map((word, k) => k)
-    .filter(k => split.some(own => own[k] !== first[k]));
-  const square = places.length === 2;
-  const row = own => square ? own[places[0]] : "";
-  const column = own => places.slice(square ? 1 : 0).map(k => own[k]).join(" ");
-  const named = k => first.slice(0, k).reverse().find(word => /[A-Za-z]{2}/.test(word));
-  const order = (a, b) => a.localeCompare(b, undefined, {numeric: true});
-  const rows = [...new Set(split.map(row))].sort(order);
-  const columns = [...new Set(split.map(column))].sort(order);
-  const at = new Map(split.map((own, k) => [row(own) + "|" + column(own), group[k]]));
-  const box = $("hands"), table = make("table", "hands");
-  box.append(make("h2", "", "All hands here"));
-  box.append(make("p", "soft", (movesOf[player][number]
-    ? "After " + movesOf[player][number] : "Before any move") + ". Bars are what is "
-    + "played with each hand; pale ones are hands that player " + player
-    + " never has here."));
-  const key = make("p", "key-line"), actions = infosets[player][number][5];
-  for (const [name] of actions) {
-    const dot = make("span", "dot");
-    dot.style.background = colour(actions, name);
-    key.append(dot, make("span", "", name + " "));
-  }
-  const top = make("tr");
-  const title = k => named(k) || "hand";
-  top.append(make("th", "soft", square ? title(places[0]) + " ↓ " + title(places[1])
-    + " →" : ""));
-  for (const name of columns) top.append(make("th", "", name));
-  table.append(top);
-  for (const name of rows) {
-    const line = make("tr");
-    line.append(make("th", "", square ? name : title(places[0])));
-    for (const other of columns) {
-      const cell = make("td"), found = at.get(name + "|" + other);
-      if (found !== undefined) cell.append(hand(player, found, found === number));
+function child(i, a) {
+  const next = children[i][a];
+  return next === undefined ? -1 : decision(next);
+}
+function board(i, view) {
+  const {rows, hexagons} = view[BOARD], cells = make("div", hexagons ? "cells hexagons" : "cells");
+  const most = Math.max(...view[ACTIONS].map(action => action[1]));
+  cells.style.setProperty("--columns", rows[0].length + (hexagons ? (rows.length - 1) / 2 : 0));
+  rows.forEach((row, r) => {
+    const line = make("div");
+    line.style.setProperty("--row", r);
+    for (const {mark, action, name} of row) {
+      const a = action === null ? -1 : view[ACTIONS].findIndex(one => one[3] === action);
+      const cell = make(a < 0 ? "div" : "button", "cell", mark);
+      if (a >= 0) {
+        const [word, share, worth] = view[ACTIONS][a], next = child(i, a);
+        cell.append(make("strong", "", share < 5e-4 ? "0" : (100 * share).toFixed(share < .1 ? 1 : 0)));
+        cell.style.background = `color-mix(in srgb, var(--accent) ${Math.round(45 * share / most)}%, var(--back))`;
+        cell.title = name + ", " + word + ": " + percent(share) + (worth === null || !view[OTHERS] ? ""
+          : ", value " + short(worth / view[OTHERS]));
+        cell.disabled = next < 0;
+        cell.addEventListener("click", () => reveal(next));
+      }
       line.append(cell);
     }
-    table.append(line);
-  }
-  const frame = make("div", "scroll");
-  frame.append(table);
-  box.append(key, frame);
+    cells.append(line);
+  });
+  $("board").append(make("p", "soft", "Per cent of the time that each cell is chosen."), cells);
 }
-function hand(player, number, chosen) {
-  const [key, own, , , , actions] = infosets[player][number];
-  const button = make("button", chosen ? "hand now" : "hand");
-  button.type = "button";
-  button.title = key + "\n" + actions.map(([name, share]) => name + " "
-    + percent(share)).join(", ");
-  button.setAttribute("aria-label", button.title);
-  if (own < 1e-6) button.classList.add("never");
-  for (const [name, share] of actions) {
-    const part = make("span");
-    part.style.width = 100 * share + "%";
-    part.style.background = colour(actions, name);
-    button.append(part);
+// Where all moves are seen by both, and chance deals: information states after the same
+// moves are hands.
+const handsOf = [new Map(), new Map()], movesOf = infosets.map(() => []);
+let dealt = nodes.some(n => n[3] === -1);
+nodes.forEach((n, i) => {
+  if (!(n[4] >= 0)) return;
+  const line = moves[i].join("\n"), known = movesOf[n[3]][n[4]];
+  if (known === undefined) {
+    movesOf[n[3]][n[4]] = line;
+    if (!handsOf[n[3]].has(line)) handsOf[n[3]].set(line, []);
+    handsOf[n[3]].get(line).push(n[4]);
+  } else if (known !== line) dealt = false;
+});
+const words = key => key.match(/[A-Z]?[a-z]+|\d+|[A-Z]+|\S/g) || [];
+// What is held, where the page's game is not drawn: the words that differ.
+function held(views) {
+  if (views.every(view => view[HOLDS])) return views.map(view => view[HOLDS]);
+  const split = views.map(view => words(view[KEY])), first = split[0];
+  if (split.some(parts => parts.length !== first.length)) return views.map(view => view[KEY]);
+  return split.map(parts => parts.filter((part, k) =>
+    split.some(other => other[k] !== first[k])).join(" "));
+}
+function showHands(player, number) {
+  const group = handsOf[player].get(movesOf[player][number]);
+  if (!dealt || group.length < 2) return;
+  const chosen = infosets[player][number], box = $("hands");
+  const boards = [...new Set(group.map(one => infosets[player][one][PUBLIC]))];
+  const row = make("div", "boards");
+  if (boards.length > 1) for (const cards of boards) {
+    const button = make("button", cards === chosen[PUBLIC] ? "now" : "");
+    const there = group.filter(one => infosets[player][one][PUBLIC] === cards);
+    const same = there.find(one => infosets[player][one][HOLDS] === chosen[HOLDS]);
+    button.append(cardsOr(cards));
+    button.addEventListener("click", () => reveal(firsts[player][same ?? there[0]]));
+    row.append(button);
   }
+  const shown = group.filter(one => infosets[player][one][PUBLIC] === chosen[PUBLIC]);
+  const views = shown.map(one => infosets[player][one]), names = held(views);
+  const order = shown.map((_, k) => k).sort((a, b) => rank(names[b]) - rank(names[a])
+    || names[a].localeCompare(names[b], undefined, {numeric: true}));
+  const tiles = make("div", "tiles"), key = make("p", "key-line");
+  const tints = colours(chosen[ACTIONS].map(action => action[0]));
+  chosen[ACTIONS].forEach(([name], a) => {
+    const dot = make("span", "dot");
+    dot.style.background = tints[a];
+    key.append(dot, make("span", "", name + " "));
+  });
+  for (const k of order) tiles.append(tile(player, shown[k], names[k], shown[k] === number, tints));
+  box.append(make("h2", "", "All hands here"), row, key, tiles);
+  if (views.some(view => view[OWN] < 1e-6))
+    box.append(make("p", "soft", "Pale: hands that player " + player + " never has here."));
+}
+// High cards first.
+const rank = name => "0123456789TJQKA".indexOf(name.replace("10", "T")[0]);
+function tile(player, number, name, chosen, tints) {
+  const view = infosets[player][number], button = make("button", chosen ? "tile now" : "tile");
+  const title = make("span"), bar = make("i");
+  button.type = "button";
+  button.title = name + ": " + view[ACTIONS].map(([word, share]) => word + " "
+    + percent(share)).join(", ");
+  if (view[OWN] < 1e-6) button.classList.add("never");
+  cardsIn(name, title);
+  if (!title.childNodes.length) title.append(name);
+  view[ACTIONS].forEach(([, share], a) => {
+    const part = make("b", "", share > .3 && view[OWN] >= 1e-6 ? String(Math.round(100 * share)) : "");
+    part.style.width = 100 * share + "%";
+    part.style.background = tints[a];
+    part.style.color = inkOn(tints[a]);
+    bar.append(part);
+  });
+  button.append(title, bar);
   button.addEventListener("click", () => reveal(firsts[player][number]));
   return button;
 }
-const loss = view => view[1] * view[4];
-const orders = {loss, reach: view => view[1] * view[2], game: () => 0};
+const loss = view => view[OWN] * view[GAIN];
+const orders = {loss, reach: view => view[OWN] * (view[OTHERS] ?? 1), game: () => 0};
 function sorted(pairs) {
   const size = orders[$("order").value];
   return pairs.map(pair => [size(infosets[pair[0]][pair[1]]), pair])
     .sort((a, b) => b[0] - a[0]).map(found => found[1]);
+}
+// A decision in words; those of the game where it is not drawn.
+function titled(p, number) {
+  const view = infosets[p][number], holds = view[HOLDS];
+  if (!holds) return view[KEY] || "(empty)";
+  const cards = view[PUBLIC] ? holds + " on " + view[PUBLIC] : holds;
+  return cards + (dealt ? ", after " + (movesOf[p][number].replaceAll("\n", ", ") || "the deal") : "");
 }
 function search() {
   const text = $("find").value.toLowerCase(), player = $("who").value;
@@ -205,22 +252,21 @@ function search() {
   list.replaceChildren();
   infosets.forEach((own, p) => own.forEach((view, number) => {
     if (player !== "" && +player !== p) return;
-    if (view[0].toLowerCase().includes(text)) hits.push([p, number]);
+    if ((titled(p, number) + "\n" + view[KEY]).toLowerCase().includes(text)) hits.push([p, number]);
   }));
   hits = sorted(hits);
-  $("count").textContent = hits.length + " information states"
+  $("count").textContent = hits.length + " decisions"
     + (hits.length > 100 ? ", the first 100 are shown" : "");
   for (const [p, number] of hits.slice(0, 100)) list.append(link(p, number));
-  return hits;
 }
 function link(p, number) {
   const view = infosets[p][number];
-  const item = make("li"), button = make("button", "", view[0] || "(empty)");
-  button.append(make("span", "soft", "\nplayer " + p + " could gain "
-    + short(Math.max(loss(view), 0)) + " per match from here on; own reach "
-    + percent(view[1])));
+  const item = make("li"), button = make("button", "", titled(p, number));
+  button.append(make("span", "soft", "\nplayer " + p
+    + (view[GAIN] === null ? ", " : " could gain " + short(Math.max(loss(view), 0))
+    + " per match from here on; ") + "own reach " + percent(view[OWN])));
   button.type = "button";
-  button.addEventListener("click", () => reveal(firsts[p][number]));
+  button.addEventListener("click", () => { reveal(firsts[p][number]); scrollTo(0, 0); });
   item.append(button);
   return item;
 }
@@ -230,14 +276,12 @@ places.get(0).open(true);
 $("find").addEventListener("input", search);
 $("who").addEventListener("change", search);
 $("order").addEventListener("change", search);
-// What is worth seeing first: where most is lost; where nothing is, a mixed decision.
-const begin = search();
-if (begin.length) {
-  const view = ([p, number]) => infosets[p][number];
-  const mixed = pair => view(pair)[1] * view(pair)[2]
-    * (1 - Math.max(...view(pair)[5].map(action => action[1])));
-  const lossy = loss(view(begin[0])) > 1e-9;
-  const [p, number] = lossy ? begin[0]
-    : begin.reduce((a, b) => mixed(b) > mixed(a) ? b : a);
-  reveal(firsts[p][number], true);
+if (infosets.flat().every(view => view[GAIN] === null)) {
+  $("order").value = "reach";
+  $("order").firstChild.remove();
 }
+search();
+// The game's first decision, with the highest card where there are hands.
+let begin = decision(0);
+reveal(begin < 0 ? 0 : begin);
+if ($("hands").querySelector(".tile")) $("hands").querySelector(".tile").click();

@@ -1,23 +1,23 @@
-"""A strategy as a page to walk through: the game's tree.
+"""A strategy as a page to walk through: what is played at each decision, by hand.
 
-The page holds the tree as JSON and builds what is opened. It opens from disk.
+The page holds the likeliest histories as JSON and builds what is opened. It opens from
+disk.
 """
 
-import json
+import contextlib
+import functools
+import heapq
+import math
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.histories import CHANCE
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies import conversions
-from spiel_cr.policies.best_responses import reach_of
-
-from ..reporting.html_page import beside, page, text
-from .infoset_view import InfosetView, Strategy, action_names
+from ..table import families
+from .infoset_view import InfosetView
+from .strategy_page import strategy_page
 
 # What OpenSpiel calls an outcome that a game has no word for.
 _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
@@ -25,148 +25,175 @@ _UNNAMED = re.compile(r"(Chance outcome:? ?)?\d+")
 _PART = re.compile(r"[^\[\]\s][^\[\]\n]*(?=\])|[^\[\]\s]+")
 # A page of this many histories has about ten megabytes.
 MOST_HISTORIES = 100_000
-
-
-def check_size(tree: CompiledGame) -> None:
-    """Raises ValueError where a game is too large for a page."""
-    count = len(tree.histories)
-    if count > MOST_HISTORIES:
-        raise ValueError(
-            f"html: {tree.game} has {count:,} histories, a page has room for "
-            f"{MOST_HISTORIES:,}; leave out --html, or choose smaller game parameters"
-        )
+# Of games that are not compiled, where each is a state that is stepped.
+MOST_STEPPED = 10_000
 
 
 def tree_page(
-    tree: CompiledGame,
-    strategy: Strategy,
-    views: tuple[list[InfosetView], list[InfosetView]],
-    *,
-    title: str,
+    game: pyspiel.Game,
+    policy: openspiel_policy.Policy,
+    views: Sequence[InfosetView],
     lead: str,
 ) -> str:
     """The page.
 
     Args:
-      tree: the compiled game.
-      strategy: for each player float64 [S], action probabilities by logical sequence.
-      views: from `view_infosets`.
-      title: of the page.
-      lead: a sentence under it.
-
-    Raises:
-      ValueError: the game is too large for a page.
+      game: sequential, of two players.
+      policy: of both.
+      views: of a compiled game, all infosets; else none: what decisions are worth stays
+        unknown, and there is room for fewer histories.
+      lead: words under the title.
     """
-    check_size(tree)
-    data = {
-        "nodes": _nodes(tree, strategy),
-        "infosets": [[_infoset(view) for view in own] for own in views],
-    }
-    # "</script>" in a string would end the script.
-    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    html, css, script = (beside(__file__, kind) for kind in ("html", "css", "js"))
-    body = (
-        f"<header><h1>{text(title)}</h1><p class=lead>{text(lead)}</p></header>"
-        f"{html}<script id=data type=application/json>{content}</script>"
-    )
-    return page(title, f"<style>{css}</style>{body}", script)
+    walk = _Walk(policy, {(view.player, view.key): view for view in views})
+    walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
+    kept = "all" if walk.whole else "the likeliest"
+    lead += f": {kept} {len(walk.nodes):,} histories of {game}"
+    data = {"nodes": walk.nodes, "infosets": walk.infosets}
+    name = game.get_type().long_name.removeprefix("Python ")
+    return strategy_page(__file__, f"A policy for {name}", lead, data)
 
 
-def _nodes(tree: CompiledGame, strategy: Strategy) -> list[list[Any]]:
-    """[parent, action's name, its probability, player, infoset, reach, value] each.
+class _Walk:
+    """The likeliest histories of a game under a policy.
 
-    The value is player 0's expected utility from there on; the reach is of all.
+    Attributes:
+      nodes: [parent, action's name, its probability, player, infoset, reach, value]
+        each, parents first. The value is player 0's expected utility, None where not
+        all below was walked; the infoset is -1 where nobody acts, or none was asked.
+      infosets: for each player [key, what the player holds, public cards, board, own
+        reach, others' reach, value, gain, actions] each, numbers as of `InfosetView`,
+        actions as [name, probability, value, number]; None where unknown.
+      whole: whether all histories were walked.
     """
-    histories = tree.histories
-    reach = reach_of(tree.form, strategy)
-    values = conversions.history_values(tree, strategy)
-    total = histories.chance.copy()
-    for player in range(2):
-        total *= reach[player][histories.sequence[player]]
-    names = [action_names(tree, player) for player in range(2)]
-    chance = _chance_names(tree)
-    nodes = []
-    for history, parent in enumerate(histories.parent.tolist()):
-        label, probability = "", 1.0
-        mover = int(histories.player[parent]) if parent >= 0 else None
-        if mover == CHANCE:
-            label = chance[history]
-            probability = histories.chance[history] / histories.chance[parent]
-        elif mover is not None:
-            sequence = int(histories.sequence[mover][history])
-            label = names[mover][sequence - 1]
-            probability = strategy[mover][sequence]
-        acting = int(histories.player[history]), int(histories.infoset[history])
-        worth = short(total[history]), short(values[history])
-        nodes.append([parent, label, short(probability), *acting, *worth])
-    return nodes
+
+    def __init__(
+        self,
+        policy: openspiel_policy.Policy,
+        views: Mapping[tuple[int, str], InfosetView],
+    ) -> None:
+        self.nodes: list[list[Any]] = []
+        self.infosets: tuple[list[list[Any]], list[list[Any]]] = ([], [])
+        self.whole = False
+        self._policy, self._views = policy, views
+        self._numbers: dict[tuple[int, str], int] = {}
+
+    def go(self, game: pyspiel.Game, most: int) -> None:
+        """Walks through `most` histories, or little more."""
+        waiting: list[tuple[float, int, pyspiel.State, tuple[float, float]]] = []
+
+        def add(row: list[Any], state: pyspiel.State, own: tuple[float, float]) -> None:
+            heapq.heappush(waiting, (-row[-1], len(self.nodes), state, own))
+            value = state.player_return(0) if state.is_terminal() else None
+            mover = int(state.current_player())
+            self.nodes.append([*row[:3], mover, -1, row[3], value])
+
+        add([-1, "", 1.0, 1.0], game.new_initial_state(), (1.0, 1.0))
+        while waiting and len(self.nodes) < most:
+            _, number, state, own = heapq.heappop(waiting)
+            node, player = self.nodes[number], state.current_player()
+            if state.is_terminal():
+                continue
+            node[6] = 0.0  # plus what `_finish` finds below
+            if player < 0:
+                steps = _outcomes(state)
+            else:
+                node[4] = self._infoset(state, player, own[player])
+                actions = self.infosets[player][node[4]][-1]
+                steps = [(action, name, share) for name, share, _, action in actions]
+            for action, name, share in steps:
+                reach = [x * (share if p == player else 1) for p, x in enumerate(own)]
+                row = [number, name, share, node[5] * share]
+                add(row, state.child(action), (reach[0], reach[1]))
+        self.whole = not waiting
+        self._finish()
+
+    def _finish(self) -> None:
+        """Values, from the last history to the first; then numbers are made short."""
+        for node in reversed(self.nodes):
+            parent, _, share, _, _, reach, value = node
+            if parent >= 0 and share > 0:
+                self.nodes[parent][6] += share * (math.nan if value is None else value)
+            known = value is not None and not math.isnan(value)
+            node[2], node[5] = short(share), short(reach)
+            node[6] = short(value) if known else None
+
+    def _infoset(self, state: pyspiel.State, player: int, own: float) -> int:
+        """The number of an infoset, which is noted when it is met first."""
+        key = state.information_state_string()
+        if (player, key) in self._numbers:
+            return self._numbers[player, key]
+        view = self._views.get((player, key))
+        holds, public, board = _seen_by(state, player)
+        legal = state.legal_actions()
+        if view is None:
+            nothing: float | None = None
+            numbers: list[Any] = [own, nothing, nothing, nothing]
+            shares = self._policy.action_probabilities(state)
+            played = {a: (shares.get(a, 0.0), nothing) for a in legal}
+        else:
+            numbers = [own, view.others_reach, view.value, view.gain]
+            played = {a.action: (a.probability, a.value) for a in view.actions}
+        name = functools.partial(families.name_of, state)
+        actions = [[name(a), *map(short, played[a]), a] for a in legal]
+        row = [key, holds, public, board, *map(short, numbers), actions]
+        self._numbers[player, key] = len(self.infosets[player])
+        self.infosets[player].append(row)
+        return self._numbers[player, key]
 
 
-def _chance_names(tree: CompiledGame) -> dict[int, str]:
-    """Words for what chance does, by the history that it leads to."""
-    histories = tree.histories
-    names: dict[int, str] = {}
-    parents = np.flatnonzero(histories.player == CHANCE)
-    # Children of one history stand together, in the order of their parents.
-    first, last = (
-        np.searchsorted(histories.parent, parents, side) for side in ("left", "right")
-    )
-    for parent, begin, end in zip(parents, first, last, strict=True):
-        state = tree.state_at(int(parent))
-        actions = histories.action[begin:end].tolist()
-        own = [state.action_to_string(state.current_player(), a) for a in actions]
-        if all(map(_UNNAMED.fullmatch, own)):
-            own = _seen([state.child(a) for a in actions], own)
-        names.update(zip(range(begin, end), own, strict=True))
-    return names
+def _seen_by(state: pyspiel.State, player: int) -> tuple[str, str, Any]:
+    """What a player holds, the public cards, and the board; nothing where not drawn."""
+    if not families.is_drawn(state.get_game()):
+        return "", "", None
+    drawn = families.draw(state, player)
+    parts = {part["type"]: part for part in drawn.parts}
+    shown = parts.get("poker", {}).get("board", [])
+    cards = (card["text"] + card["suit"] for card in shown if "text" in card)
+    return drawn.holds, " ".join(cards), parts.get("grid")
+
+
+def _outcomes(state: pyspiel.State) -> list[tuple[int, str, float]]:
+    """What chance does: actions, words, probabilities."""
+    outcomes = [(a, p) for a, p in state.chance_outcomes() if p > 0]
+    names = [
+        str(state.action_to_string(state.current_player(), a)) for a, _ in outcomes
+    ]
+    drawn = families.is_drawn(state.get_game())
+    if drawn or all(map(_UNNAMED.fullmatch, names)):
+        names = _seen([state.child(a) for a, _ in outcomes], names)
+    return [(a, name, p) for (a, p), name in zip(outcomes, names, strict=True)]
 
 
 def _seen(states: Sequence[pyspiel.State], names: list[str]) -> list[str]:
-    """What players see of an outcome, in the words of their information states.
+    """What players see of an outcome, as it is drawn, or in the game's words.
 
     Args:
       states: after each outcome of one chance node.
-      names: of the outcomes, which stay where no player's string tells them apart.
+      names: of the outcomes, which stay where no player's words tell them apart.
     """
-    seen: list[tuple[int, list[str]]] = []
+    seen: dict[int, list[str]] = {}
     for player in range(2):
-        try:
-            parts = [
-                _PART.findall(state.information_state_string(player))
-                for state in states
-            ]
-        except pyspiel.SpielError:
-            continue  # some games have none before all cards are dealt
-        if len({len(own) for own in parts}) != 1:
-            continue
-        shown = [" ".join(_changed(own, parts)) for own in parts]
-        if len(set(shown)) == len(shown) > 1:
-            seen.append((player, shown))
-    if not seen:
-        return names
-    player, shown = seen[0]
-    only = f" (player {player} sees it)" if len(seen) == 1 else ""
-    return [f"{text}{only}" for text in shown]
+        # Some games have none before all cards are dealt.
+        with contextlib.suppress(pyspiel.SpielError, LookupError, ValueError):
+            parts = [_PART.findall(_words(state, player)) for state in states]
+            columns = zip(*parts, strict=True)
+            other = [k for k, column in enumerate(columns) if len(set(column)) > 1]
+            shown = [" ".join(words[k] for k in other) for words in parts]
+            if len(set(shown)) == len(shown) > 1:
+                seen[player] = shown
+    for player, shown in seen.items():
+        only = f" (player {player} sees it)" if len(seen) == 1 else ""
+        return [text + only for text in shown]
+    return names
 
 
-def _changed(own: Sequence[str], parts: Sequence[Sequence[str]]) -> list[str]:
-    """Those parts of a string that differ from one to the other."""
-    return [
-        part
-        for place, part in enumerate(own)
-        if any(other[place] != part for other in parts)
-    ]
+def _words(state: pyspiel.State, player: int) -> str:
+    """What a player knows: what it holds and what is public, if drawn."""
+    if not families.is_drawn(state.get_game()):
+        return str(state.information_state_string(player))
+    return " ".join(_seen_by(state, player)[:2])
 
 
-def short(value: float) -> float:
+def short(value: float | None) -> float | None:
     """Six digits are what people read."""
-    return float(f"{float(value):.6g}")
-
-
-def _infoset(view: InfosetView) -> list[Any]:
-    actions = [
-        [action.name, short(action.probability), short(action.value)]
-        for action in view.actions
-    ]
-    numbers = (view.own_reach, view.others_reach, view.value, view.gain)
-    return [view.key, *map(short, numbers), actions]
+    return None if value is None else float(f"{float(value):.6g}")

@@ -4,17 +4,24 @@ They need the extra `plots`; reports are written without them, too.
 """
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common import pictures
 
-from .summary import GameSummary, Row
+from .html_page import number, text
+from .summary import CurveBand, GameSummary, Row
 
-Against = Literal["seconds", "iterations"]
-AGAINST: tuple[Against, ...] = ("seconds", "iterations")
+Against = Literal["seconds", "wall", "iterations"]
+# What is said at the horizontal axes.
+AGAINST: dict[Against, str] = {
+    "seconds": "seconds of work",
+    "wall": "seconds with set-up and compiling",
+    "iterations": "iterations",
+}
 
 # (x, NashConv, least, greatest)
 _Point = tuple[float, float, float, float]
@@ -41,27 +48,58 @@ class Series(NamedTuple):
 
 def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
-    text = io.StringIO()
-    axes = pictures.panels(size=(14, 5.5), columns=2)
-    for axis, against in zip(axes, AGAINST, strict=True):
-        _draw(axis, series_of(summary.rows, against=against))
-        axis.set_xlabel(against)
+    file = io.StringIO()
+    axes = pictures.panels(size=(14, 5), columns=3)
+    said: list[list[str]] = []
+    for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
+        series = series_of(summary.rows, against=against)
+        _draw(axis, series, len(said))
+        axis.set_xlabel(words)
+        said += [[_words(one.label, p, words) for p in one.points] for one in series]
     axes[0].set_ylabel("NashConv (game's units)")
     figure = axes[0].figure
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside right upper", fontsize="x-small")
-    pictures.save_svg(figure, text)
-    return text.getvalue()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
+    pictures.save_svg(figure, file)
+    return _hovered(file.getvalue(), said)
 
 
-def _draw(axis: pictures.Axes, series: Sequence[Series]) -> None:
-    """Both axes logarithmic; zeros and rounding errors are at the lower edge."""
+def _words(label: str, point: _Point, where: str) -> str:
+    """What a point says when somebody points at it."""
+    x, *values = map(number, point)
+    band = f" ({values[1]} to {values[2]})" if point[2] < point[3] else ""
+    return f"{label}: NashConv {values[0]}{band}, {where}: {x}"
+
+
+def _hovered(svg: str, said: Sequence[Sequence[str]]) -> str:
+    """Gives the points of a picture their words, as titles, which browsers show."""
+    words: Iterator[str] = iter(())
+
+    def titled(found: re.Match[str]) -> str:
+        nonlocal words
+        if found[1]:
+            words = iter(said[int(found[1])])
+        elif title := next(words, ""):
+            return f"{found[0][:-2]}><title>{text(title)}</title></use>"
+        return found[0]
+
+    return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
+
+
+def _draw(axis: pictures.Axes, series: Sequence[Series], first: int = 0) -> None:
+    """Both axes logarithmic; zeros and rounding errors are at the lower edge.
+
+    Args:
+      axis: of a panel.
+      series: its curves.
+      first: the number of the first one in the picture.
+    """
     greatest = max((p[3] for one in series for p in one.points), default=1.0)
-    for number, one in enumerate(series):
+    for place, one in enumerate(series):
         # Without points it still has its colour, and its line of the legend.
         x, *values = np.array(one.points).reshape(-1, 4).T
         middle, low, high = np.maximum(values, _FLOOR * greatest)
-        colour, style = f"C{number}", "-" if one.ours else "--"
+        colour, style = f"C{place}", "-" if one.ours else "--"
         axis.fill_between(x, low, high, color=colour, alpha=0.15)
         axis.plot(
             x,
@@ -69,9 +107,10 @@ def _draw(axis: pictures.Axes, series: Sequence[Series]) -> None:
             color=colour,
             linestyle=style if one.joined else "none",
             linewidth=2 if one.ours else 1,
-            marker=_MARKS[number // 10 % len(_MARKS)],
+            marker=_MARKS[place // 10 % len(_MARKS)],
             markersize=4,
             label=one.label,
+            gid=f"points-{first + place}",
         )
     if any(one.points for one in series):  # matplotlib draws no others so
         axis.set(xscale="log", yscale="log")
@@ -91,13 +130,19 @@ def series_of(rows: Sequence[Row], *, against: Against) -> list[Series]:
         points: list[_Point] = [
             (place, point.nash_conv.median, *point.nash_conv[1:])
             for point in row.curve
-            if (place := getattr(point, against)) is not None and place > 0
+            if (place := _place(row, point, against)) is not None and place > 0
         ]
         if row.entry.way == "restarts":
             points = _ahead(points)
         joined = row.entry.way != "once"
         series.append(Series(row.entry.title, points, row.entry.ours, joined))
     return series
+
+
+def _place(row: Row, point: CurveBand, against: Against) -> float | None:
+    if against == "wall":  # compiling comes before the first point, nearly all of it
+        return point.seconds + row.setup_seconds.median + row.compile_seconds.median
+    return point.seconds if against == "seconds" else point.iterations
 
 
 def _ahead(points: list[_Point]) -> list[_Point]:

@@ -1,5 +1,6 @@
 """Pictures of hands for people. Needs the extra `plots` (matplotlib)."""
 
+import colorsys
 import os
 from collections.abc import Sequence
 
@@ -7,12 +8,8 @@ import numpy as np
 
 from spiel_cr.common.pictures import check, picture
 
-# As poker players draw them: to fold is blue, to call green; to raise is red, the
-# darker the more.
-_COLOURS = {"fold": "#4a7fb5", "pass": "#4a7fb5", "check": "#6aa84f", "call": "#6aa84f"}
-_RAISES = ("#cc4125", "#8e1b0e", "#5b0f0a", "#b45309", "#674ea7")
-# A share of a cell that has room for its number.
-_ROOM = 0.42
+# Inches of a cell, and of a number of two digits.
+_WIDTH, _NUMBER = 0.46, 0.14
 
 
 def plot_hands(
@@ -38,36 +35,50 @@ def plot_hands(
       ValueError: see `check`.
     """
     check(path)
-    size = 2.5 + 0.42 * max(len(columns), 4), 1.6 + 0.3 * max(len(rows), 4)
-    with picture(path, size=size) as (axis,):
+    names = sorted(actions, key=_rank)
+    shares = cells[..., [actions.index(name) for name in names]]
+    wide = _WIDTH * max(len(columns), 4)
+    with picture(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (axis,):
         axis.grid(False)
-        edges = np.concatenate([np.zeros_like(cells[..., :1]), cells.cumsum(-1)], -1)
-        heights = np.repeat(np.arange(len(rows)), len(columns))
-        lefts = np.tile(np.arange(len(columns)), len(rows))
-        raises = [action for action in actions if action.lower() not in _COLOURS]
-        for number, action in enumerate(actions):
-            colour = _COLOURS.get(action.lower())
-            if colour is None:
-                colour = _RAISES[raises.index(action) % len(_RAISES)]
+        y, left = np.indices(shares.shape[:2], float).reshape(2, -1)
+        for number, (name, colour) in enumerate(
+            zip(names, _colours(names), strict=True)
+        ):
+            share = shares[..., number].reshape(-1)
             bars = axis.barh(
-                heights,
-                0.92 * cells[..., number].reshape(-1),
-                0.88,
-                lefts + 0.04 + 0.92 * edges[..., number].reshape(-1),
-                color=colour,
-                label=action,
+                y, 0.92 * share, 0.88, left + 0.04, color=colour, label=name
             )
-            said = [
-                f"{100 * share:.0f}" if share >= _ROOM else ""
-                for share in cells[..., number].reshape(-1)
-            ]
-            axis.bar_label(bars, said, label_type="center", color="white", fontsize=6)
+            left = left + 0.92 * share
+            room = _NUMBER * len(columns) / wide
+            said = [f"{100 * x:.0f}" if x >= room else "" for x in share]
+            # White is read on dark colours only.
+            ink = "white" if np.dot(colour, (0.3, 0.6, 0.1)) < 0.45 else "black"
+            axis.bar_label(bars, said, label_type="center", color=ink, fontsize=6)
         axis.set_yticks(range(len(rows)), rows)
         axis.set_xticks([c + 0.5 for c in range(len(columns))], columns)
         axis.set_xlim(0, len(columns))
         axis.set_ylim(len(rows) - 0.5, -0.5)
         if max(map(len, columns)) > 2:
             axis.tick_params(axis="x", rotation=90)
+        if "".join(rows) == "".join(columns) == "AKQJT98765432":
+            axis.set_xlabel("suited above the diagonal, offsuit below")
         axis.tick_params(length=0)
         axis.set_title(title, fontsize="medium")
-        axis.legend(ncols=len(actions), loc="upper left", bbox_to_anchor=(0, -0.06))
+        axis.figure.legend(ncols=len(names), loc="outside lower center")
+
+
+def _rank(action: str) -> int:
+    """0: to give up, 1: to stay in, 2: to ask for more."""
+    words = ("fold",), ("check", "call", "pass")
+    return next((i for i, w in enumerate(words) if action.lower().startswith(w)), 2)
+
+
+def _colours(actions: Sequence[str]) -> list[tuple[float, float, float]]:
+    """As poker players draw them: blue, green, then from yellow to red."""
+    ranks = list(map(_rank, actions))
+    hues = [(212.0, 0.56, 0.62), (145.0, 0.46, 0.45)]
+    colours = [hues[rank] for rank in ranks if rank < 2]
+    bets = ranks.count(2)
+    for part in np.linspace(0, 1, bets) if bets > 1 else [0.6] * bets:
+        colours.append((44 - 44 * part, 0.58 - 0.18 * part, 0.78))
+    return [colorsys.hls_to_rgb(h / 360, light, full) for h, light, full in colours]

@@ -82,7 +82,7 @@ def _of_game(summary: GameSummary) -> document.Section:
 def _picture(summary: GameSummary) -> document.Block:
     if not available():
         return document.Paragraph("Pictures need the extra `plots` (matplotlib).")
-    words = "NashConv against seconds and iterations, all axes logarithmic"
+    words = "NashConv against seconds of work, all seconds and iterations"
     return document.Picture(words, curves.chart(summary))
 
 
@@ -226,7 +226,9 @@ def _method(records: Sequence[Record], budget: Budget) -> list[str]:
         f"Each algorithm works for {budget.text()}. The clock stands still while it is "
         f"made (set-up: for ours with the walk over the game), while JAX programs are "
         f"compiled (where that can be told apart), and while NashConv is computed on "
-        f"the way. Where every point is a run from the beginning, those that took "
+        f"the way. The second panel counts set-up and compiling, too: all of it "
+        f"before the first point. Where every point is a run from the beginning, those "
+        f"that took "
         f"longer than one of more iterations are not drawn against seconds. What one "
         f"iteration is differs from algorithm to algorithm. "
         f"Algorithms marked by single points (linear programs, players that think in a "
@@ -255,8 +257,10 @@ def _facts(settings: Record, records: Sequence[Record]) -> list[tuple[str, str]]
     dates = sorted(record["finished"][:10] for record in records)
     met = [record["optional_versions"] for record in records]
     packages = dict.fromkeys(name for versions in met for name in versions)
+    loads = sorted({record["load"] for record in records if "load" in record})
     return [
         ("machine", _listed(record["machine"] for record in records)),
+        *[("load when runs began", f"{loads[0]} to {loads[-1]}") for _ in loads[:1]],
         ("date", " to ".join(dict.fromkeys([*dates[:1], *dates[-1:]]))),
         *settings["versions"].items(),
         *(

@@ -188,9 +188,10 @@ async function refresh(path = "state", given) {
 const move = action => refresh("move", {version: view.version, action});
 // ------------------------------------------------------------------ the match
 function words() {
-  const bot = view.seen.length ? " The bot: " + view.seen.join(", ") + "." : "";
+  const bot = view.seen && view.seen.length ? " The bot: " + view.seen.join(", ") + "." : "";
   if (view.phase === "preparing")
-    return "The bot takes its seat: games and programs are compiled.";
+    return "The bot takes its seat: games and programs are compiled"
+      + (view.doing ? " (" + view.doing + ")." : ".");
   if (view.phase === "thinking") return "The bot is thinking …";
   if (view.phase === "your turn") return "Your turn." + bot;
   if (view.phase === "closed") return "You left the table. This page can be closed.";
@@ -204,13 +205,15 @@ function show(news) {
   const before = view;
   view = news;
   const same = before && before.version === view.version && before.phase === view.phase;
+  if (view.phase === "preparing" && $("status").textContent !== words())
+    $("status").textContent = words();
   if (same) return;
   $("lobby").hidden = view.phase !== "lobby";
   $("playing").hidden = view.phase === "lobby";
   if (view.phase === "lobby" || !view.game) return showLobby();
   $("title").textContent = document.title = view.title;
   $("against").textContent = "You are player " + view.seat + ". The bot: "
-    + view.bot.replace(/\(.*/, "").replaceAll("_", " ") + ".";
+    + (view.named.toLowerCase() || view.bot.replace(/\(.*/, "").replaceAll("_", " ")) + ".";
   $("strings").textContent = breakable(view.game) + " against " + breakable(view.bot);
   const s = view.score;
   $("score").textContent = "Score after " + s.matches

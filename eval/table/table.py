@@ -11,6 +11,8 @@ from typing import Any
 
 import pyspiel
 
+from spiel_cr.common.announcing import latest
+
 from . import families, lobby, review
 from .series import HUMAN, Played, Series
 
@@ -73,11 +75,13 @@ class Table:
         self._series = series
         self._reviewer = review.Reviewer(series.instance)
         self._reviews: list[Json | None] = []
+        bot = next(bot for bot in series.seats(0) if bot != HUMAN)
         self._set(
             phase="preparing",
             game=str(series.game),
             title=series.game.get_type().long_name.removeprefix("Python "),
-            bot=next(bot for bot in series.seats(0) if bot != HUMAN),
+            bot=bot,
+            named={o.string: o.title for o in lobby.STRENGTHS}.get(bot, ""),
             match=0,
             seat=series.seats(0).index(HUMAN),
             score=self._score(),
@@ -88,7 +92,7 @@ class Table:
     def view(self) -> Json:
         """What the page shows now, with the "version" that an answer must name."""
         with self._changed:
-            return {**self._view, "version": self._version}
+            return {**self._view, "version": self._version, "doing": latest()}
 
     def review_of(self, number: int) -> Json | None:
         """The review of a match; None where there is none yet."""

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 _BEGAN = time.monotonic()
 
 _listens = False
+_latest = ""
 
 
 def elapsed() -> float:
@@ -43,6 +44,11 @@ def is_wanted(progress: bool | None = None) -> bool:
     return bool(progress) or _listens
 
 
+def latest() -> str:
+    """What was announced last, shown or not."""
+    return _latest
+
+
 def announce(text: str, *, progress: bool | None = None) -> None:
     """Says what begins now, above the bars that are shown.
 
@@ -50,6 +56,8 @@ def announce(text: str, *, progress: bool | None = None) -> None:
       text: such as "judging (OpenSpiel)".
       progress: as of `is_wanted`.
     """
+    global _latest
+    _latest = text
     if not is_wanted(progress):
         return
     line = f"[{elapsed():6.1f} s] {text}"

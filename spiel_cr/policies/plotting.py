@@ -49,6 +49,7 @@ def plot(
         for axis, across in zip(axes, ("iterations", "seconds"), strict=True):
             places = [getattr(point, across) for point in points]
             axis.loglog(places, [point.nash_conv for point in points], label=label)
+            axis.minorticks_off()  # whose numbers would cover each other
     axes[0].set(xlabel="iterations", ylabel="NashConv (game's units)")
     axes[1].set(xlabel="seconds of iterating")
     axes[1].legend()

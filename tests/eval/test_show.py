@@ -4,13 +4,16 @@ import json
 import re
 
 import numpy as np
+import pyspiel
 import pytest
+from open_spiel.python.algorithms import expected_game_score
+from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import browser, games
-from tests.support.commands import refused, report, run, told
+from tests.support.commands import report, run, told
 from tests.support.strategies import random_behaviours
 
 
@@ -122,89 +125,126 @@ def data_of(page):
     return json.loads(content)
 
 
+def page_of(tree, strategy, path):
+    views = sum(infoset_view.view_infosets(tree, strategy), [])
+    policy = policy_lib.tabular_policy(tree, strategy)
+    path.write_text(tree_page.tree_page(tree.game, policy, views, "a </script>"))
+    return views
+
+
 @pytest.fixture(scope="module")
 def leduc_page(tmp_path_factory):
     tree = games.compiled("leduc7")
-    strategy = random_behaviours(tree, 4)
-    views = infoset_view.view_infosets(tree, strategy)
-    # Whatever a game's strings hold.
-    views[0][0] = views[0][0]._replace(key="1 </script><b>")
-    text = tree_page.tree_page(tree, strategy, views, title="a </script>", lead="b")
     path = tmp_path_factory.mktemp("pages") / "tree.html"
-    path.write_text(text, "utf-8")
-    return path
+    return path, page_of(tree, random_behaviours(tree, 4), path)
 
 
 def test_the_page_holds_the_whole_tree(leduc_page):
-    tree = games.compiled("leduc7")
-    text = leduc_page.read_text("utf-8")
+    tree, (path, views) = games.compiled("leduc7"), leduc_page
+    text = path.read_text("utf-8")
     data = data_of(text)
-    assert len(data["nodes"]) == len(tree.histories)
+    nodes = data["nodes"]
+    assert len(nodes) == len(tree.histories)
     assert list(map(len, data["infosets"])) == list(map(len, tree.infosets))
-    # Probabilities below every node sum to one; values are their means.
-    below, mean = np.zeros(len(tree.histories)), np.zeros(len(tree.histories))
-    for parent, _, share, _, _, _, value in data["nodes"][1:]:
+    # Probabilities below every node sum to one.
+    below = np.zeros(len(nodes))
+    for parent, _, share, *_ in nodes[1:]:
         below[parent] += share
-        mean[parent] += share * value
-    inner = below > 0
-    np.testing.assert_allclose(below[inner], 1, atol=1e-4)
-    values = np.array([node[6] for node in data["nodes"]])
-    np.testing.assert_allclose(mean[inner], values[inner], atol=1e-3)
-    assert "<title>a &lt;/script&gt;</title>" in text
+    np.testing.assert_allclose(below[below > 0], 1, atol=1e-4)
+    # OpenSpiel's value of the game, and reach, of the policy.
+    walked = policy_lib.history_values(tree, random_behaviours(tree, 4))
+    values = sorted(node[6] for node in nodes)
+    np.testing.assert_allclose(values, np.sort(walked), atol=1e-4)
+    leaves = sum(node[5] for node in nodes if node[3] == pyspiel.PlayerId.TERMINAL)
+    assert leaves == pytest.approx(1, abs=1e-4)
+    # Cards have names.
+    held = {view[1] for own in data["infosets"] for view in own}
+    assert held == {"J", "Q", "K"}
+    of = {(view.player, view.key): view for view in views}
+    for player, own in enumerate(data["infosets"]):
+        for key, _, public, _, reach, _, _, gain, actions in own:
+            view = of[player, key]
+            assert (public == "") == (" public - " in key)
+            assert reach == pytest.approx(view.own_reach, abs=1e-5)
+            assert gain == pytest.approx(view.gain, abs=1e-5)
+            shares = [action.probability for action in view.actions]
+            assert [a[1] for a in actions] == pytest.approx(shares, abs=1e-5)
+    assert "a &lt;/script&gt;" in text and "all 895 histories" in text
     assert not re.search(r"https?://|src=|url\(", text)
 
 
-def test_large_games_have_no_page(monkeypatch):
-    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
-    tree = games.compiled("kuhn")
-    strategy = random_behaviours(tree, 0)
-    with pytest.raises(ValueError, match="leave out --html"):
-        tree_page.tree_page(tree, strategy, ([], []), title="", lead="")
+def test_the_likeliest_histories_of_a_large_game(monkeypatch):
+    """In order of their probability; what is not walked has no value."""
+    monkeypatch.setattr(tree_page, "MOST_STEPPED", 500)
+    game = pyspiel.load_game("phantom_ttt")
+    policy = UniformRandomPolicy(game)
+    text = tree_page.tree_page(game, policy, [], "b")
+    data = data_of(text)
+    nodes = data["nodes"]
+    assert "the likeliest 50" in text and 500 <= len(nodes) < 510
+    asked = [node[5] for node in nodes if node[4] >= 0]
+    assert asked == sorted(asked, reverse=True) and nodes[0][6] is None
+    key, holds, _, board, reach, _, value, _, actions = data["infosets"][0][0]
+    assert key == game.new_initial_state().information_state_string(0)
+    assert (holds, reach, value) == ("x at –", 1, None)
+    assert [a[1] for a in actions] == pytest.approx([1 / 9] * 9, abs=1e-6)
+    assert [c["action"] for row in board["rows"] for c in row] == list(range(9))
 
 
-def test_large_games_are_refused_before_their_tables(
-    saved, tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(tree_page, "MOST_HISTORIES", 50)
-    page = tmp_path / "page.html"
-    words = ("--policy", saved, "--game", "kuhn_poker", "--html", page)
-    assert "a page has room for 50" in refused(capsys, "show", *words)
+def test_values_where_all_below_is_walked():
+    """The likeliest histories of a game with an end that is near."""
+    game = pyspiel.load_game("kuhn_poker")
+    policy = UniformRandomPolicy(game)
+    nodes = data_of(tree_page.tree_page(game, policy, [], "b"))["nodes"]
+    value = expected_game_score.policy_value(game.new_initial_state(), [policy] * 2)[0]
+    assert nodes[0][6] == pytest.approx(value, abs=1e-5)
+    names = {node[1] for node in nodes}
+    assert {"J (player 0 sees it)", "Check", "Bet", "Call", "Fold"} <= names
 
 
 @browser.needs_browser
-def test_the_page_opens_where_most_is_lost(tmp_path):
-    """In order of own reach x gain; and what is played there with all hands."""
+def test_the_page_opens_with_all_hands(tmp_path):
+    """At the first decision; below are decisions by own reach x gain."""
     tree = games.compiled("leduc7")
-    strategy = random_behaviours(tree, 4)
-    views = infoset_view.view_infosets(tree, strategy)
     path = tmp_path / "tree.html"
-    path.write_text(tree_page.tree_page(tree, strategy, views, title="a", lead="b"))
+    views = page_of(tree, random_behaviours(tree, 4), path)
     dom, *_ = browser.open_page(path, tmp_path, width=1280)
-    every = [view for own in views for view in own]
-    worst = max(every, key=lambda view: view.own_reach * view.gain)
-    (shown,) = re.findall(r'<pre class="state">(.*?)</pre>', dom, re.DOTALL)
-    assert shown == worst.key
-    losses = re.findall(r"could gain ([\d.e+-]+) per match", dom)
-    assert len(losses) == 100
-    assert float(losses[0]) == pytest.approx(worst.own_reach * worst.gain, abs=1e-4)
-    assert [float(x) for x in losses] == sorted(map(float, losses), reverse=True)
+    tiles = re.findall(
+        r'class="(tile(?: now)?)" type="button" title="(\w): ([^"]*)"', dom
+    )
+    assert [tile[:2] for tile in tiles] == [
+        ("tile now", "K"),
+        ("tile", "Q"),
+        ("tile", "J"),
+    ]
+    first = next(v for v in views if v.key == "p0 card 2 public - bets dd")
+    percent = [100 * action.probability for action in first.actions]
+    shown = re.findall(r"\w+ ([\d.]+)\u00a0%", tiles[0][2].replace("&nbsp;", "\u00a0"))
+    assert list(map(float, shown)) == pytest.approx(percent, abs=0.006)
+    # The game's own words are last.
+    assert re.search(r'id="state"[^>]*>p0 card 2 public - bets dd</pre></main>', dom)
+    losses = re.findall(r"could gain ([\d.e+−-]+) per match", dom)
+    expected = sorted((v.own_reach * v.gain for v in views), reverse=True)[:100]
+    found = [float(loss.replace("−", "-")) for loss in losses]
+    assert found == pytest.approx(expected, abs=1e-4) and len(found) == 100
     # Worth on the average of matches that come here, as its actions are.
-    (worth,) = re.findall(r"worth ([\d.e+-]+) to player", dom)
-    expected = worst.value / worst.others_reach
-    assert float(worth) == pytest.approx(expected, abs=1e-3)
-    assert "All hands here" in dom
-    assert len(re.findall(r'class="hand[ "]', dom)) >= 3
-    assert len(re.findall(r'class="hand now', dom)) == 1
+    (worth,) = re.findall(r"Worth ([\d.e−]+) to player", dom)
+    assert float(worth.replace("−", "-")) == pytest.approx(
+        first.value / first.others_reach, abs=1e-3
+    )
 
 
-def test_outcomes_have_the_games_own_words():
-    """OpenSpiel's Leduc poker numbers the deals; its players' strings name them."""
-    names = set(tree_page._chance_names(spiel_cr.compile_game("leduc_poker")).values())
-    assert "Private: 0 (player 0 sees it)" in names
-    assert "Private: 5 (player 1 sees it)" in names
-    assert {name for name in names if "sees" not in name} == {
-        f"Public: {card}" for card in range(6)
-    }
+def test_deals_have_the_names_of_cards():
+    """OpenSpiel numbers the deals of Leduc poker; players see cards."""
+    state = pyspiel.load_game("leduc_poker").new_initial_state()
+    names = [name for _, name, _ in tree_page._outcomes(state)]
+    cards = [rank + suit for rank in "JQK" for suit in "♠♥"]
+    assert names == [f"{card} (player 0 sees it)" for card in cards]
+    state.apply_action(0)
+    state.apply_action(1)
+    state.apply_action(1)
+    state.apply_action(1)
+    assert [name for _, name, _ in tree_page._outcomes(state)] == cards[2:]
 
 
 def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
@@ -212,6 +252,26 @@ def test_the_page_is_all_that_the_command_says(saved, tmp_path, capsys):
     run("show", "--policy", saved, "--game", "kuhn_poker", "--html", page)
     out, err = capsys.readouterr()
     assert not out and f"page: {page}" in err and page.exists()
+
+
+def test_pages_of_other_forms(tmp_path, capsys):
+    """Signals, and samples of a game that was never laid out."""
+    page = tmp_path / "page.html"
+    for game, algorithm in (
+        ("python_leduc_poker", ("--form", "signals", "--iterations", 5)),
+        (
+            "kuhn_poker",
+            ("--algorithm", "es-mccfr", "--compile", "never", "--seconds", 1),
+        ),
+    ):
+        saved = tmp_path / f"{game}.npz"
+        run("solve", "--game", game, *algorithm, "--save", saved)
+        capsys.readouterr()
+        words = ("show", "--policy", saved, "--game", game, "--html", page)
+        assert report(capsys, *words)["html"] == str(page)
+        # Small games are compiled for the page: it knows values.
+        infosets = data_of(page.read_text("utf-8"))["infosets"]
+        assert all(view[6] is not None for own in infosets for view in own)
 
 
 @browser.needs_browser
@@ -225,11 +285,11 @@ def test_in_a_real_browser(leduc_page, tmp_path, width):
     document.querySelector("#found button").click();
     """
     dom, picture, console, (wide, window) = browser.open_page(
-        leduc_page, tmp_path, width=width, script=acts
+        leduc_page[0], tmp_path, width=width, script=acts
     )
     assert not console
     assert (wide, window) == (width, width)
     count, commonest = browser.colours(picture, width)
     assert count > 100 and commonest < 0.97
-    assert re.search(r'id="count"[^>]*>\d+ information states', dom)
+    assert re.search(r'id="count"[^>]*>\d+ decisions', dom)
     assert "a best response from here on gains" in dom and 'class="row now' in dom

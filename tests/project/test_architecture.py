@@ -44,7 +44,7 @@ EVAL = {
     "contestants": "common",
     "reporting": "common contestants",
     "comparison": "common contestants reporting",
-    "inspection": "reporting",
+    "inspection": "reporting table",
     "studies": "common",
     "table": "common reporting",
     "cli": "common tournaments contestants reporting comparison inspection studies "

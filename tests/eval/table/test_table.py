@@ -12,6 +12,7 @@ import time
 import pyspiel
 import pytest
 
+from spiel_cr.common import announcing
 from spiel_cr.eval.cli import play, signals
 from spiel_cr.eval.table import families, lobby, server, table
 from spiel_cr.eval.table.series import Series
@@ -222,6 +223,24 @@ def test_moves_that_a_player_cannot_but_know():
     assert known(after(hidden, 1, 0, 0, 1), 0) == ["Bid 2"]
 
 
+def test_who_waits_is_told_what_is_done(monkeypatch):
+    """Of a bot that is made, nothing else is to be seen."""
+    told, made = threading.Event(), Series.bot
+
+    def slow(*given):
+        announcing.announce("warming up layer 1 of 4")
+        assert told.wait(10)
+        return made(*given)
+
+    monkeypatch.setattr(Series, "bot", slow)
+    with tables.laying(10) as lay:
+        guest = Guest(lay(KUHN, ["human", "uniform"], 1)[0])
+        while guest.wait_for("preparing")["doing"] != "warming up layer 1 of 4":
+            time.sleep(0.01)
+        told.set()
+        guest.wait_for("your turn")
+
+
 def test_a_bot_that_fails_ends_the_table(monkeypatch, capsys):
     """What it raised in its thread is raised to who serves."""
     monkeypatch.setattr(play, "_LAST_WORDS", 0.05)
@@ -254,6 +273,7 @@ def test_a_lobby_of_games_and_strengths(monkeypatch):
             view = guest.wait_for("your turn")
             assert view["game"] == f"{lobby.GAMES[number].string}()"
             assert (view["match"], view["score"]["matches"]) == (0, 0)
+            assert view["named"] == lobby.STRENGTHS[0].title
             assert guest.ask("sit", chosen)[0] == 409
             assert guest.ask("leave", {})[0] == 200
             guest.wait_for("lobby")

@@ -1,0 +1,30 @@
+"""What pages about a strategy share: cards, colours of actions, the data as JSON."""
+
+import json
+import pathlib
+from typing import Any
+
+from ..reporting.html_page import beside, page, text
+
+_SHARED = str(pathlib.Path(__file__).with_name("shared"))
+
+
+def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
+    """A whole page.
+
+    Args:
+      module: the `__file__` of the page's module; its contents, style and script lie
+        beside it.
+      title: of the page.
+      lead: a sentence under it.
+      data: for the script, as JSON takes it.
+    """
+    # "</script>" in a string would end the script.
+    content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
+    css, script = (beside(_SHARED, k) + beside(module, k) for k in ("css", "js"))
+    body = (
+        f"<style>{css}</style><header><h1>{text(title)}</h1>"
+        f"<p class=lead>{text(lead)}</p></header>{beside(module, 'html')}"
+        f"<script id=data type=application/json>{content}</script>"
+    )
+    return page(title, body, script)
