@@ -68,7 +68,8 @@ class Executor:
 
     def __post_init__(self) -> None:
         check_whole(self.workers, "workers", 0, MOST_WORKERS)
-        if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", self.ray or "local"):
+        address = "local" if self.ray is None else self.ray
+        if not re.fullmatch(r"local|auto|[^\s:/]+:\d{1,5}", address):
             raise ValueError(
                 f"ray={self.ray!r} is no address of a cluster; write HOST:PORT, or "
                 f"leave it out for one of this machine"
