@@ -20,7 +20,6 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play import self_play_network as network
-from spiel_cr.solvers.deep.self_play import updates
 from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
@@ -337,42 +336,8 @@ def test_same_seed_same_bits(kuhn):
     assert first.decisions == other.decisions
     for name, one in first.arrays().items():
         np.testing.assert_array_equal(one, other.arrays()[name], err_msg=name)
-    with pytest.raises(ValueError, match="older release has none"):
-        other.restore({**first.arrays(), "spread": np.array("missing")})
     with pytest.raises(ValueError, match="learner 0"):
         SelfPlay(kuhn, "mmd(hidden=3)").restore(first.arrays())
-
-
-def test_the_scale_of_payoffs_changes_nothing(kuhn, monkeypatch):
-    """Of a power of two, which rounds nothing."""
-
-    def dear(*arguments, **settings):
-        episodes = play(*arguments, **settings)
-        return episodes._replace(utility=4 * episodes.utility)
-
-    solvers = []
-    for played in (play, dear):
-        monkeypatch.setattr(updates, "play", played)
-        solvers.append(SelfPlay(kuhn, SMALL))
-        solvers[-1].run_to(400)
-    plain, scaled = (solver.arrays() for solver in solvers)
-    # Payoffs of Kuhn poker are 1 and 2.
-    assert 1 < plain["spread"] < 2 and scaled.pop("spread") == 4 * plain.pop("spread")
-    for name, one in plain.items():
-        np.testing.assert_array_equal(one, scaled[name], err_msg=name)
-
-
-def test_the_magnet_becomes_the_mean_of_iterates(kuhn):
-    """Of a table's parameters, the t-th weighs t squared, about."""
-    solver = SelfPlay(kuhn, SMALL.replace("epochs", "magnet_rate=1,epochs"))
-    iterates = []
-    for _ in range(8):
-        solver.run(1)
-        iterates.append(np.asarray(solver._learners[0].parameters))
-    # 3 / (t + 3) after t iterations: binomials, t squared but for lower terms.
-    weights = np.array([math.comb(t + 2, 2) for t in range(8)])
-    mean = np.tensordot(weights / weights.sum(), np.array(iterates), 1)
-    np.testing.assert_allclose(solver._learners[0].magnet, mean, atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [None, np.array(-1), np.array([2]), np.array(1.5)])

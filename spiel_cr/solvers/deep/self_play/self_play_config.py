@@ -29,9 +29,8 @@ class SelfPlayConfig:
 
     Each player has a network of its own.
 
-    Utilities are divided by their root mean square in the first matches, so that
-    weights of divergences mean the same in every game: half of the range is 13 chips in
-    Leduc poker, where 4.5 chips are usual.
+    Utilities are divided by half of the game's range of them, so all values lie in
+    [-1, 1] and weights of divergences mean the same in every game.
 
     Attributes:
       name: for people; the preset or the string it was made from. Two configurations
@@ -60,10 +59,9 @@ class SelfPlayConfig:
       temperature: weight of the divergence from the magnet, a network whose parameters
         follow those of the player's (in a table: whose logits do, as in Sokota et al.
         2022).
-      magnet_rate: how much of the way to the player's network the magnet goes in an
-        iteration, at most; later 3 / (t + 3) in iteration t, which makes it a mean of
-        iterates: a magnet that goes faster than the players learn makes them go in
-        circles.
+      magnet_rate: how much of the way to the player's network the magnet goes in the
+        first iteration; less later, in proportion to the learning rate: a magnet that
+        goes faster than the players learn makes them go in circles.
       proximity: weight of the divergence from the policy that played: 1 / eta of
         magnetic mirror descent.
       value_weight: weight of the squared error of values, beside the policy's loss.
@@ -84,7 +82,7 @@ class SelfPlayConfig:
     trace: float = 0.95
     normalise: bool = True
     clip: float = 0.1
-    temperature: float = 0.3
+    temperature: float = 0.1
     magnet_rate: float = 0.02
     proximity: float = 0.0
     value_weight: float = 0.5
@@ -113,15 +111,12 @@ class SelfPlayConfig:
 SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     preset.name: preset
     for preset in (
-        SelfPlayConfig("ppo"),
+        SelfPlayConfig("ppo", temperature=0.3),
         SelfPlayConfig(
             "mmd",
-            episodes=1024,
-            epochs=2,
             learning_rate=2e-3,
             normalise=False,
             clip=math.inf,
-            magnet_rate=0.03,
             proximity=2.0,
         ),
     )

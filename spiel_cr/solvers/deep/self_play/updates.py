@@ -37,8 +37,6 @@ from spiel_cr.solvers.deep.tensors import Stepped
 _LEAST, _SIZES = 64, 8
 # Networks are asked about all infosets at once, if there are no more.
 _MOST_INFOSETS = 1 << 14
-# The magnet is a mean of iterates: those of iteration t weigh t to this power less 1.
-_MAGNET_POWER = 3
 # What is counted, and kept in a checkpoint.
 _COUNTS = ("iterations", "episodes", "decisions")
 
@@ -54,8 +52,6 @@ class SelfPlay(Training):
       iterations: done so far.
       episodes: matches so far.
       decisions: of both players in them.
-      spread: root of the mean square of utilities in the first iteration's matches,
-        where networks play about uniformly: what values are divided by; 0 before it.
       seconds_of: time spent, by what was done: "play", "learn"; programs being
         compiled included; "learn" has all of that before a checkpoint.
     """
@@ -84,7 +80,7 @@ class SelfPlay(Training):
         self.settings = Settings(
             config.clip, config.proximity, config.value_weight, config.gradient_norm
         )
-        self.decisions, self.spread = 0, 0.0
+        self.decisions = 0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
@@ -118,9 +114,7 @@ class SelfPlay(Training):
                 *(self.source, self, config.episodes, random),
                 stratified=config.draws == "stratified",
             )
-            if not self.spread:
-                self.spread = float(np.sqrt(np.square(episodes.utility).mean())) or 1.0
-            estimates = advantages(episodes, config.trace, self.spread)
+            estimates = advantages(episodes, config.trace, self.knowledge.scale)
             middle = time.perf_counter()
             for number in range(len(self._learners)):
                 self._learn(number, episodes, estimates, random)
@@ -159,8 +153,7 @@ class SelfPlay(Training):
         rows = network.pad_rows(rows, size * config.minibatches)
         orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
         batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
-        mean = _MAGNET_POWER / (self.iterations + _MAGNET_POWER)
-        magnet_rate = min(config.magnet_rate, mean)
+        magnet_rate = config.magnet_rate * rate / config.learning_rate
         rates = config.temperature, rate, magnet_rate
         # Nothing waits for the losses, but the clock does for the steps.
         self._learners[number], losses = network.advance(
@@ -211,7 +204,7 @@ class SelfPlay(Training):
 
         Returns:
           float32 [m, A], log probabilities, very low where not legal; float32 [m], the
-          player's values, over `spread`.
+          player's values in half ranges of utility.
         """
         counts = self.knowledge.num_infosets
         if counts is None or counts[player] > _MOST_INFOSETS:
@@ -287,7 +280,6 @@ class SelfPlay(Training):
         }
         for name in _COUNTS:
             found[name] = np.array(getattr(self, name))
-        found["spread"] = np.array(self.spread)
         return found
 
     def restore(
@@ -309,12 +301,6 @@ class SelfPlay(Training):
                 f"arrays: the counts of such a solver are whole numbers, not {said}; "
                 f"give all that `arrays` gave"
             )
-        spread = np.asarray(arrays.get("spread", "missing"))
-        if spread.shape or spread.dtype.kind != "f" or not 0 <= spread < np.inf:
-            raise ValueError(
-                f"arrays: the spread of utilities is a number, 0 or above, not "
-                f"{spread.tolist()}; an older release has none: begin anew"
-            )
         restored = []
         for number, learner in enumerate(self._learners):
             leaves, structure = jax.tree.flatten(learner)
@@ -331,7 +317,6 @@ class SelfPlay(Training):
             restored.append(jax.tree.unflatten(structure, own))
         self._learners = restored
         self._known.clear()
-        self.spread = float(spread)
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.seconds_of = {"play": 0.0, "learn": seconds}
