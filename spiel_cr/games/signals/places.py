@@ -148,7 +148,9 @@ def slices_of(starts: np.ndarray, width: int) -> Slices:
     """Slices; narrow ones element by element."""
     if 1 < width < _NARROW:
         starts, width = (starts[:, None] + np.arange(width)).reshape(-1), 1
-    return Slices(typed(starts.astype(np.int32)), width)
+    left = starts % width
+    offset = int(left[0]) if width > 1 and len(left) and (left == left[0]).all() else -1
+    return Slices(typed(starts.astype(np.int32)), width, offset)
 
 
 def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
