@@ -159,7 +159,7 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     for some in slices:
         if result and result[-1].width == some.width:
             both = np.concatenate([result[-1].starts, some.starts])
-            result[-1] = Slices(typed(both), some.width)
+            result[-1] = slices_of(both, some.width)
         else:
             result.append(some)
     return tuple(result)
