@@ -153,10 +153,8 @@ class Showdowns(LaidOut):
         shape = self.sign.shape[:2]
         arrays = [a.reshape(*shape, *a.shape[1:]) for a in (self.signal, self.into)]
         parts = *arrays, self.sign, self.back.reshape(*shape, *self.back.shape[1:])
-        if shape[0] == 1:
-            values = _on_board(x, tuple(part[0] for part in parts))[None]
-        else:  # What belongs to one board stays in the processor's cache.
-            values = lax.map(functools.partial(_on_board, x), parts)
+        # What belongs to one board stays in the processor's cache.
+        values = lax.map(functools.partial(_on_board, x), parts)
         values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
         return self.sums.apply(values.reshape(len(x), -1))
 
