@@ -63,6 +63,16 @@ def as_one_kernel(function: Callable[..., Any], *arguments: Any) -> Any:
         return jax.jit(function)(*arguments)
 
 
+def apart(function: Callable[..., Any], *arguments: Any) -> Any:
+    """Calls a function of arrays, within a program, so that XLA fuses nothing with it.
+
+    What is fused with a concatenation or a reshape is computed one number at a time:
+    on CPUs several times as long as to write it and to copy it.
+    """
+    with set_xla_metadata(inlineable="false"):
+        return jax.jit(function)(*arguments)
+
+
 def spread(depths: int, batch: int) -> np.ndarray:
     """float64 [depths, batch], the first points of a Sobol sequence."""
     from scipy.stats import qmc  # Here, since it takes nearly as long to import as JAX.

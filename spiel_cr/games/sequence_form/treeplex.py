@@ -19,6 +19,8 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from spiel_cr.common.jax_utils import apart
+
 # Row sums are written out up to this many rows: XLA on the CPU vectorises a chain of
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16
@@ -39,10 +41,13 @@ class Slices:
     Attributes:
       starts: int32 [k].
       width: elements per slice.
+      offset: all slices begin so many elements after a multiple of `width`; -1 where
+        they do not, or where that is not known.
     """
 
     starts: jax.Array
     width: int = dataclasses.field(default=1, metadata={"static": True})
+    offset: int = dataclasses.field(default=-1, metadata={"static": True})
 
     def __len__(self) -> int:
         return self.starts.shape[0] * self.width
@@ -54,12 +59,10 @@ class Slices:
         if isinstance(vector, np.ndarray):
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
-        numbers = lax.GatherDimensionNumbers((1,), (), (0,))
-        taken = lax.gather(
-            *(vector, self.starts[:, None], numbers, (self.width,)),
-            mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
-        )
-        return taken.reshape(-1)
+        rows = self.starts[:, None]
+        if self.offset >= 0:
+            rows = (self.starts - self.offset) // self.width
+        return cast(jax.Array, apart(_slices, self, rows, vector)).reshape(-1)
 
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
         """The vector with values [k · width] added to its slices."""
@@ -70,6 +73,24 @@ class Slices:
             *(vector, self.starts[:, None], values.reshape(-1, self.width), numbers),
             mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
         )
+
+
+def _slices(slices: Slices, rows: jax.Array, vector: jax.Array) -> jax.Array:
+    """Slices [k, width], from the rows [k] or the starts [k, 1] of all."""
+    offset, width = slices.offset, slices.width
+    if offset >= 0:
+        end = len(vector) - (len(vector) - offset) % width
+        matrix = vector[offset:end].reshape(-1, width)
+        return matrix.at[rows].get(mode="promise_in_bounds")
+    numbers = lax.GatherDimensionNumbers((1,), (), (0,))
+    return lax.gather(
+        *(vector, rows, numbers, (width,)),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
+
+
+def _product(above: jax.Array, block: jax.Array) -> jax.Array:
+    return above[None] * block
 
 
 def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
@@ -272,13 +293,15 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
     namespace = tree.root_source.__array_namespace__()
     above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
     parts = [above]
+    wide = namespace is jnp and any(s.width > 1 for v in tree.levels for s in v.parent)
+    multiply = functools.partial(apart, _product) if wide else _product
     for level, blocks in zip(tree.levels, strategy, strict=True):
         into = take(level.parent, above)
         rows = []
         begin = 0
         for block in blocks:
             end = begin + block.shape[1]
-            rows.append((into[None, begin:end] * block).reshape(-1))
+            rows.append(multiply(into[begin:end], block).reshape(-1))
             begin = end
         above = namespace.concat(rows)
         parts.append(above)

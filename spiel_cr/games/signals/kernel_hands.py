@@ -23,6 +23,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form.packing import groups
@@ -149,14 +150,12 @@ class Showdowns(LaidOut):
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
         x = jnp.asarray(x)
-        hands = columns(x, self.signal).transpose(1, 0, 2)
-        by_card = jnp.einsum("nli,nic->nlc", hands, self.into)
-        boards, blocks, _ = self.sign.shape
-        below = jnp.einsum(
-            "kab,kbs->kas", self.sign, by_card.reshape(boards, blocks, -1)
-        )
-        both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
-        values = jnp.einsum("nlc,ncj->nlj", both, self.back).transpose(1, 0, 2)
+        shape = self.sign.shape[:2]
+        arrays = [a.reshape(*shape, *a.shape[1:]) for a in (self.signal, self.into)]
+        parts = *arrays, self.sign, self.back.reshape(*shape, *self.back.shape[1:])
+        # What belongs to one board stays in the processor's cache.
+        values = lax.map(functools.partial(_on_board, x), parts)
+        values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
@@ -168,6 +167,16 @@ class Showdowns(LaidOut):
             np.asarray(self.back[:, 0]).reshape(boards, -1),
             self.sums,
         )
+
+
+def _on_board(x: jax.Array, parts: tuple[jax.Array, ...]) -> jax.Array:
+    """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
+    signal, into, sign, back = parts
+    hands = columns(x, signal).transpose(1, 0, 2)
+    by_card = jnp.einsum("nli,nic->nlc", hands, into)
+    below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
+    both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
+    return jnp.einsum("nlc,ncj->nlj", both, back)
 
 
 def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:

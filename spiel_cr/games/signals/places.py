@@ -148,7 +148,9 @@ def slices_of(starts: np.ndarray, width: int) -> Slices:
     """Slices; narrow ones element by element."""
     if 1 < width < _NARROW:
         starts, width = (starts[:, None] + np.arange(width)).reshape(-1), 1
-    return Slices(typed(starts.astype(np.int32)), width)
+    left = starts % width
+    offset = int(left[0]) if width > 1 and len(left) and (left == left[0]).all() else -1
+    return Slices(typed(starts.astype(np.int32)), width, offset)
 
 
 def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
@@ -157,7 +159,7 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     for some in slices:
         if result and result[-1].width == some.width:
             both = np.concatenate([result[-1].starts, some.starts])
-            result[-1] = Slices(typed(both), some.width)
+            result[-1] = slices_of(both, some.width)
         else:
             result.append(some)
     return tuple(result)

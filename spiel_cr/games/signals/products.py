@@ -6,11 +6,12 @@ Legend for shapes: T terms, L rows of leaf values, H signals.
 """
 
 import dataclasses
-from typing import Self
+from typing import Self, cast
 
 import jax
 import numpy as np
 
+from spiel_cr.common.jax_utils import apart
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Slices
 from spiel_cr.games.signals.kernels import LaidOut
@@ -45,6 +46,11 @@ class Product:
 
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """float [L · H]; see `Coupling`."""
+        # The rows are first written one after another, and then joined.
+        rows = apart(Product._leaf_rows, self, other_reach)
+        return cast(jax.Array, apart(_flat, rows))
+
+    def _leaf_rows(self, other_reach: jax.Array) -> jax.Array:
         x = self.reach.take(other_reach).reshape(self.stake.shape[0], -1) * self.stake
         if self.rows is not None and self.zeros is not None:
             width = x.shape[1]
@@ -54,7 +60,7 @@ class Product:
         y = self.kernel.apply(x)
         if self.own is not None and self.own_zeros is not None:
             y = self.own_zeros.at[:, self.own].add(y)
-        return y.reshape(-1)
+        return y
 
     def largest(self) -> float:
         """The largest |payoff|."""
@@ -73,6 +79,10 @@ class Product:
     def written_out_rows(self) -> int:
         """Rows that an evaluation has as operations of their own; see `Coupling`."""
         return 1
+
+
+def _flat(rows: jax.Array) -> jax.Array:
+    return rows.reshape(-1)
 
 
 @dataclasses.dataclass(frozen=True)
