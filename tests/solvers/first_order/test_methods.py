@@ -207,9 +207,10 @@ def test_what_a_step_of_egt_holds():
     """By the compiler's own count, in vectors over one player's positions.
 
     The state is three. A step that kept gradients, or rows of strategies that loops
-    do not change, took 15 in all; on Rhode Island Hold'em it is as many.
+    do not change, took 15 in all; on Rhode Island Hold'em it is as many. On a smaller
+    game the compiler's rounding up counts.
     """
-    form = form_of(signal_game("python_leduc_poker"), products=True)
+    form = form_of(signal_game("python_leduc_poker(num_ranks=13)"), products=True)
     config = find("egt").config
     solver = make_solver(form, config=config)
     with jax.enable_x64(True):
