@@ -18,7 +18,7 @@ GAME = ("--game", "kuhn_poker")
 PHASES = {
     "info": ((), ["estimating how many histories kuhn_poker() has"]),
     "solve": (
-        ("--iterations", "2"),
+        ("--iterations", "30"),
         ["choosing an algorithm", r"algorithm \S+: NashConv .* iterations", "judging"],
     ),
     "resolve": (("--iterations", "2"), ["judging"]),

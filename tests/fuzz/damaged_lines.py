@@ -31,7 +31,7 @@ COMMANDS = {
 _PASSING = {"seconds", "max_ms", "out", "report"}
 # The same in the lines of a journal.
 _PASSING_IN_LINES = {
-    *("seconds", "max_ms", "finished", "wall_seconds", "setup_seconds"),
+    *("seconds", "max_ms", "finished", "load", "wall_seconds", "setup_seconds"),
     *("compile_seconds", "cpu_seconds"),
 }
 # What a file holds in the place of a value.
