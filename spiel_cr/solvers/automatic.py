@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
+from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers import tabular_run
 from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
@@ -43,6 +44,9 @@ _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
 # No checkpoint is written before the end of the trial, which then is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
+# Signals get float32 where `until` is at least this share of the range of payoffs: it
+# stalls at 4e-6 of it and less.
+_ROUGH = 2e-5
 # With `until` alone trials are as long as these, until one gets there.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
@@ -78,6 +82,11 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
             return exact
         except (SolverFailedError, GameTooLargeError):
             spent = time.perf_counter() - started
+    if _is_rough(laid, task):
+        task, why = (
+            dataclasses.replace(task, dtype="float32"),
+            f"{why}; float32 is fine",
+        )
     if len(names) == 1:
         return _run(find, laid, task, names[0], why)
     return _try(find, laid, task, names, spent)
@@ -119,6 +128,17 @@ def _suits_linear(laid: Laid, task: Task) -> bool:
     if goal.seconds is not None:
         most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
     return _size(laid) <= most
+
+
+def _is_rough(laid: Laid, task: Task) -> bool:
+    """Whether single precision does what is asked for, and takes half of the time."""
+    until = task.goal.until
+    if until is None or task.dtype is not None or task.checkpoint is not None:
+        return False
+    if not isinstance(laid.game, SignalGame):
+        return False
+    game = laid.game.game
+    return until >= _ROUGH * (game.max_utility() - game.min_utility())
 
 
 def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:

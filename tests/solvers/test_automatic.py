@@ -64,6 +64,19 @@ def test_until_takes_who_gets_there_first():
     assert result.iterations < 512
 
 
+def test_single_precision_where_it_is_enough(tmp_path):
+    def solved(until, **more):
+        goal = spiel_cr.Goal(2000, until=until, eval_every=50)
+        layout = Layout("signals")
+        return spiel_cr.solve(_RIVER, goal=goal, layout=layout, **more)
+
+    rough, fine = solved(0.1), solved(1e-4)
+    assert rough.nash_conv() <= 0.1 and "float32" in rough.why
+    assert rough.average[0].dtype == np.float32 and fine.average[0].dtype == np.float64
+    asked = solved(0.1, dtype="float64"), solved(0.1, checkpoint=tmp_path / "state")
+    assert {one.average[0].dtype for one in asked} == {np.dtype("float64")}
+
+
 def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
     path = tmp_path / "checkpoint"
     begun = spiel_cr.solve("kuhn_poker", goal=30, checkpoint=path)
