@@ -124,8 +124,8 @@ def add_solver_options(
     option(
         parser,
         "--dtype",
-        "arithmetic; float32 stalls earlier (default float64, float32 for algorithms "
-        "that sample)",
+        "arithmetic; float32 stalls earlier (default float64; float32 for algorithms "
+        "that sample, and where auto finds that --until needs no more)",
         choices=("float64", "float32"),
     )
     option(parser, "--memory-limit")

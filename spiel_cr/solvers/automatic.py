@@ -33,9 +33,9 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For solves of subgames, by the form of the game; their budgets are short. Of fewer
-# iterations than these a trial would tell nothing, and compiling takes longer.
+# A trial of fewer iterations would tell nothing, and compiling takes longer.
 _SHORT = 30
+# For solves of subgames, by the form of the game; their budgets are short.
 OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
@@ -83,10 +83,8 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
         except (SolverFailedError, GameTooLargeError):
             spent = time.perf_counter() - started
     if _is_rough(laid, task):
-        task, why = (
-            dataclasses.replace(task, dtype="float32"),
-            f"{why}; float32 is fine",
-        )
+        task = dataclasses.replace(task, dtype="float32")
+        why = f"{why}; float32 suffices for until={task.goal.until:g}"
     if len(names) == 1:
         return _run(find, laid, task, names[0], why)
     return _try(find, laid, task, names, spent)

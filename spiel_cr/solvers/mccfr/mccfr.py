@@ -310,8 +310,7 @@ def make_solver(
         targets=target is not None,
         buckets=any(labels is not None for labels in buckets),
     )
-    largest = float(np.abs(tree.histories.utility).max(initial=0))
-    exponent = treeplex.exponent_of([largest])
+    exponent = _exponent(tree)
     plan: Any = len(tree.histories.by_depth)
     reader: Reader | None = None
     if visiting:
@@ -323,7 +322,7 @@ def make_solver(
         state: Any = visited.init(arrays, columns.chance, config, dtype, seed)
         reader = visited.reader(tree, arrays)
     else:
-        problem, plan = _problem(tree, columns, config, dtype, exponent, buckets)
+        problem, plan = problem_of(tree, config, dtype, buckets)
         state = init(problem, plan, config, seed=seed)
     program = Program(
         functools.partial(_runs[visiting], plan=plan),
@@ -334,6 +333,10 @@ def make_solver(
         consumes=visiting,
     )
     return Solver(tree.form, problem, state, program, buckets=buckets)
+
+
+def _exponent(tree: CompiledGame) -> int:
+    return treeplex.exponent_of([float(np.abs(tree.histories.utility).max(initial=0))])
 
 
 def problem_of(
@@ -350,19 +353,8 @@ def problem_of(
       dtype: float32 or float64, in which payoffs are divided by a power of two.
       buckets: see `make_solver`.
     """
-    largest = float(np.abs(tree.histories.utility).max(initial=0))
-    columns, exponent = sample_tree.columns_of(tree), treeplex.exponent_of([largest])
-    return _problem(tree, columns, config, check_dtype(dtype), exponent, buckets)
-
-
-def _problem(
-    tree: CompiledGame,
-    columns: sample_tree.Columns,
-    config: MCCFRConfig,
-    dtype: np.dtype,
-    exponent: int,
-    buckets: Labels,
-) -> tuple[Problem, sample_tree.Plan]:
+    dtype, columns = check_dtype(dtype), sample_tree.columns_of(tree)
+    exponent = _exponent(tree)
     # A single point that is shifted is a draw like any other.
     points = spread(len(tree.histories.by_depth), config.batch)
     samples, plan = sample_tree.build(tree, columns, exponent)
