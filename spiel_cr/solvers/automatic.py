@@ -64,12 +64,10 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
     Raises:
       As `Maker`.
     """
-    name, spent, seconds = _kept(task), 0.0, task.goal.seconds
+    if kept := _kept(task):
+        return _run(find, laid, task, *kept)
+    spent, seconds = 0.0, task.goal.seconds
     names, why = _candidates(laid, task)
-    if name is not None:
-        # Where nothing was tried the reason is what it was.
-        kept = "so the checkpoint was begun"
-        return _run(find, laid, task, name, why if names == (name,) else kept)
     if _suits_linear(laid, task):
         started = time.perf_counter()
         limit = None if seconds is None else seconds * _LINEAR_SHARE
@@ -90,15 +88,19 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
     return _try(find, laid, task, names, spent)
 
 
-def _kept(task: Task) -> str | None:
-    """The algorithm of a checkpoint; None: there is none that can be read."""
+def _kept(task: Task) -> tuple[str, str] | None:
+    """Algorithm of a checkpoint, and why; None: there is none that can be read."""
     if task.path is None or not os.path.isfile(task.path):
         return None
     try:
-        name = storage.load_metadata(task.path).get("algorithm")
+        metadata = storage.load_metadata(task.path)
     except (OSError, ValueError):  # who opens it says so
         return None
-    return name if isinstance(name, str) else None
+    name, why = metadata.get("algorithm"), metadata.get("why")
+    if not isinstance(name, str):
+        return None
+    # One that was begun by name has no reason.
+    return name, why if why and isinstance(why, str) else "so the checkpoint was begun"
 
 
 def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:

@@ -24,6 +24,10 @@ class Kept(Protocol):
         """Of the algorithm, for people."""
 
     @property
+    def why(self) -> str:
+        """Why this algorithm, where it was chosen; else empty."""
+
+    @property
     def iterations(self) -> int:
         """Iterations done so far."""
 
@@ -212,6 +216,7 @@ class Keeper:
             {
                 **self._identity,
                 "algorithm": self._solver.name,
+                "why": self._solver.why,
                 "iterations": self._solver.iterations,
                 "seconds": self._solver.seconds,
                 "curve": [list(point) for point in self.curve],
