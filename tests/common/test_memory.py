@@ -286,6 +286,14 @@ def test_outcomes_without_probability_are_not_counted():
     assert estimate.estimate_histories(game, rollouts=1) == 3
 
 
+def test_a_first_pass_that_takes_long_goes_on_with_one_child(monkeypatch):
+    """As where millions are legal: all of the time is spent at the root."""
+    game = spiel_cr.load_game("blotto(coins=10,fields=3)")
+    ticks = iter(range(100))
+    monkeypatch.setattr(estimate.time, "thread_time", lambda: float(next(ticks)))
+    assert estimate.estimate_histories(game, seconds=0.5) == 1 + 66 + 66**2
+
+
 @pytest.mark.parametrize("string", ["chess", "go(board_size=9)", "dark_chess"])
 def test_clearly_too_large_refused(string):
     with pytest.raises(ValueError, match="memory_limit is 1 GB"):

@@ -23,8 +23,10 @@ IMMENSE = 1e15
 _MARGIN, _WIDE_MARGIN, _SURE = 2.0, 10.0, 0.25
 # With a smaller relative error than this, no more passes are made.
 _CLOSE = 0.05
-# Seconds for an estimate, more than enough for one pass through any bundled game.
-_SECONDS = 1.0
+# Processor seconds for an estimate, more than enough for one pass through any bundled
+# game. Where they are not, as where millions of actions are legal, the first pass goes
+# on with one child of each history, for so many times as long.
+_SECONDS, _PATIENT = 1.0, 5.0
 # Most games are small, and compiled in less time than that: one pass is enough where
 # it counts less than this share of what fits, and after so many seconds another share.
 # Should a large game look so small, its walk ends at the limit.
@@ -57,8 +59,9 @@ def estimate_histories(
       game: a sequential game.
       rollouts: passes through the tree, at most; the result is their mean.
       seed: of the passes.
-      seconds: begin no further pass, and end the one under way, after this time; what
-        that one has counted by then is taken.
+      seconds: of this thread's processor time. After them no further pass is begun,
+        and the one under way ends; what that one has counted by then is taken. The
+        first pass has five times as long, and looks at less then.
       room: the passes end where the mean is clearly more or less than this.
 
     Returns:
@@ -71,12 +74,13 @@ def _estimate(
     game: pyspiel.Game, rollouts: int, seed: int, seconds: float, room: float
 ) -> tuple[float, float]:
     """As `estimate_histories`, with the standard error (inf after a single pass)."""
-    random, began = np.random.default_rng(seed), time.perf_counter()
+    random, began = np.random.default_rng(seed), time.thread_time()
     deadline = began + seconds
     found: list[float] = []
     mean, error = 0.0, math.inf
-    while len(found) < rollouts and (not found or time.perf_counter() < deadline):
-        counted, ended = _probe(game, random, deadline)
+    while len(found) < rollouts and (not found or time.thread_time() < deadline):
+        end = deadline if found else began + _PATIENT * seconds
+        counted, ended = _probe(game, random, deadline, end)
         if counted >= IMMENSE or (found and not ended):
             # A pass that was cut short counts too little, and counts all the same
             # where it is more than the others.
@@ -88,7 +92,7 @@ def _estimate(
         # By Markov's inequality, one pass is this much too high once in 10,000 times.
         clear = mean > 1e4 * room
         close = len(found) > 4 and error < _CLOSE * mean and room < math.inf
-        share = _SMALL if time.perf_counter() - began > _SHORT else _TINY
+        share = _SMALL if time.thread_time() - began > _SHORT else _TINY
         small = mean < share * room < math.inf
         if clear or close or small or not ended:
             break
@@ -96,9 +100,12 @@ def _estimate(
 
 
 def _probe(
-    game: pyspiel.Game, random: np.random.Generator, deadline: float
+    game: pyspiel.Game, random: np.random.Generator, deadline: float, end: float
 ) -> tuple[float, bool]:
-    """One pass: how many histories it counts, and whether it came to the end."""
+    """One pass: how many histories it counts, and whether it came to the end.
+
+    After `deadline` it follows one child of each history, after `end` none.
+    """
     root = game.new_initial_state()
     counted = 1.0
     # Of each stratum one state that goes on, and how many it stands for.
@@ -108,11 +115,14 @@ def _probe(
         for state, weight in level.values():
             actions = _possible(state)
             counted += weight * len(actions)
-            if counted >= IMMENSE or time.perf_counter() > deadline:
+            now = time.thread_time()
+            if counted >= IMMENSE or now > end:
                 return counted, False
-            if len(actions) > _MOST_CHILDREN:
-                weight *= len(actions) / _MOST_CHILDREN
-                actions = random.choice(actions, _MOST_CHILDREN, replace=False).tolist()
+            most = _MOST_CHILDREN if now < deadline else 1
+            if len(actions) > most:
+                weight *= len(actions) / most
+                chosen = random.choice(len(actions), most, replace=False)
+                actions = [actions[place] for place in chosen.tolist()]
             for action in actions:
                 child = state.child(action)
                 if child.is_terminal():
