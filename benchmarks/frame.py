@@ -324,8 +324,8 @@ def in_a_process(function: Callable[..., Row], **values: Any) -> Row:
     return row
 
 
-def _measurer(function: Callable[..., Row]) -> Callable[[Row], Row]:
-    return lambda values: function(**values)
+def _measurer(function: Callable[..., Row]) -> Callable[[tuple[Row]], Row]:
+    return lambda request: function(**request[0])
 
 
 def one_thread() -> None:

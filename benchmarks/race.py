@@ -8,6 +8,7 @@ Processes that wait are idle.
 """
 
 import contextlib
+import functools
 import importlib
 import statistics
 import time
@@ -93,15 +94,10 @@ class SolverRun:
         self._name = solver
 
     def __call__(self, request: Sequence[Any]) -> Row:
-        """What a method returns; any error in one line."""
+        """What a method returns."""
         method, *values = request
-        try:
-            answer: Row = getattr(self, method)(*values)
-            return answer
-        except Exception as error:
-            told = isinstance(error, WorkerFailedError)
-            text = str(error) if told else f"{type(error).__name__}: {error}"
-            raise WorkerFailedError(text) from None
+        answer: Row = getattr(self, method)(*values)
+        return answer
 
     def prepare(self) -> Row:
         """Builds, compiles and warms up; imports come before the clock.
@@ -180,11 +176,8 @@ class SolverRun:
         self._adapter = self._solver.entry.make(self._instance, seed)
 
 
-@contextlib.contextmanager
-def in_a_process(game: str, solver: str) -> Iterator[Ask]:
-    """A solver on a game, in a process of its own."""
-    with processes.asking(SolverRun, game, solver) as ask:
-        yield lambda method, *values: ask((method, *values))
+# A solver on a game, in a process of its own.
+in_a_process: OpenRun = functools.partial(processes.asking, SolverRun)
 
 
 def race(
@@ -239,8 +232,10 @@ def _attempt(row: Row, ask: Ask, method: str, *values: float) -> Row:
     try:
         return ask(method, *values)
     except Exception as error:  # Whatever a peer raises must not stop the others.
-        own_words = isinstance(error, WorkerFailedError)
-        row["missing"] = str(error) if own_words else f"{type(error).__name__}: {error}"
+        told, text = isinstance(error, WorkerFailedError), str(error)
+        # Of a traceback the line that says what was wrong.
+        what = text.splitlines()[-1] if told else f"{type(error).__name__}: {text}"
+        row["missing"] = what
         say(f"{row['game']}: {row['solver']}: {row['missing']}")
         return {}
 

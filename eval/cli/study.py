@@ -2,6 +2,10 @@
 
 studies:
 {studies}
+
+With --workers N or --ray independent parts (an algorithm, a game) are computed side by
+side, to the same figures. What was found in so many seconds (gameshrink) then takes
+longer than alone.
 """
 
 import argparse
@@ -12,7 +16,7 @@ from spiel_cr.common.checks import check_number
 
 from ..studies import best_responses, gameshrink, hidden_boards, kuhn, leduc
 from ..studies.study import Line, Study
-from .command import Commands, add_command, option
+from .command import Commands, add_command, executor_of, option, worker_options
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
@@ -29,6 +33,7 @@ def add(commands: Commands) -> None:
     parser.add_argument("name", choices=tuple(STUDIES), help="see below")
     text = "of the default numbers of iterations and samples"
     option(parser, "--size", text, 1.0, metavar="SHARE")
+    worker_options(parser)
 
 
 def _study(arguments: argparse.Namespace) -> dict[str, object]:
@@ -38,7 +43,7 @@ def _study(arguments: argparse.Namespace) -> dict[str, object]:
     print(f"{study.text}\n  source: {study.source}\n")
     announce(f"computing the figures of {study.name}")
     lines = []
-    for line in study.run(arguments.size):
+    for line in study.lines(arguments.size, executor_of(arguments)):
         lines.append(line)
         print(_shown(line), flush=True)
     seconds = time.perf_counter() - started

@@ -51,27 +51,29 @@ _WAYS = (
 _MATCHES = 1_000
 
 
-def _run(share: float) -> Iterator[Line]:
+def _run(
+    share: float,
+    named: tuple[str, str],
+    opponent: tuple[str, str],
+    way: tuple[int, str, str],
+) -> Iterator[Line]:
     """Values of responses and best responses are exact; both seats together."""
+    (game, title), (policy, claim), (learn, after, reason) = named, opponent, way
     simulations, matches = (max(2, int(share * n)) for n in (_SIMULATIONS, _MATCHES))
-    for (game, title), (policy, claim), (learn, after, reason) in itertools.product(
-        _GAMES, _POLICIES.items(), _WAYS
-    ):
-        tree = _compiled(game)
-        config = ResponseConfig(
-            search=SearchConfig(simulations=simulations, learn=int(share * learn)),
-            matches=matches,
-        )
-        target = load_target(policy, tree)
-        found = summary([respond(target, player, config) for player in (0, 1)])
-        comparable = policy == "uniform" and not reason
-        yield Line(
-            f"{title} against {policy}, share of the best response's reward{after}",
-            claim + reason,
-            f"{found['share']:.2%}: {found['value']:.5f} of "
-            f"{found['exact_value']:.5f}; {found['simulations']:,} simulations",
-            found["share"] >= _LEAST if comparable else None,
-        )
+    config = ResponseConfig(
+        search=SearchConfig(simulations=simulations, learn=int(share * learn)),
+        matches=matches,
+    )
+    target = load_target(policy, _compiled(game))
+    found = summary([respond(target, player, config) for player in (0, 1)])
+    comparable = policy == "uniform" and not reason
+    yield Line(
+        f"{title} against {policy}, share of the best response's reward{after}",
+        claim + reason,
+        f"{found['share']:.2%}: {found['value']:.5f} of "
+        f"{found['exact_value']:.5f}; {found['simulations']:,} simulations",
+        found["share"] >= _LEAST if comparable else None,
+    )
 
 
 @functools.lru_cache(1)
@@ -84,4 +86,5 @@ STUDY = Study(
     "best responses by search beside the exact ones",
     "Timbers et al. 2022, 'Approximate exploitability: learning a best response'",
     _run,
+    list(itertools.product(_GAMES, _POLICIES.items(), _WAYS)),
 )

@@ -1,7 +1,9 @@
 """Studies: what every one of them offers, and a line of its table."""
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from spiel_cr.common.executing import HERE, Executor, in_order
 
 
 class Line(NamedTuple):
@@ -29,10 +31,29 @@ class Study(NamedTuple):
       name: what users write.
       text: one line of help.
       source: of the published figures.
-      run: computes the lines; takes the share of the default size, 1 for all of it.
+      run: computes the lines of a part; takes the share of the default size, 1 for all
+        of it, and what tells the part. A function of a module.
+      parts: what tells them, in the order of their lines; none needs another.
     """
 
     name: str
     text: str
     source: str
-    run: Callable[[float], Iterable[Line]]
+    run: Callable[..., Iterable[Line]]
+    parts: Sequence[tuple[Any, ...]]
+
+    def lines(self, share: float, executor: Executor = HERE) -> Iterator[Line]:
+        """Computes the lines.
+
+        Args:
+          share: of the default size.
+          executor: where; each part is a task.
+        """
+        tasks = dict(enumerate(self.parts))
+        computed = executor.map(_computing, (self.run, share), tasks)
+        for lines in in_order(computed, tasks):
+            yield from lines
+
+
+def _computing(run: Callable[..., Iterable[Line]], share: float) -> Callable[..., Any]:
+    return lambda part: tuple(run(share, *part))

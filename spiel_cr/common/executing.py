@@ -23,7 +23,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from spiel_cr.common import plugins, processes, storage
@@ -144,6 +144,22 @@ class Executor:
 
 # Tasks one after the other, in this process.
 HERE = Executor()
+
+
+def in_order(
+    results: Iterator[tuple[_Key, _Result]], keys: Iterable[_Key]
+) -> Iterator[_Result]:
+    """Results of `Executor.map` in the order of keys, each as soon as it may be.
+
+    Args:
+      results: one for each key.
+      keys: of all.
+    """
+    early: dict[_Key, _Result] = {}
+    for key in keys:
+        while key not in early:
+            found, early[found] = next(results)
+        yield early.pop(key)
 
 
 class _Worker:
@@ -399,13 +415,12 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
             socket.create_connection((host, int(port)), 10).close()
     except (OSError, ValueError) as error:
         raise ValueError(f"ray={address!r}: no cluster there: {error}") from error
-    settings: dict[str, Any] = {"address": address}
+    settings: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
     # Ray takes SIGTERM for itself, and would end the process with a bare exit.
     before = {number: signal.getsignal(number) for number in processes.SIGNALS}
-    settings |= {"log_to_driver": False, "logging_level": "ERROR"}
-    ray.init(runtime_env=environment, **settings)
+    ray.init(address, runtime_env=environment, **settings)
     if threading.current_thread() is threading.main_thread():
         for number, handler in before.items():
             signal.signal(number, handler)

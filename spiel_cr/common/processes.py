@@ -9,6 +9,7 @@ ends.
 
 import atexit
 import contextlib
+import functools
 import multiprocessing
 import multiprocessing.connection
 import os
@@ -86,14 +87,17 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     # In bytes, so that users' modules are there when it is read.
-    arguments = (theirs, bytes(ForkingPickler.dumps((make, tuple(setup)))))
+    making = bytes(ForkingPickler.dumps(functools.partial(make, *setup)))
     # No daemon: it may have workers, too.
-    process = context.Process(target=_work, args=arguments)
+    process = context.Process(target=_work, args=(theirs, making))
     # Else its start would let through what is held back.
     resource_tracker.ensure_running()
     # The worker inherits that, and so nothing ends it before it ignores signals.
-    with _held_back(SIGNALS):
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
         process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
     # Else a program that ends in its midst would wait for one that hears no signals.
     atexit.register(process.kill)
     # Otherwise the end of the worker would not be noticed.
@@ -102,15 +106,17 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
 
 
 @contextlib.contextmanager
-def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[[Any], Any]]:
+def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[..., Any]]:
     """Requests to a worker of their own, for a block: a function that answers them.
+
+    The worker gets its arguments as a tuple.
 
     Args:
       make, setup: as of `start`.
     """
     worker = start(make, setup)
 
-    def ask(request: Any) -> Any:
+    def ask(*request: Any) -> Any:
         worker.send(request)
         return worker.receive()
 
@@ -151,10 +157,10 @@ def result_of(answer: tuple[bool, Any]) -> Any:
     return value
 
 
-def _work(pipe: Connection, setup: bytes) -> None:
+def _work(pipe: Connection, making: bytes) -> None:
     """A worker: requests come in, answers go out, until nobody asks any more."""
     _become_worker()
-    answer: Any = answered(_made, setup)
+    answer: Any = answered(lambda: ForkingPickler.loads(making)())
     fine, do = answer
     if fine:
         answer = fine, None
@@ -168,11 +174,6 @@ def _work(pipe: Connection, setup: bytes) -> None:
         answer = answered(do, request)
 
 
-def _made(setup: bytes) -> Any:
-    make, arguments = ForkingPickler.loads(setup)
-    return make(*arguments)
-
-
 def _become_worker() -> None:
     """What a worker does first: it ignores signals, and ends with its parent."""
     # Otherwise the parent might take a worker's end for a crash, and write that down.
@@ -183,16 +184,6 @@ def _become_worker() -> None:
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     plugins.import_from_environment()
-
-
-@contextlib.contextmanager
-def _held_back(numbers: Sequence[signal.Signals]) -> Iterator[None]:
-    """Signals wait until the end of the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with_parent() -> None:

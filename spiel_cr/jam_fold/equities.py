@@ -7,7 +7,6 @@ deal. The comparisons of three hands are products of the comparisons of two, sum
 boards: matrix products.
 """
 
-import collections
 import contextlib
 import itertools
 import os
@@ -21,7 +20,7 @@ import tqdm
 from spiel_cr.common import storage
 from spiel_cr.common.checks import check_seed, check_whole
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.common.executing import HERE, Executor
+from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.jam_fold import hand_classes
 from spiel_cr.jam_fold.hands import ORDERS, HandTables
 
@@ -163,16 +162,14 @@ def sample(
     # All is drawn here, and added up in order: the bits do not depend on workers.
     drawn = [(_draw_hole_cards(rng), _draw_boards(rng)) for _ in range(blocks)]
     tasks = {n: drawn[n : n + _BLOCKS] for n in range(0, blocks, _BLOCKS)}
-    total, early = _no_counts(players), {}
-    left = collections.deque(tasks)
+    total = _no_counts(players)
     shown = tqdm.tqdm(total=blocks, desc="all-in hands", disable=not progress)
-    for key, counts in executor.map(_Blocks, (strength, players), tasks):
-        early[key] = counts
-        while left and left[0] in early:
-            for ours, theirs in zip(total, early.pop(left.popleft()), strict=True):
-                for sums, more in zip(ours, theirs, strict=True):
-                    sums += more
-        shown.update(len(tasks[key]))
+    counted = executor.map(_Blocks, (strength, players), tasks)
+    for task, counts in zip(tasks.values(), in_order(counted, tasks), strict=True):
+        for ours, theirs in zip(total, counts, strict=True):
+            for sums, more in zip(ours, theirs, strict=True):
+                sums += more
+        shown.update(len(task))
     shown.close()
     return _estimate(*total, blocks * _BOARDS_OF_BLOCK)
 

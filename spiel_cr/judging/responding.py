@@ -13,7 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.announcing import announce, is_wanted
-from spiel_cr.common.executing import HERE, Executor
+from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import response_matches
 from spiel_cr.judging.response_config import ResponseConfig
@@ -155,25 +155,24 @@ def _matches(
     responder: pyspiel.Bot,
 ) -> list[Played]:
     """Matches of a responder, who is made again in workers; those on forms stay."""
-    takes_luck = isinstance(responder, StateResponder)
-    if not takes_luck:
+    if not isinstance(responder, StateResponder):
         executor = HERE
     sent = target.sent(executor, config.seed)
     setup = sent, player, config, responder if executor.is_here else None
     tasks = {number: number for number in range(config.matches)}
-    played: dict[int, Played] = {}
-    for number, match in tqdm(
-        executor.map(_made, setup, tasks),
+    played = []
+    for match in tqdm(
+        in_order(executor.map(_made, setup, tasks), tasks),
         total=config.matches,
         desc=f"matches, player {player}",
         unit="match",
         disable=not is_wanted(),
     ):
-        played[number] = match
+        played.append(match)
         if not executor.is_here and isinstance(target.policy, TablePolicy):
             target.policy.asked += match.asked[0]
             target.policy.unmet += match.asked[1]
-    return [played[number] for number in tasks]
+    return played
 
 
 def _made(

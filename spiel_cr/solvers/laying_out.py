@@ -13,11 +13,11 @@ from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.checks import check_choice, check_whole
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
+from spiel_cr.common.executing import MOST_WORKERS
 from spiel_cr.games.opening import estimate, game_checks
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.signals.signal_loading import declared, signal_game
-from spiel_cr.games.stepping.workers import MOST_WORKERS
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame, world_game

@@ -77,6 +77,20 @@ def test_results_have_the_same_bits_and_workers_are_made_once(backend, tmp_path)
     assert here == (not backend["workers"])
 
 
+def test_results_in_the_order_of_keys():
+    """Each as soon as those before it are there; none is asked for beyond that."""
+    came = []
+
+    def results():
+        for key in (2, 0, 1, 3):
+            came.append(key)
+            yield key, -key
+
+    ordered = executing.in_order(results(), range(4))
+    assert next(ordered) == 0 and came == [2, 0]
+    assert list(ordered) == [-1, -2, -3]
+
+
 def test_no_task_needs_no_worker(tmp_path):
     assert not list(do({"workers": 2}, {}, tmp_path)) and not list(tmp_path.iterdir())
 

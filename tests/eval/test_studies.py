@@ -1,5 +1,7 @@
 """Studies: what the command prints, and that our figures are the published ones."""
 
+from multiprocessing.reduction import ForkingPickler
+
 import pytest
 
 from spiel_cr.eval.cli import study
@@ -10,45 +12,53 @@ from tests.support.commands import report, told
 
 def test_the_command(capsys, monkeypatch):
     sizes = []
+    a = Line("a", "1 (Somebody 1990)", "1.0", True)
+    b, c = Line("b", "2", "3.0", False), Line("c", "a claim", "4.0", None)
 
-    def made(share):
+    def run(share, lines):
         sizes.append(share)
-        return [
-            Line("a", "1 (Somebody 1990)", "1.0", True),
-            Line("b", "2", "3.0", False),
-            Line("c", "a claim", "4.0", None),
-        ]
+        return iter(lines)
 
-    monkeypatch.setitem(study.STUDIES, "kuhn", Study("kuhn", "t", "s", made))
+    made = Study("kuhn", "t", "s", run, [([a, b],), ([c],)])
+    monkeypatch.setitem(study.STUDIES, "kuhn", made)
     found, text, _ = told(capsys, "study", "kuhn", "--size", "0.5")
     out = text.splitlines()
-    assert sizes == [0.5]
+    assert sizes == [0.5, 0.5]
     assert [line["agrees"] for line in found["lines"]] == [True, False, None]
     assert "a: agrees" in out and "b: DIFFERS" in out and "c: no verdict" in out
     assert "  published  1 (Somebody 1990)" in out and "  ours       1.0" in out
 
 
-def test_a_wrong_game_is_noticed(monkeypatch):
+@pytest.mark.parametrize("name", study.STUDIES)
+def test_parts_can_be_sent_to_other_processes(name):
+    """There is more than one, each once; and workers find what computes them."""
+    made = study.STUDIES[name]
+    again = ForkingPickler.loads(ForkingPickler.dumps((made.run, made.parts)))
+    assert again == (made.run, made.parts)
+    assert len(set(made.parts)) == len(made.parts) > 1
+
+
+def test_a_wrong_game_is_noticed():
     """The family of equilibria is that of Kuhn poker, not of uniform play."""
-    kuhn = study.STUDIES["kuhn"]
-    monkeypatch.setattr("spiel_cr.eval.studies.kuhn._ALGORITHMS", ("cfr",))
-    family, value = kuhn.run(1e-6)
+    kuhn = study.STUDIES["kuhn"]._replace(parts=[("cfr",)])
+    family, value = kuhn.lines(1e-6)
     assert not family.agrees and not value.agrees
-    family, value = kuhn.run(0.1)
+    family, value = kuhn.lines(0.1)
     assert family.agrees and value.agrees
 
 
 def test_searched_best_responses(monkeypatch):
-    monkeypatch.setattr(best_responses, "_GAMES", (("kuhn_poker", "Kuhn"),))
-    monkeypatch.setattr(best_responses, "_POLICIES", {"uniform": "at least 95%"})
-    line, table = best_responses.STUDY.run(0.03)
+    named, opponent = ("kuhn_poker", "Kuhn"), ("uniform", "at least 95%")
+    parts = [(named, opponent, way) for way in best_responses._WAYS]
+    kuhn = best_responses.STUDY._replace(parts=parts)
+    line, table = kuhn.lines(0.03)
     assert line.agrees and line.what.startswith("Kuhn against uniform")
     # NashConv of uniform play.
     assert "of 0.91667" in line.ours
     # A table of all information states is not what was published.
     assert table.agrees is None and "not comparable" in table.published
     monkeypatch.setattr(best_responses, "_LEAST", 1.01)
-    line, table = best_responses.STUDY.run(0.001)
+    line, table = kuhn.lines(0.001)
     assert line.agrees is False and table.agrees is None
 
 
@@ -59,7 +69,7 @@ def test_gameshrink_of_a_small_deck(monkeypatch):
     monkeypatch.setattr(gameshrink, "_CLASSES", [4, 24, 103])
     solved = iter([(0.1, 0.4), (0.2, 0.2)])
     monkeypatch.setattr(gameshrink, "_solved", lambda *_: next(solved))
-    lines = list(gameshrink.STUDY.run(0.1))
+    lines = list(gameshrink.STUDY.lines(0.1))
     whole, classes, rows, nonzeros, test, equitable, by_histograms, exact = lines
     assert classes.agrees and classes.ours.startswith("[4, 24, 103]; found in")
     assert whole.agrees is rows.agrees is nonzeros.agrees is False
@@ -90,10 +100,11 @@ def test_hidden_boards(monkeypatch):
     monkeypatch.setattr(hidden_boards, "_GAMES", games)
     monkeypatch.setattr(hidden_boards, "_ABRUPT", abrupt)
     monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.25})
-    lines = list(hidden_boards.STUDY.run(1.0))
+    made = hidden_boards.STUDY._replace(parts=[(name,) for name in (*games, *abrupt)])
+    lines = list(made.lines(1.0))
     assert [line.agrees for line in lines] == [True] * 4
     assert lines[-1].ours == "94" and lines[2].ours == "1.250000000"
     monkeypatch.setattr(hidden_boards, "_UNIFORM", {f"{game})": 1.26})
     monkeypatch.setattr(hidden_boards, "_ABRUPT", {f"{game},gameversion=adh)": 1.0})
     monkeypatch.setattr(hidden_boards, "_GAMES", {f"{game})": (1.0, 0.9)})
-    assert [line.agrees for line in hidden_boards.STUDY.run(1.0)] == [False] * 4
+    assert [line.agrees for line in made.lines(1.0)] == [False] * 4

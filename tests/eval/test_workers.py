@@ -9,6 +9,7 @@ from tests.support.commands import told
 from tests.support.results import lasting
 
 LINES = {
+    "study": "study kuhn --size=0.001",
     "tournament": "tournament --game=kuhn_poker --bots=uniform;resolving(iterations=5) "
     "--matches=8 --out=DIR",
     "traversing": "evaluate --game=kuhn_poker --bot=resolving(iterations=5) --out=DIR",

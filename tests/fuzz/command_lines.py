@@ -125,7 +125,9 @@ _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
     "show": ("--node", "--board", "--plot", "--csv"),
     "compare": ("--ray", "--patience"),
-    **dict.fromkeys(("tournament", "evaluate", "jam-fold"), ("--ray", "--workers")),
+    **dict.fromkeys(
+        ("tournament", "evaluate", "jam-fold", "study"), ("--ray", "--workers")
+    ),
     "solve": ("--imperfect-recall", "--lock-player"),
     "spot": ("--lock",),
     "exploit": ("--trained", "--iterations", "--ray", "--workers"),

@@ -5,13 +5,13 @@ import hashlib
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.common.checks import check_choice
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.games.stepping.workers import MOST_WORKERS, Workers
+from spiel_cr.games.stepping.workers import Workers
 
 # What keys are hashes of: information as rules on arrays give it, or OpenSpiel's
 # information-state strings.
@@ -47,7 +47,6 @@ def make_source(opened: Opened, kind: str, *, workers: int = 1) -> Simulator:
       WorkerFailedError: a process ended.
     """
     check_choice(kind, "kind", KINDS)
-    check_whole(workers, "workers", 1, MOST_WORKERS)
     game = opened.game
     if kind == RULES:
         if workers > 1:

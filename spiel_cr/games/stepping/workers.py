@@ -6,6 +6,7 @@ drawn in the parent, so results are the same for any number of workers.
 
 import contextlib
 import importlib
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,12 +15,11 @@ import pyspiel
 
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
+from spiel_cr.common.executing import MOST_WORKERS
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.stepping.state_source import FACTS, Decision
-
-MOST_WORKERS = 1024
 
 
 class _Level:
@@ -87,11 +87,15 @@ class Workers:
                 f"string; register the game in a module of its own, or leave workers "
                 f"out"
             )
-        self._levels = 0
+        self._numbers = itertools.count()
         self._dropped: list[int] = []
         self._workers: list[processes.Worker] = []
         self.held_bytes = 0
-        setup = str(self.game), sorted(_modules(pyspiel.Game))
+        # The modules of games that are written in Python, so that workers know them.
+        kinds: list[type] = [pyspiel.Game]
+        for kind in kinds:
+            kinds += kind.__subclasses__()
+        setup = str(self.game), sorted({kind.__module__ for kind in kinds})
         try:
             for _ in range(count):
                 self._workers.append(processes.start(_Steps, setup))
@@ -143,13 +147,10 @@ class Workers:
           action: int64 [m], indices among the legal actions.
           drawn: uint64 [m], seeds of chance.
         """
-        new = _Level(self._levels, self._dropped)
-        self._levels += 1
+        new = _Level(next(self._numbers), self._dropped)
         # One at a time: levels may be dropped meanwhile.
         dropped = [self._dropped.pop() for _ in range(len(self._dropped))]
-        parts = [
-            np.flatnonzero(worker == number) for number in range(len(self._workers))
-        ]
+        parts = [np.flatnonzero(worker == n) for n in range(len(self._workers))]
         place_after = np.zeros(len(worker), np.int64)
         for number, part in enumerate(parts):
             request = level, new.number, dropped, place[part], action[part], drawn[part]
@@ -160,18 +161,6 @@ class Workers:
             facts[part] = self._workers[number].receive()
         held = HeldStates(new, worker, place_after)
         return state_source.as_positions(held, facts)
-
-
-def _modules(kind: type) -> set[str]:
-    """Modules of all games that are written in Python, so that workers know them."""
-    below: list[type] = kind.__subclasses__()
-    modules = {kind_below.__module__ for kind_below in below}
-    modules = modules.union(*(_modules(kind_below) for kind_below in below))
-    return {name for name in modules if name.partition(".")[0] not in _KNOWN}
-
-
-# Modules that a worker has, or cannot import.
-_KNOWN = ("pyspiel", "__main__", "__mp_main__")
 
 
 class _Steps:
