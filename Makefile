@@ -61,6 +61,10 @@ linked:
 types: $(VENV)/.installed-test linked
 	MYPYPATH=build/types $(BIN)/mypy -p spiel_cr -p game_defs -p benchmarks
 
+# Tests start many processes: each would compile all that it imports, where the user's
+# shell forbids to keep what was compiled.
+test-quick test-compiler test-slow: export PYTHONDONTWRITEBYTECODE =
+
 test-quick: $(VENV)/.installed-test
 	$(BIN)/python -m pytest -m 'not slow' -n 2 --dist loadfile --no-loadscope-reorder
 

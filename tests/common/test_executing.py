@@ -96,28 +96,34 @@ def test_no_task_needs_no_worker(tmp_path):
 
 
 def test_errors_of_a_task_are_raised_once(backend, tmp_path):
-    for what, kind, text in (
-        ("refuse", ValueError, "seed=5"),
-        ("fail", WorkerFailedError if backend["workers"] else KeyError, "'nothing'"),
-    ):
+    cases = [("refuse", ValueError, "seed=5")]
+    if "ray" not in backend:  # where workers start slowly, and answer the same way
+        fails = WorkerFailedError if backend["workers"] else KeyError
+        cases.append(("fail", fails, "'nothing'"))
+    for what, kind, text in cases:
         with pytest.raises(kind, match=text):
             list(do(backend, {0: (what, 5)}, tmp_path))
         assert len(noted(tmp_path, f"{what}5")) == 1
 
 
 def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
-    """A task that dies twice is done at its third time; one that always dies, never."""
+    """A task that dies twice is done at its third time; one that always dies, never.
+
+    On Ray, where workers start slowly, the first is left out: the test below has a task
+    that is done again there.
+    """
     if not backend["workers"]:
         pytest.skip("this process would end")
-    tasks = {**ADDED, "twice": ("die", 2), "always": ("die", -1)}
+    twice = {} if "ray" in backend else {"twice": ("die", 2)}
+    tasks = {**ADDED, **twice, "always": ("die", -1)}
     found = dict(do(backend, tasks, tmp_path, lost=lambda key, why: (key, why)))
     key, why = found.pop("always")
     assert key == "always" and "ended" in why
-    assert found == {**{n: expected(n) for n in ADDED}, "twice": expected(2)}
-    assert len(noted(tmp_path, "die2")) == len(noted(tmp_path, "die-1")) == 3
+    assert found == {n: expected(seed) for n, (_, seed) in {**ADDED, **twice}.items()}
+    assert all(len(noted(tmp_path, f"die{n}")) == 3 for n in (-1, *[2] * len(twice)))
     # The others were done once.
     assert all(len(noted(tmp_path, f"add{number}")) == 1 for number in ADDED)
-    if "ray" not in backend:  # where workers start slowly
+    if twice:
         with pytest.raises(WorkerFailedError, match="task 3: .*ended"):
             list(do(backend, {3: ("die", -2)}, tmp_path))
 
@@ -145,6 +151,8 @@ def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
         with pytest.raises(ValueError, match="patience=1: tasks without worker"):
             Executor(patience=1)
         return
+    if "ray" in backend:
+        pytest.skip("the test of a node that dies has it")
     tasks = {"late": ("wait", 0), **ADDED}
     settings = {**backend, "patience": 1.0}
     found = dict(do(settings, tasks, tmp_path, lost=lambda key, why: why))
@@ -195,7 +203,8 @@ def test_a_node_may_die(cluster, tmp_path):
 
     threading.Thread(target=kill).start()
     found = dict(results)
-    assert {found.pop(0)[:8], found.pop(1)[:8]} == {"given up"}
+    said = "given up after 5 wall-clock seconds (--patience)"
+    assert [found.pop(0), found.pop(1)] == [said] * 2
     assert found == {n: expected(n) for n in range(2, 6)}
     # One of the two was begun again.
     assert sorted(len(noted(tmp_path, file.name)) for file in both) == [1, 2]
