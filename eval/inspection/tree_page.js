@@ -232,7 +232,7 @@ function tile(player, number, name, chosen, tints) {
   return button;
 }
 const loss = view => view[OWN] * view[GAIN];
-const orders = {loss, reach: view => view[OWN] * (view[OTHERS] ?? 1), game: () => 0};
+const orders = {gain: loss, reach: view => view[OWN] * (view[OTHERS] ?? 1), game: () => 0};
 function sorted(pairs) {
   const size = orders[$("order").value];
   return pairs.map(pair => [size(infosets[pair[0]][pair[1]]), pair])
@@ -256,8 +256,8 @@ function search() {
   }));
   hits = sorted(hits);
   $("count").textContent = hits.length + " decisions"
-    + (hits.length > 100 ? ", the first 100 are shown" : "");
-  for (const [p, number] of hits.slice(0, 100)) list.append(link(p, number));
+    + (hits.length > most ? `, the first ${most} are shown` : "");
+  for (const [p, number] of hits.slice(0, most)) list.append(link(p, number));
 }
 function link(p, number) {
   const view = infosets[p][number];
@@ -276,8 +276,10 @@ places.get(0).open(true);
 $("find").addEventListener("input", search);
 $("who").addEventListener("change", search);
 $("order").addEventListener("change", search);
+const {most = 100, ...given} = data.start;
+for (const [id, value] of Object.entries(given)) $(id).value = value;
 if (infosets.flat().every(view => view[GAIN] === null)) {
-  $("order").value = "reach";
+  if ($("order").value === "gain") $("order").value = "reach";
   $("order").firstChild.remove();
 }
 search();

@@ -32,8 +32,11 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     """
     parameters = game.get_parameters()
     inner = [p["name"] for p in _all_parameters(parameters) if "name" in p]
-    # OpenSpiel prints all names that it knows where it does not know one.
+    # OpenSpiel prints all names that it knows where it does not know one, and that it
+    # finds no file where a game was made of text.
     if {game.get_type().short_name, *inner} - set(pyspiel.registered_names()):
+        return None
+    if str(game) == "efg_game()":
         return None
     try:
         again = pyspiel.load_game(str(game))
