@@ -47,8 +47,9 @@ from ..reporting.html_page import plain
 from . import show_grid
 from .command import Commands, add_command, given, option, path_value, writing
 
-_SORTS = ("game", "reach", "gain")
 _LIMIT = 40
+# What a list of decisions shows.
+_LISTED = ("find", "player", "sort", "limit")
 
 
 def add(commands: Commands) -> None:
@@ -62,7 +63,7 @@ def add(commands: Commands) -> None:
     text = "only information states with this text in them"
     option(parser, "--find", text, metavar="TEXT")
     text = "in the game's order, by reach of all, or by own reach x gain (default game)"
-    option(parser, "--sort", text, choices=_SORTS)
+    option(parser, "--sort", text, choices=("game", "reach", "gain"))
     text = f"this many at most for each player (default {_LIMIT})"
     option(parser, "--limit", text, metavar="N", type=int)
     option(parser, "--memory-limit")
@@ -92,8 +93,8 @@ def add(commands: Commands) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:
-    if arguments.limit is not None:
-        check_iterations(arguments.limit, name="limit")
+    limit = _LIMIT if arguments.limit is None else arguments.limit
+    check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
             f"policy={arguments.policy!r}: there is no such file; write one with "
@@ -105,15 +106,12 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     show_grid.check(arguments, signals)
     compiled = needs_compiled(arguments.policy)
     if not signals and (compiled or not arguments.html):
+        large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
         try:
-            return _show_infosets(arguments)
-        except (GameTooLargeError, TooManyHistoriesError) as error:
-            if compiled:
-                raise
-            raise type(error)(
-                f"{arguments.game} is too large for its infosets to be listed; "
-                f"--html FILE writes a page of the likeliest histories"
-            ) from error
+            return _show_infosets(arguments, limit)
+        except large as error:
+            hint = "is too large for a list; --html FILE has the likeliest histories"
+            raise type(error)(f"{arguments.game} {hint}") from error
     report = show_grid.show(arguments) if signals else given(arguments, "policy")
     if arguments.html:
         _write_page(arguments, _page(arguments), report)
@@ -134,19 +132,9 @@ def _page(arguments: argparse.Namespace) -> str:
         strategy = conversions.behaviour_from_policy(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
-        raise ValueError(
-            f"sort='gain': {policy.game} is too large for gains to be known; choose "
-            f"--sort reach"
-        )
-    start = _start(arguments)
+        raise ValueError("sort='gain': no gains are known here; choose --sort reach")
+    start = given(arguments, *_LISTED)
     return tree_page.tree_page(policy.game, policy, views, arguments.policy, start)
-
-
-def _start(arguments: argparse.Namespace) -> dict[str, str]:
-    """How the page's list of decisions begins, by its controls."""
-    names = {"find": "find", "who": "player", "order": "sort", "most": "limit"}
-    wanted = {key: getattr(arguments, name) for key, name in names.items()}
-    return {key: str(value) for key, value in wanted.items() if value is not None}
 
 
 def _write_page(
@@ -158,7 +146,7 @@ def _write_page(
         report["html"] = arguments.html
 
 
-def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
+def _show_infosets(arguments: argparse.Namespace, limit: int) -> dict[str, object]:
     """A policy of a compiled game, as lines or as a page."""
     tree = as_compiled(
         arguments.game,
@@ -173,7 +161,6 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)
     chosen, left_off = [], 0
-    limit = arguments.limit or _LIMIT
     for player, own in enumerate(views):
         if arguments.player in (None, player):
             found = _choose(own, arguments.find, arguments.sort)
@@ -191,9 +178,8 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     }
     if arguments.html:
         announce(f"making the page {arguments.html}")
-        page = tree_page.tree_page(
-            tree.game, policy, sum(views, []), arguments.policy, _start(arguments)
-        )
+        start, every = given(arguments, *_LISTED), sum(views, [])
+        page = tree_page.tree_page(tree.game, policy, every, arguments.policy, start)
         _write_page(arguments, page, report)
     return report
 

@@ -34,7 +34,7 @@ def tree_page(
     policy: openspiel_policy.Policy,
     views: Sequence[InfosetView],
     lead: str,
-    start: Mapping[str, str] | None = None,
+    start: Mapping[str, Any] | None = None,
 ) -> str:
     """The page.
 
@@ -44,8 +44,8 @@ def tree_page(
       views: of a compiled game, all infosets; else none: what decisions are worth stays
         unknown, and there is room for fewer histories.
       lead: words under the title.
-      start: of the list of decisions: what `find`, `who` and `order` hold at first, and
-        `most`, how many it shows.
+      start: of the list of decisions: `find`, `player` and `sort` as it begins, and
+        `limit`, how many are shown.
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)

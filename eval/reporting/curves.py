@@ -26,7 +26,6 @@ AGAINST: dict[Against, str] = {
 # (x, NashConv, least, greatest)
 _Point = tuple[float, float, float, float]
 _MARKS = "os^Dv"
-_COLUMNS = 4  # of the legend
 # Below this share of the largest value, numbers are rounding.
 _FLOOR = 1e-13
 
@@ -50,8 +49,8 @@ class Series(NamedTuple):
 def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
     file = io.StringIO()
-    lines = -(-len(summary.rows) // _COLUMNS)  # of the legend
-    axes = pictures.panels(size=(14, 4.5 + 0.22 * lines), columns=3)
+    # A line of the legend has four rows of the table.
+    axes = pictures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     said: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
         series = series_of(summary.rows, against=against)
@@ -61,7 +60,7 @@ def chart(summary: GameSummary) -> str:
     axes[0].set_ylabel("NashConv (game's units)")
     figure = axes[0].figure
     handles, labels = axes[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=_COLUMNS)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4)
     pictures.save_svg(figure, file)
     return _hovered(file.getvalue(), said)
 

@@ -286,7 +286,7 @@ def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
     assert not page.exists()
     run(*words, "--html", page, "--sort", "reach", "--player", 1, "--limit", 3)
     start = data_of(page.read_text("utf-8"))["start"]
-    assert start == {"order": "reach", "who": "1", "most": "3"}
+    assert start == {"find": None, "player": 1, "sort": "reach", "limit": 3}
 
 
 @browser.needs_browser

@@ -34,9 +34,8 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     inner = [p["name"] for p in _all_parameters(parameters) if "name" in p]
     # OpenSpiel prints all names that it knows where it does not know one, and that it
     # finds no file where a game was made of text.
-    if {game.get_type().short_name, *inner} - set(pyspiel.registered_names()):
-        return None
-    if str(game) == "efg_game()":
+    unknown = {game.get_type().short_name, *inner} - set(pyspiel.registered_names())
+    if unknown or str(game) == "efg_game()":
         return None
     try:
         again = pyspiel.load_game(str(game))
