@@ -96,6 +96,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     return markdown.replace("](../examples/", "](examples/")
 
 
+def on_post_page(output: str, **_: Any) -> str:
+    """The theme's search has no name, which readers of screens would say."""
+    return output.replace('role="dialog">', 'role="dialog" aria-label="Search">')
+
+
 def on_files(files: Any, config: Any) -> Any:
     """Adds pages of packages that have something public, and lists measurements."""
     for path in sorted((_ROOT / "examples").glob("*.*")):

@@ -9,7 +9,8 @@ columns:
   actions  name, probability, and the counterfactual value of taking it
 
 A policy that was solved with --form signals is shown at one public node, --node: what
-is played with each hand. --html takes every policy, of games never laid out, too.
+is played with each hand. --html takes every policy, of games never laid out, too; its
+list of decisions begins as --player, --find, --sort and --limit say.
 
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
@@ -46,7 +47,9 @@ from ..reporting.html_page import plain
 from . import show_grid
 from .command import Commands, add_command, given, option, path_value, writing
 
-_SORTS = ("game", "reach", "gain")
+_LIMIT = 40
+# What a list of decisions shows.
+_LISTED = ("find", "player", "sort", "limit")
 
 
 def add(commands: Commands) -> None:
@@ -59,10 +62,10 @@ def add(commands: Commands) -> None:
     option(parser, "--player", "only this one's", type=int, choices=(0, 1))
     text = "only information states with this text in them"
     option(parser, "--find", text, metavar="TEXT")
-    text = "in the game's order, by reach of all, or by own reach x gain"
-    option(parser, "--sort", text, "game", choices=_SORTS)
-    text = "this many at most for each player"
-    option(parser, "--limit", text, 40, metavar="N")
+    text = "in the game's order, by reach of all, or by own reach x gain (default game)"
+    option(parser, "--sort", text, choices=("game", "reach", "gain"))
+    text = f"this many at most for each player (default {_LIMIT})"
+    option(parser, "--limit", text, metavar="N", type=int)
     option(parser, "--memory-limit")
     text = "write a page to walk through, from the first decision on"
     option(parser, "--html", text, metavar="FILE", type=path_value)
@@ -90,7 +93,8 @@ def add(commands: Commands) -> None:
 
 
 def _show(arguments: argparse.Namespace) -> dict[str, object]:
-    check_iterations(arguments.limit, name="limit")
+    limit = _LIMIT if arguments.limit is None else arguments.limit
+    check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
         raise ValueError(
             f"policy={arguments.policy!r}: there is no such file; write one with "
@@ -100,8 +104,14 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
     check_policy_file(arguments.policy)
     signals = is_of_signals(arguments.policy)
     show_grid.check(arguments, signals)
-    if not signals and (needs_compiled(arguments.policy) or not arguments.html):
-        return _show_infosets(arguments)
+    compiled = needs_compiled(arguments.policy)
+    if not signals and (compiled or not arguments.html):
+        large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
+        try:
+            return _show_infosets(arguments, limit)
+        except large as error:
+            hint = "is too large for a list; --html FILE has the likeliest histories"
+            raise type(error)(f"{arguments.game} {hint}") from error
     report = show_grid.show(arguments) if signals else given(arguments, "policy")
     if arguments.html:
         _write_page(arguments, _page(arguments), report)
@@ -121,7 +131,10 @@ def _page(arguments: argparse.Namespace) -> str:
         tree = spiel_cr.compile_game(policy.game, max_histories=most)
         strategy = conversions.behaviour_from_policy(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
-    return tree_page.tree_page(policy.game, policy, views, arguments.policy)
+    if arguments.sort == "gain" and not views:
+        raise ValueError("sort='gain': no gains are known here; choose --sort reach")
+    start = given(arguments, *_LISTED)
+    return tree_page.tree_page(policy.game, policy, views, arguments.policy, start)
 
 
 def _write_page(
@@ -133,7 +146,7 @@ def _write_page(
         report["html"] = arguments.html
 
 
-def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
+def _show_infosets(arguments: argparse.Namespace, limit: int) -> dict[str, object]:
     """A policy of a compiled game, as lines or as a page."""
     tree = as_compiled(
         arguments.game,
@@ -153,9 +166,9 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
             found = _choose(own, arguments.find, arguments.sort)
             # The page has them, too.
             if not arguments.html:
-                _print_player(player, len(own), found, arguments.limit)
-            chosen += found[: arguments.limit]
-            left_off += len(found[arguments.limit :])
+                _print_player(player, len(own), found, limit)
+            chosen += found[:limit]
+            left_off += len(found[limit:])
     report: dict[str, object] = {
         "game": str(tree.game),
         "policy": arguments.policy,
@@ -165,7 +178,8 @@ def _show_infosets(arguments: argparse.Namespace) -> dict[str, object]:
     }
     if arguments.html:
         announce(f"making the page {arguments.html}")
-        page = tree_page.tree_page(tree.game, policy, sum(views, []), arguments.policy)
+        start, every = given(arguments, *_LISTED), sum(views, [])
+        page = tree_page.tree_page(tree.game, policy, every, arguments.policy, start)
         _write_page(arguments, page, report)
     return report
 

@@ -19,7 +19,7 @@ from .command import given, writing
 from .spot import write_answers
 
 # Options of `show` that look at the infosets of a compiled game.
-_INFOSETS = {"player": None, "find": None, "sort": "game"}
+_INFOSETS = {"player": None, "find": None, "sort": None, "limit": None}
 # And those that look at a public node.
 _NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
@@ -62,7 +62,7 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
     after = " ".join(grid.path) or "the deal"
     title = f"after {after}: player {grid.player} in round {grid.round}"
     print(policy.game)
-    print(f"{title}, {counted(len(grid.hands), 'signal')}")
+    print(f"{title}, {counted(len(grid.hands), 'hand')}")
     print(f"percentages of {', '.join(grid.actions)}\n")
     print(hand_grid.text_of(grid))
     report: dict[str, object] = {

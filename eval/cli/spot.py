@@ -91,7 +91,7 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
     print()
     print(text_of(found))
     if found.round == 0:
-        print()
+        print("\npercentages by hand, suited above the diagonal\n")
         print(hand_grid.text_of(hand_grid.hand_grid(policy, node)))
     if arguments.csv:
         with writing(arguments):

@@ -222,7 +222,7 @@ def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None
             # The interval shrinks with the root of the number.
             need = math.ceil(result.matches[i][j] * (half / mean) ** 2)
             pair = f"{numbers[i]} and {numbers[j]}"
-            said = f"about {need:,} matches would be, if the mean stays"
+            said = f"about {need:,} matches would be enough, if the mean stays"
             print(f"{pair}: not significant; {said}")
 
 

@@ -1,13 +1,5 @@
-"use strict";
 const data = JSON.parse(document.getElementById("data").textContent);
 const SUITS = {s: "♠", h: "♥", d: "♦", c: "♣"};
-const $ = id => document.getElementById(id);
-const make = (tag, name, content) => {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (content !== undefined) made.textContent = content;
-  return made;
-};
 // From passive to aggressive: fold blue, check and call green, bets from yellow to red.
 function colours(actions) {
   const passive = /^(check|call|pass)/i;

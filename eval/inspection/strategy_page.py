@@ -4,7 +4,7 @@ import json
 import pathlib
 from typing import Any
 
-from ..reporting.html_page import beside, page, text
+from ..reporting.html_page import beside, page, script, text
 
 _SHARED = str(pathlib.Path(__file__).with_name("shared"))
 
@@ -21,10 +21,10 @@ def strategy_page(module: str, title: str, lead: str, data: Any) -> str:
     """
     # "</script>" in a string would end the script.
     content = json.dumps(data, separators=(",", ":")).replace("</", "<\\/")
-    css, script = (beside(_SHARED, k) + beside(module, k) for k in ("css", "js"))
+    css = beside(_SHARED, "css") + beside(module, "css")
     body = (
         f"<style>{css}</style><header><h1>{text(title)}</h1>"
         f"<p class=lead>{text(lead)}</p></header>{beside(module, 'html')}"
         f"<script id=data type=application/json>{content}</script>"
     )
-    return page(title, body, script)
+    return page(title, body, script(_SHARED, module))

@@ -232,9 +232,9 @@ function tile(player, number, name, chosen, tints) {
   return button;
 }
 const loss = view => view[OWN] * view[GAIN];
-const orders = {loss, reach: view => view[OWN] * (view[OTHERS] ?? 1), game: () => 0};
+const orders = {gain: loss, reach: view => view[OWN] * (view[OTHERS] ?? 1), game: () => 0};
 function sorted(pairs) {
-  const size = orders[$("order").value];
+  const size = orders[$("sort").value];
   return pairs.map(pair => [size(infosets[pair[0]][pair[1]]), pair])
     .sort((a, b) => b[0] - a[0]).map(found => found[1]);
 }
@@ -246,7 +246,7 @@ function titled(p, number) {
   return cards + (dealt ? ", after " + (movesOf[p][number].replaceAll("\n", ", ") || "the deal") : "");
 }
 function search() {
-  const text = $("find").value.toLowerCase(), player = $("who").value;
+  const text = $("find").value.toLowerCase(), player = $("player").value;
   const list = $("found");
   let hits = [];
   list.replaceChildren();
@@ -256,8 +256,8 @@ function search() {
   }));
   hits = sorted(hits);
   $("count").textContent = hits.length + " decisions"
-    + (hits.length > 100 ? ", the first 100 are shown" : "");
-  for (const [p, number] of hits.slice(0, 100)) list.append(link(p, number));
+    + (hits.length > most ? `, the first ${most} are shown` : "");
+  for (const [p, number] of hits.slice(0, most)) list.append(link(p, number));
 }
 function link(p, number) {
   const view = infosets[p][number];
@@ -274,11 +274,13 @@ $("tree").setAttribute("role", "tree");
 $("tree").append(build(0));
 places.get(0).open(true);
 $("find").addEventListener("input", search);
-$("who").addEventListener("change", search);
-$("order").addEventListener("change", search);
+$("player").addEventListener("change", search);
+$("sort").addEventListener("change", search);
+const most = data.start.limit ?? 100;
+for (const id of ["find", "player", "sort"]) $(id).value = data.start[id] ?? $(id).value;
 if (infosets.flat().every(view => view[GAIN] === null)) {
-  $("order").value = "reach";
-  $("order").firstChild.remove();
+  if ($("sort").value === "gain") $("sort").value = "reach";
+  $("sort").firstChild.remove();
 }
 search();
 // The game's first decision, with the highest card where there are hands.

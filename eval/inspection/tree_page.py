@@ -34,6 +34,7 @@ def tree_page(
     policy: openspiel_policy.Policy,
     views: Sequence[InfosetView],
     lead: str,
+    start: Mapping[str, Any] | None = None,
 ) -> str:
     """The page.
 
@@ -43,12 +44,14 @@ def tree_page(
       views: of a compiled game, all infosets; else none: what decisions are worth stays
         unknown, and there is room for fewer histories.
       lead: words under the title.
+      start: of the list of decisions: `find`, `player` and `sort` as it begins, and
+        `limit`, how many are shown.
     """
     walk = _Walk(policy, {(view.player, view.key): view for view in views})
     walk.go(game, MOST_HISTORIES if views else MOST_STEPPED)
     kept = "all" if walk.whole else "the likeliest"
     lead += f": {kept} {len(walk.nodes):,} histories of {game}"
-    data = {"nodes": walk.nodes, "infosets": walk.infosets}
+    data = {"nodes": walk.nodes, "infosets": walk.infosets, "start": start or {}}
     name = game.get_type().long_name.removeprefix("Python ")
     return strategy_page(__file__, f"A policy for {name}", lead, data)
 

@@ -49,7 +49,8 @@ class Series(NamedTuple):
 def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
     file = io.StringIO()
-    axes = pictures.panels(size=(14, 5), columns=3)
+    # A line of the legend has four rows of the table.
+    axes = pictures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     said: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
         series = series_of(summary.rows, against=against)

@@ -51,6 +51,11 @@ def beside(module: str, kind: str) -> str:
     return pathlib.Path(module).with_suffix(f".{kind}").read_text("utf-8")
 
 
+def script(*modules: str) -> str:
+    """The scripts beside modules, behind what all of them use; see `beside`."""
+    return "".join(beside(module, "js") for module in (__file__, *modules))
+
+
 def page(title: str, body: str, script: str = "") -> str:
     """A whole page.
 

@@ -24,7 +24,7 @@ GAMES = [
 ]
 STRENGTHS = [
     Offer("Plays anything", "all moves alike", "uniform"),
-    Offer("Has an idea", "five iterations of CFR+", "solved(solver=cfr+,iterations=5)"),
+    Offer("Has an idea", "a rough solution", "solved(solver=cfr+,iterations=5)"),
     Offer("Hard to beat", "an equilibrium, nearly", "solved(iterations=300)"),
     Offer("Thinks anew", "solves the rest at each move", "resolving(move_ms=200)"),
 ]

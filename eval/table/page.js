@@ -1,11 +1,3 @@
-"use strict";
-const $ = id => document.getElementById(id);
-const make = (tag, name, content) => {
-  const made = document.createElement(tag);
-  if (name) made.className = name;
-  if (content !== undefined) made.textContent = content;
-  return made;
-};
 const SVG = "http://www.w3.org/2000/svg";
 const draw = (tag, given, content) => {
   const made = document.createElementNS(SVG, tag);

@@ -13,9 +13,8 @@ def make() -> tuple[str, str]:
       HTML without anything of a match: the page asks for that; and the policy, under
       which no script but the page's runs, and nothing is loaded from elsewhere.
     """
-    html, css, script = (
-        html_page.beside(__file__, kind) for kind in ("html", "css", "js")
-    )
+    html, css = (html_page.beside(__file__, kind) for kind in ("html", "css"))
+    script = html_page.script(__file__)
     body = f"<style>{css}</style>{html}"
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = (

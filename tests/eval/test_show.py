@@ -13,7 +13,7 @@ import spiel_cr
 from spiel_cr.eval.inspection import infoset_view, tree_page
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import browser, games
-from tests.support.commands import report, run, told
+from tests.support.commands import refused, report, run, told
 from tests.support.strategies import random_behaviours
 
 
@@ -272,6 +272,32 @@ def test_pages_of_other_forms(tmp_path, capsys):
         # Small games are compiled for the page: it knows values.
         infosets = data_of(page.read_text("utf-8"))["infosets"]
         assert all(view[6] is not None for own in infosets for view in own)
+
+
+def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
+    """Its policy is no list, and its page knows no gains."""
+    saved, page = tmp_path / "phantom.npz", tmp_path / "page.html"
+    words = ("--compile", "never", "--iterations", 2, "--save", saved)
+    run("solve", "--game", "phantom_ttt", "--algorithm", "es-mccfr", *words)
+    capsys.readouterr()
+    words = ("show", "--policy", saved, "--game", "phantom_ttt")
+    assert "--html FILE" in refused(capsys, *words)
+    assert "--sort reach" in refused(capsys, *words, "--html", page, "--sort", "gain")
+    assert not page.exists()
+    run(*words, "--html", page, "--sort", "reach", "--player", 1, "--limit", 3)
+    start = data_of(page.read_text("utf-8"))["start"]
+    assert start == {"find": None, "player": 1, "sort": "reach", "limit": 3}
+
+
+@browser.needs_browser
+def test_the_list_of_a_page_begins_as_asked(saved, tmp_path):
+    page = tmp_path / "kuhn.html"
+    words = ("--player", 1, "--find", "B", "--sort", "game", "--limit", 2)
+    run("show", "--policy", saved, "--game", "kuhn_poker", "--html", page, *words)
+    dom, _, console, _ = browser.open_page(page, tmp_path, width=1280)
+    assert not console and "3 decisions, the first 2 are shown" in dom
+    listed = dom.partition('id="found"')[2]
+    assert len(re.findall(r"[JQK], after Bet\b", listed)) == 2
 
 
 @browser.needs_browser

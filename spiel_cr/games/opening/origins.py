@@ -32,8 +32,10 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     """
     parameters = game.get_parameters()
     inner = [p["name"] for p in _all_parameters(parameters) if "name" in p]
-    # OpenSpiel prints all names that it knows where it does not know one.
-    if {game.get_type().short_name, *inner} - set(pyspiel.registered_names()):
+    # OpenSpiel prints all names that it knows where it does not know one, and that it
+    # finds no file where a game was made of text.
+    unknown = {game.get_type().short_name, *inner} - set(pyspiel.registered_names())
+    if unknown or str(game) == "efg_game()":
         return None
     try:
         again = pyspiel.load_game(str(game))

@@ -12,5 +12,6 @@ def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
     result = tournament.Tournament(("a", "b", "c"), mean, half_width, matches, [])
     tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
     assert capsys.readouterr().out == (
-        "[1] and [2]: not significant; about 400 matches would be, if the mean stays\n"
+        "[1] and [2]: not significant; "
+        "about 400 matches would be enough, if the mean stays\n"
     )

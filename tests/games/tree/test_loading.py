@@ -79,6 +79,14 @@ def test_games_with_and_without_a_class_of_their_own_are_loaded_again(text):
     assert not origins.is_python(game)
 
 
+def test_openspiel_looks_for_no_file_of_a_game_made_of_text(capfd):
+    text = 'EFG 2 R "One" { "P0" "P1" } p "" 1 1 "a" { "x" "y" } 0 '
+    text += 'p "" 2 1 "b" { "x" "y" } 0 t "" 1 "" { 1 -1 } t "" 2 "" { -1 1 } '
+    game = pyspiel.load_efg_game(text + 't "" 3 "" { 0 0 }')
+    assert len(spiel_cr.compile_game(game).histories) == 5
+    assert "exception" not in "".join(capfd.readouterr())
+
+
 def test_openspiel_does_not_list_its_games_for_a_matrix_game_of_ones_own(capfd):
     payoffs = [[1, -1], [-1, 2]], [[-1, 1], [1, -2]]
     game = pyspiel.create_matrix_game("mine", "Mine", ["a", "b"], ["c", "d"], *payoffs)
