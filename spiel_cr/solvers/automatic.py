@@ -1,6 +1,7 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
-Small games are solved by a linear program. Else there are one or three candidates by
+Small games are solved by a linear program, and so are the supports of averages at the
+end of runs by iterations. Else there are one or three candidates by
 the form of the game; of three the one goes on whose NashConv is lowest after a share of
 the budget. Which one that will be nothing tells before: prediction makes some games
 converge at a linear rate from some iteration on, and others slower than without.
@@ -149,11 +150,10 @@ def _suits_linear(laid: Laid, task: Task) -> bool:
 def _suits_polish(laid: Laid, task: Task) -> bool:
     """Whether a run ends with linear programs: counted by iterations, not the clock."""
     goal, layout = task.goal, task.layout
-    if goal.iterations is None and (goal.seconds or goal.until) is not None:
+    timed = goal.until is not None and goal.iterations is None
+    if timed or goal.seconds is not None or task.dtype == "float32":
         return False
-    if goal.seconds is not None or layout.buckets is not None:
-        return False
-    if laid.form != COMPILED or layout.imperfect_recall or task.dtype == "float32":
+    if laid.form != COMPILED or layout.buckets is not None or layout.imperfect_recall:
         return False
     return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
 
