@@ -1,6 +1,7 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
-Small games are solved by a linear program. Else there are one or three candidates by
+Small games are solved by a linear program, and so are the supports of averages at the
+end of runs by iterations. Else there are one or three candidates by
 the form of the game; of three the one goes on whose NashConv is lowest after a share of
 the budget. Which one that will be nothing tells before: prediction makes some games
 converge at a linear rate from some iteration on, and others slower than without.
@@ -40,6 +41,12 @@ OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
+# A run of so many iterations ends with linear programs on what the average plays, which
+# take about as long as iterations and trial, or a tenth of a second where those take
+# less. They are given up after so many simplex iterations for each of the run's.
+_POLISHED, _SIMPLEX = 1000, 3
+# Shares of the range of payoffs that are rounding.
+_ROUNDING = 1e-12
 # The share of a trial, for each candidate: of iterations, or of seconds.
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
 # No checkpoint is written before the end of the trial, which then is at most so long.
@@ -64,6 +71,16 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
     Raises:
       As `Maker`.
     """
+    run = _begin(find, laid, task)
+    if _suits_polish(laid, task) and isinstance(run, tabular_run.TabularRun):
+        game = laid.game.game
+        span = game.max_utility() - game.min_utility()
+        run.simplex = _SIMPLEX * task.most
+        run.enough = max(task.goal.until or 0.0, _ROUNDING * span)
+    return run
+
+
+def _begin(find: Find, laid: Laid, task: Task) -> Run:
     if kept := _kept(task):
         return _run(find, laid, task, *kept)
     spent, seconds = 0.0, task.goal.seconds
@@ -128,6 +145,17 @@ def _suits_linear(laid: Laid, task: Task) -> bool:
     if goal.seconds is not None:
         most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
     return _size(laid) <= most
+
+
+def _suits_polish(laid: Laid, task: Task) -> bool:
+    """Whether a run ends with linear programs: counted by iterations, not the clock."""
+    goal, layout = task.goal, task.layout
+    timed = goal.until is not None and goal.iterations is None
+    if timed or goal.seconds is not None or task.dtype == "float32":
+        return False
+    if laid.form != COMPILED or layout.buckets is not None or layout.imperfect_recall:
+        return False
+    return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
 
 
 def _is_rough(laid: Laid, task: Task) -> bool:

@@ -14,6 +14,7 @@ is not good, the program is tried in other forms before it is given up.
 """
 
 import time
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -23,13 +24,19 @@ from spiel_cr.common.errors import SolverFailedError
 from spiel_cr.games.sequence_form import layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
-from spiel_cr.policies.conversions import behaviour_from_reach
+from spiel_cr.policies.conversions import Behaviours, behaviour_from_reach
 
 # A solution is good if its NashConv is at most this share of the range of payoffs, or
 # no more than what rounding leaves of sums of the largest.
 _GOOD = 1e-8
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)
 
+
+# What a strategy plays with more than this is its support; of 17 games, after 1000
+# iterations, the programs on these had an equilibrium up to rounding.
+_PLAYED = 1e-5
+# Where a plan comes with less than this, what it plays there is rounding.
+_COMES = 1e-9
 
 # Forms of the program: the method of `scipy.optimize.linprog`, dual simplex or interior
 # point with crossover; and whether each infoset has a unit of its own, or the game one.
@@ -70,7 +77,8 @@ def equilibrium(
     for own, how in _WAYS:
         try:
             plans = [
-                realisation_plan(form, player, own, how, end) for player in range(2)
+                realisation_plan(form, player, own, how, options=_time_left(end))
+                for player in range(2)
             ]
         except SolverFailedError as error:
             failures.append(f"{how}: {error}")
@@ -92,12 +100,52 @@ def equilibrium(
     )
 
 
+def polished(
+    form: layout.SequenceForm, behaviours: Behaviours, most: int
+) -> Solution | None:
+    """The best strategies among those that play only what is played already.
+
+    Both programs are solved on the sequences that `behaviours` reaches, against all
+    that the opponent might do. That is several times faster than `equilibrium`, and an
+    equilibrium where one has no larger support. Where a plan does not come, strategies
+    stay as they are. No clock is asked, so that it is the same each time.
+
+    Args:
+      form: the game.
+      behaviours: for each player float64 [S], action probabilities.
+      most: iterations of the simplex algorithm for each program.
+
+    Returns:
+      What came out; None: not within `most`, or there is no such solution.
+    """
+    better, count = [], 0
+    reach = reach_of(form, behaviours)
+    for player, decisions in enumerate(form.decisions):
+        support = reach[player] > _PLAYED
+        try:
+            plan, _, simplex = realisation_plan(
+                form, player, support=support, options={"maxiter": most}
+            )
+        except SolverFailedError:
+            return None
+        owner = decisions.owner[1:]
+        comes = plan[decisions.parent[owner]] > _COMES
+        behaviour = behaviours[player].astype(np.float64)
+        planned = behaviour_from_reach(decisions, plan)[1:]
+        behaviour[1:] = np.where(comes, planned, behaviour[1:])
+        better.append(locking.kept(form, player, behaviour))
+        count += simplex
+    strategies = better[0], better[1]
+    return Solution(strategies, nash_conv(form, reach_of(form, strategies)), count)
+
+
 def realisation_plan(
     form: layout.SequenceForm,
     player: int,
     by_infoset: bool = True,
     method: str = "highs-ds",
-    end: float | None = None,
+    support: np.ndarray | None = None,
+    options: Mapping[str, float] | None = None,
 ) -> tuple[np.ndarray, float, int]:
     """A maximin strategy of one player.
 
@@ -109,7 +157,8 @@ def realisation_plan(
       form: the game.
       player: whose strategy.
       by_infoset, method: see `_WAYS`.
-      end: give up then, by `time.perf_counter`; None: never.
+      support: bool [S], sequences that may be played; None: all.
+      options: of HiGHS: when to give up.
 
     Returns:
       The strategy in sequence form, float64 [S]; its guaranteed expected utility for
@@ -118,11 +167,6 @@ def realisation_plan(
     Raises:
       SolverFailedError: HiGHS found no optimum; its own words.
     """
-    options = {}
-    if end is not None:
-        options["time_limit"] = end - time.perf_counter()
-        if options["time_limit"] <= 0:
-            raise SolverFailedError("no time was left")
     own, other = form.decisions[player], form.decisions[1 - player]
     own_count, other_count = own.num_sequences, other.num_sequences
     rows, columns, values = form.payoffs
@@ -153,6 +197,10 @@ def realisation_plan(
     equality = sparse.hstack([plan, nothing], format="csr")
     size = own_count + len(other)
     root = sparse.csr_array(([1.0], ([0], [0])), shape=(1, size))
+    low = np.append(np.zeros(own_count), np.full(len(other), -np.inf))
+    high = np.full(size, np.inf)
+    if support is not None:
+        high[:own_count][~support] = 0.0
     objective = -np.append(payoff[[0]].toarray(), tree[[0]].toarray())
     solution = optimize.linprog(
         objective,
@@ -160,14 +208,28 @@ def realisation_plan(
         b_ub=np.zeros(inequality.shape[0]),
         A_eq=sparse.vstack([root, equality], format="csr"),
         b_eq=np.concatenate([np.ones(1), np.zeros(plan.shape[0])]),
-        bounds=[(0, None)] * own_count + [(None, None)] * len(other),
+        bounds=np.stack([low, high], axis=1),
         method=method,
-        options=options,
+        options=dict(options or {}),
     )
     if not solution.success:
         raise SolverFailedError(f"HiGHS found no optimum: {solution.message}")
     reach = np.maximum(solution.x[:own_count], 0.0)
     return reach, float(-solution.fun * row_unit[0]), int(solution.nit)
+
+
+def _time_left(end: float | None) -> dict[str, float]:
+    """Options of HiGHS: to give up at `end`, by `time.perf_counter`; None: never.
+
+    Raises:
+      SolverFailedError: that has passed.
+    """
+    if end is None:
+        return {}
+    left = end - time.perf_counter()
+    if left <= 0:
+        raise SolverFailedError("no time was left")
+    return {"time_limit": left}
 
 
 def _plan(form: layout.SequenceForm, player: int) -> sparse.csr_array:

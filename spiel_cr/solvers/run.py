@@ -195,6 +195,13 @@ class Run(abc.ABC):
         found: float = self.solver.nash_conv()
         return found
 
+    def finish(self, *, progress: bool) -> None:  # noqa: B027
+        """Does what follows the last iteration, and says so; the state stays as it is.
+
+        Args:
+          progress: say it on stderr, too.
+        """
+
     @abc.abstractmethod
     def identity(self) -> dict[str, Any]:
         """What a checkpoint must have in common with the run."""

@@ -148,6 +148,7 @@ def solve(
                     keeper.curve[:] = run.curve
             building = time.perf_counter() - started - run.compile_seconds - begun
             curve = drive(run, task.goal, keeper, most=task.most, progress=progress)
+            run.finish(progress=progress)
         finally:
             run.close()
         asked = task.algorithm.asked

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.signals import public_nodes
@@ -159,7 +160,16 @@ def _hold(laid: Laid, task: Task) -> Held:
 
 
 class TabularRun(Run):
-    """A solver of a laid-out game."""
+    """A solver of a laid-out game.
+
+    Attributes:
+      simplex: iterations at most of each of two linear programs, on what the average
+        plays, that follow the last iteration; 0: there are none.
+      enough: nor are there any where NashConv is at most this.
+    """
+
+    simplex: int = 0
+    enough: float = 0.0
 
     def __init__(
         self,
@@ -179,6 +189,7 @@ class TabularRun(Run):
         """
         super().__init__(solver)
         self._held, self._batch, self._seed = held, batch, seed
+        self._solution: lp.Solution | None = None
         self.compile_seconds = solver.compile_seconds
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -213,6 +224,24 @@ class TabularRun(Run):
             "locks": digest(self.solver.form.locks),
         }
 
+    def finish(self, *, progress: bool) -> None:
+        """See `run.Run`; what linear programs give is taken if it is better."""
+        self._solution = None
+        if not self.simplex or (before := self.nash_conv()) <= self.enough:
+            return
+        started = time.perf_counter()
+        average = self.solver.average_behaviour(0), self.solver.average_behaviour(1)
+        found = lp.polished(self._held.form, average, self.simplex)
+        self.solver.seconds += time.perf_counter() - started
+        if found is not None and found.nash_conv < before:
+            self._solution = found
+            said = (
+                f"then a linear program on what it plays: NashConv {before:.1e} to "
+                f"{found.nash_conv:.1e}"
+            )
+            self.why += f"; {said}"
+            announce(said, progress=progress)
+
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
         kind = self._held.dtype
@@ -222,7 +251,9 @@ class TabularRun(Run):
 
         return {
             "held": self._held,
-            "average": both(self.solver.average_behaviour),
+            "average": self._solution.behaviour
+            if self._solution
+            else both(self.solver.average_behaviour),
             "current": both(self.solver.current_behaviour),
             "compile_seconds": self.solver.compile_seconds,
             "trajectories": 2 * self._batch * self.iterations,

@@ -6,7 +6,8 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.common import storage
-from spiel_cr.solvers import automatic
+from spiel_cr.policies.best_responses import reach_of
+from spiel_cr.solvers import automatic, lp
 from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.lp import equilibrium
 from tests.support import games
@@ -102,6 +103,73 @@ def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
     tree = games.compiled("leduc")
     with pytest.raises(spiel_cr.common.errors.SolverFailedError):
         equilibrium(tree.form, np.array([-1.0, 1.0]), seconds=1e-9)
+
+
+def test_long_runs_end_with_linear_programs():
+    """The result is better, the state and the curve are those of the iterations."""
+    result = spiel_cr.solve("leduc_poker", goal=spiel_cr.Goal(1000, eval_every=500))
+    alone = spiel_cr.solve("leduc_poker", result.algorithm, 1000)
+    assert result.nash_conv() < 1e-12 < 1e-5 < alone.nash_conv()
+    assert result.curve[-1].nash_conv == pytest.approx(alone.nash_conv())
+    np.testing.assert_array_equal(result.current[0], alone.current[0])
+    said = f"then a linear program on what it plays: NashConv {alone.nash_conv():.1e}"
+    assert said in result.why and result.iterations == 1000
+
+
+@pytest.mark.parametrize(
+    ("goal", "more"),
+    [
+        (999, {}),
+        (1000, {"dtype": "float32"}),
+        (spiel_cr.Goal(1000, until=0.5), {}),
+        (spiel_cr.Goal(1000, seconds=1000.0), {}),
+        (1000, {"layout": Layout(buckets=(list(range(468)), None))}),
+    ],
+)
+def test_no_linear_program_at_the_end(goal, more):
+    result = spiel_cr.solve("leduc_poker", goal=goal, **more)
+    assert "linear program" not in result.why and result.nash_conv() > 1e-5
+
+
+def test_resumed_runs_end_like_others(tmp_path):
+    path = tmp_path / "checkpoint"
+    for count in (500, 1000, 1200):
+        resumed = spiel_cr.solve("leduc_poker", goal=count, checkpoint=path)
+        whole = spiel_cr.solve("leduc_poker", goal=count)
+        for one, other in zip(resumed.average, whole.average, strict=True):
+            np.testing.assert_array_equal(one, other)
+        assert ("linear program" in resumed.why) == (count >= 1000)
+        assert resumed.why.count("linear program") <= 1
+
+
+def test_only_a_better_solution_is_taken(monkeypatch):
+    alone = spiel_cr.solve("leduc_poker", "dcfr", 1000)
+    asked = []
+
+    def worse(form, behaviours, most):
+        asked.append(most)
+        return lp.Solution(alone.current, 2 * alone.nash_conv(), 1)
+
+    monkeypatch.setattr(lp, "polished", worse)
+    result = spiel_cr.solve("leduc_poker", goal=1000)
+    np.testing.assert_array_equal(result.average[0], alone.average[0])
+    assert asked == [3000] and "linear program" not in result.why
+
+
+def test_polished_stays_where_the_average_goes():
+    """It adds no sequence, and what the plan does not reach stays as it was."""
+    tree = games.compiled("leduc")
+    average = spiel_cr.solve(tree, "dcfr", 1000).average
+    found = lp.polished(tree.form, average, 10_000)
+    assert found.nash_conv < 1e-12
+    assert lp.polished(tree.form, average, 1) is None
+    before, after = (reach_of(tree.form, one) for one in (average, found.behaviour))
+    for player, decisions in enumerate(tree.form.decisions):
+        assert after[player][before[player] <= 1e-5].max() <= 1e-12
+        gone = after[player][decisions.parent[decisions.owner[1:]]] == 0
+        assert gone.sum() > 100
+        was, now = average[player][1:][gone], found.behaviour[player][1:][gone]
+        np.testing.assert_array_equal(now, was)
 
 
 def test_resolving_takes_the_form():
