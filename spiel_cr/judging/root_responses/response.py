@@ -15,6 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.draws import choose
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.judging.control_variates import without_luck
 from spiel_cr.judging.root_responses.setting import Setting
@@ -42,33 +43,88 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
     return found
 
 
+class Unplanned:
+    """How a responder moves where neither table nor habit says, in some matches: as the
+    setting's own player does, or at random by what it has not done in the match."""
+
+    def __init__(self, setting: Setting, varied: np.ndarray) -> None:
+        """No move was made.
+
+        Args:
+          setting: of the matches.
+          varied: bool [n], matches in which it does not repeat itself.
+        """
+        self._own, self._varied = setting.own, varied
+        self._done = np.zeros((len(varied), setting.source.max_actions), bool)
+
+    def draw(
+        self,
+        positions: Positions,
+        there: np.ndarray,
+        games: np.ndarray,
+        random: np.random.Generator,
+    ) -> np.ndarray:
+        """int64 [n], places of actions; of positions `there`, in these matches."""
+        chosen = self._own.draw(positions, there, random)
+        some = np.flatnonzero(self._varied[games])
+        if len(some):
+            legal = self._legal(positions, there[some])
+            new = legal & ~self._done[games[some]]
+            odds = np.where(new.any(axis=1, keepdims=True), new, legal)
+            action = choose(odds / odds.sum(1, keepdims=True), random.random(len(some)))
+            chosen[some] = legal.cumsum(axis=1)[np.arange(len(some)), action] - 1
+        return chosen
+
+    def did(
+        self,
+        positions: Positions,
+        there: np.ndarray,
+        games: np.ndarray,
+        chosen: np.ndarray,
+    ) -> None:
+        """Moves of any kind were made: `chosen`, places of actions."""
+        some = np.flatnonzero(self._varied[games])
+        if len(some):
+            legal = self._legal(positions, there[some])
+            taken = legal & (legal.cumsum(axis=1) == chosen[some, None] + 1)
+            self._done[games[some]] |= taken
+
+    def _legal(self, positions: Positions, there: np.ndarray) -> np.ndarray:
+        """bool [n, A]."""
+        states, width = positions.states[there], self._done.shape[1]
+        if isinstance(states, np.ndarray):
+            legal = np.zeros((len(states), width), bool)
+            for row, decision in zip(legal, states, strict=True):
+                row[decision.legal] = True
+            return legal
+        found: np.ndarray = states.legal[:, :width]
+        return found
+
+
 class Habits(openspiel_policy.Policy):
     """What is played where no infoset is known, and in the other seat."""
 
-    def __init__(
-        self, player: int, habits: np.ndarray, own: openspiel_policy.Policy
-    ) -> None:
-        """Takes habits of a seat.
-
-        Args:
-          player: the seat.
-          habits: int [NUM_HABITS], see `Response`.
-          own: plays where there is none.
-        """
+    def __init__(self, response: "Response", own: openspiel_policy.Policy) -> None:
+        """Takes the habits of a response; `own` plays where there is none."""
         super().__init__(own.game, [0, 1])
-        self._player, self._habits, self._own = player, habits, own
+        self._response, self._own = response, own
 
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
         """Probabilities of all legal actions."""
-        if state.current_player() == self._player:
+        response = self._response
+        if state.current_player() == response.player:
             legal = sorted(state.legal_actions())
-            decided = sum(m.player == self._player for m in state.full_history())
-            place = self._habits[habit_of(np.array(decided), np.array(len(legal)))]
-            if place >= 0:
-                chosen = legal[min(place, len(legal) - 1)]
-                return {action: float(action == chosen) for action in legal}
+            done = [
+                m.action for m in state.full_history() if m.player == response.player
+            ]
+            place = response.habits[habit_of(np.array(len(done)), np.array(len(legal)))]
+            some = [legal[min(place, len(legal) - 1)]] if place >= 0 else []
+            if response.varied and not some:
+                some = sorted(set(legal).difference(done)) or legal
+            if some:
+                return {action: (action in some) / len(some) for action in legal}
         odds: dict[int, float] = self._own.action_probabilities(state, player_id)
         return odds
 
@@ -86,10 +142,10 @@ class Response:
       worth: float64 [R], what each infoset is worth; NaN where nobody knows.
       expected: float64 [R], the expectation, after the action, of what is returned or
         what the next infoset is worth; NaN where the odds are not exact.
-      habits: int [NUM_HABITS], actions by `habit_of`; -1: the setting's own player
-        plays.
+      habits: int [NUM_HABITS], actions by `habit_of`; -1: see `Unplanned`.
       start: as `expected`, at the start of the game.
       value: what it wins, where that is known exactly; else None.
+      varied: where there is no habit it does not repeat itself, see `Unplanned`.
     """
 
     player: int
@@ -101,6 +157,7 @@ class Response:
     habits: np.ndarray
     start: float = math.nan
     value: float | None = None
+    varied: bool = False
 
     @functools.cached_property
     def _index(self) -> Index:
@@ -120,6 +177,7 @@ class Response:
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
         decided = np.zeros(count, np.int64)
+        unplanned = Unplanned(setting, np.full(count, self.varied))
 
         def arrive(games: np.ndarray, worth: np.ndarray) -> None:
             change = worth - expected[games]
@@ -138,7 +196,10 @@ class Response:
             decided[games] += 1
             beyond = np.flatnonzero(chosen < 0)
             if len(beyond):
-                chosen[beyond] = setting.own.draw(positions, there[beyond], random)
+                chosen[beyond] = unplanned.draw(
+                    positions, there[beyond], games[beyond], random
+                )
+            unplanned.did(positions, there, games, chosen)
             return chosen
 
         returns = setting.play(self.player, count, random, respond)
@@ -165,7 +226,7 @@ class Response:
         strategy = TableStrategy(
             self.key[rows], count, np.ones(len(rows), np.uint32), probability
         )
-        beyond = Habits(self.player, self.habits, own)
+        beyond = Habits(self, own)
         return TablePolicy(game, source, strategy, beyond)
 
 

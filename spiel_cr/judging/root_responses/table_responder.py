@@ -11,29 +11,41 @@ infoset is worth at which the next other one was tried (Watkins 1989). So also t
 found that pay together only.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from spiel_cr.games.stepping.simulator import Positions
-from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
+from spiel_cr.judging.root_responses.response import (
+    NUM_HABITS,
+    Response,
+    Unplanned,
+    habit_of,
+)
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
 # How much a sample moves a mean at least: what is played later changes.
 _STEP = 0.01
+# The same of habits, and so many visits they are the means of at most.
+_REMEMBERS = 2000
 # Visits of an infoset, per action, before the responder trusts what it has learned.
 _TRUSTED = 10
-# Visits of an arm before a habit may be to take it.
-_HABITUAL = 50
+# Visits of an arm before a habit may be to take it; it must look better than the own
+# player's by so many standard errors, since the best of many is a lucky one. One alone
+# need not be as clear.
+_HABITUAL, _CLEARLY, _LIKELY = 50, 3.0, 2.0
+# Matches without repeated moves, and others, from which it is decided what is better.
+_COMPARED = 1024
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
 # Of the table, and of means and visits: with thousands of actions it has fewer rows.
 _MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
 # What is kept of a table, besides its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
-_HABITS = ("usual", "times")
+_HABITS = ("usual", "times", "compared")
 # Shares of the matches in which others are tried at one decision, or at each of them
 # with some probability.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
@@ -95,6 +107,8 @@ class TableResponder:
         # The same of habits; the last arm is to do as the setting's own player does.
         self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
         self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
+        # Of matches that repeat moves and others: number, sums of returns and squares.
+        self._compared = np.zeros((2, 3))
         # The most own decisions of a history so far.
         self._longest = 1
 
@@ -137,7 +151,8 @@ class TableResponder:
             getattr(self, f"_{name}")[:rows] = state[name]
         for name in _NUMBERS:
             setattr(self, f"_{name}", int(state[name]))
-        self._usual, self._times = state["usual"].copy(), state["times"].copy()
+        for name in _HABITS:
+            setattr(self, f"_{name}", state[name].copy())
         self.units = int(state["units"])
         self._index.extend(rows)
 
@@ -151,7 +166,14 @@ class TableResponder:
         key = self._key[:rows].copy()
         habits = self._habits()
         return Response(
-            self.player, key, count.copy(), action, unknown, unknown, habits
+            self.player,
+            key,
+            count.copy(),
+            action,
+            unknown,
+            unknown,
+            habits,
+            varied=self._varies(),
         )
 
     def _teach(self, count: int, random: np.random.Generator) -> None:
@@ -162,6 +184,11 @@ class TableResponder:
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
         added, habits = np.zeros(count, bool), self._habits()
+        varied = np.full(count, self._varies())
+        compares = self._compared[:, 0].min() < _COMPARED
+        if compares:
+            varied = random.random(count) < 0.5
+        unplanned = Unplanned(self.setting, varied)
         met: list[_Met] = []
 
         def respond(
@@ -181,8 +208,10 @@ class TableResponder:
             arm = np.where(tries, arm, np.where(usual < 0, last, usual))
             chosen, owns = arm.copy(), np.flatnonzero(arm == last)
             if len(owns):
-                own = self.setting.own
-                chosen[owns] = own.draw(positions, there[owns], random)
+                chosen[owns] = unplanned.draw(
+                    positions, there[owns], games[owns], random
+                )
+            unplanned.did(positions, there, games, chosen)
             depth = decided[games]
             met.append(_Met(depth, games, row, chosen, tries, trusted, habit, arm))
             decided[games] += 1
@@ -190,6 +219,9 @@ class TableResponder:
 
         returns = self.setting.play(self.player, count, random, respond)
         self._longest = max(self._longest, int(decided.max()))
+        for kind in range(2) if compares else ():
+            some = returns[varied == kind]
+            self._compared[kind] += len(some), some.sum(), some @ some
         self._learn(met, returns)
 
     def _rows(
@@ -232,9 +264,23 @@ class TableResponder:
     def _habits(self) -> np.ndarray:
         """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
-        best, last = value.argmax(axis=1), value.shape[1] - 1
-        own = (best == last) | (value[:, last] == -np.inf)
-        return np.where(own, -1, best)
+        last = value.shape[1] - 1
+        best, every = value[:, :last].argmax(axis=1), np.arange(len(value))
+        number, total, squares = self._compared.sum(axis=0)
+        spread = math.sqrt(max(squares - total**2 / max(number, 1), 0) / max(number, 1))
+        times = np.minimum(np.maximum(self._times, 1), _REMEMBERS)
+        error = spread * np.sqrt(1 / times[every, best] + 1 / times[:, last])
+        clear = value[every, best] > value[:, last] + _CLEARLY * error
+        return np.where(clear & (value[:, last] > -np.inf), best, -1)
+
+    def _varies(self) -> bool:
+        """Whether what wins more is not to repeat moves."""
+        number, total, squares = self._compared.T
+        if number.min() < _HABITUAL:
+            return False
+        mean = total / number
+        error = math.sqrt(((squares / number - mean**2) / number).sum())
+        return bool(mean[1] > mean[0] + _LIKELY * error)
 
     def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
         """Moves means towards what followed, the last decisions first.
@@ -250,11 +296,19 @@ class TableResponder:
             at = np.flatnonzero(whole.depth == now)
             here = _Met(*(part[at] for part in whole))
             known, rows = here.row >= 0, here.row
-            for means, visits, place, arm, some in (
-                (self._mean, self._visits, rows, here.action, known),
-                (self._usual, self._times, here.habit, here.arm, ~here.trusted),
+            for means, visits, place, arm, some, step in (
+                (self._mean, self._visits, rows, here.action, known, _STEP),
+                (
+                    self._usual,
+                    self._times,
+                    here.habit,
+                    here.arm,
+                    ~here.trusted,
+                    2 / _REMEMBERS,
+                ),
             ):
-                _move(means, visits, place[some], arm[some], returns[here.games[some]])
+                came = returns[here.games[some]]
+                _move(means, visits, place[some], arm[some], came, step)
             # What came after the best one would have been worth this before it.
             off = np.flatnonzero(here.tried)
             means, visits = self._mean[rows[off]], self._visits[rows[off]]
@@ -272,6 +326,7 @@ def _move(
     row: np.ndarray,
     action: np.ndarray,
     returns: np.ndarray,
+    step: float,
 ) -> None:
     """Moves means towards returns.
 
@@ -279,6 +334,7 @@ def _move(
       means, visits: [R, A], written into.
       row, action: int64 [n].
       returns: float64 [n].
+      step: see `_STEP`.
     """
     entry, group, count = np.unique(
         row * means.shape[1] + action, return_inverse=True, return_counts=True
@@ -286,5 +342,5 @@ def _move(
     old, times = means.reshape(-1), visits.reshape(-1)
     mean = np.bincount(group, returns, len(count)) / count
     times[entry] += count.astype(np.int32)
-    share = np.maximum(count / times[entry], 1 - (1 - _STEP) ** count)
+    share = np.maximum(count / times[entry], 1 - (1 - step) ** count)
     old[entry] += share * (mean - old[entry])
