@@ -15,10 +15,10 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.draws import choose
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.judging.control_variates import without_luck
 from spiel_cr.judging.root_responses.setting import Setting
+from spiel_cr.judging.root_responses.unplanned import Unplanned
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -41,64 +41,6 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
     )
     found: np.ndarray = depth * _COUNTS + count
     return found
-
-
-class Unplanned:
-    """How a responder moves where neither table nor habit says, in some matches: as the
-    setting's own player does, or at random by what it has not done in the match."""
-
-    def __init__(self, setting: Setting, varied: np.ndarray) -> None:
-        """No move was made.
-
-        Args:
-          setting: of the matches.
-          varied: bool [n], matches in which it does not repeat itself.
-        """
-        self._own, self._varied = setting.own, varied
-        self._done = np.zeros((len(varied), setting.source.max_actions), bool)
-
-    def draw(
-        self,
-        positions: Positions,
-        there: np.ndarray,
-        games: np.ndarray,
-        random: np.random.Generator,
-    ) -> np.ndarray:
-        """int64 [n], places of actions; of positions `there`, in these matches."""
-        chosen = self._own.draw(positions, there, random)
-        some = np.flatnonzero(self._varied[games])
-        if len(some):
-            legal = self._legal(positions, there[some])
-            new = legal & ~self._done[games[some]]
-            odds = np.where(new.any(axis=1, keepdims=True), new, legal)
-            action = choose(odds / odds.sum(1, keepdims=True), random.random(len(some)))
-            chosen[some] = legal.cumsum(axis=1)[np.arange(len(some)), action] - 1
-        return chosen
-
-    def did(
-        self,
-        positions: Positions,
-        there: np.ndarray,
-        games: np.ndarray,
-        chosen: np.ndarray,
-    ) -> None:
-        """Moves of any kind were made: `chosen`, places of actions."""
-        some = np.flatnonzero(self._varied[games])
-        if len(some):
-            legal = self._legal(positions, there[some])
-            taken = legal & (legal.cumsum(axis=1) == chosen[some, None] + 1)
-            self._done[games[some]] |= taken
-
-    def _legal(self, positions: Positions, there: np.ndarray) -> np.ndarray:
-        """bool [n, A]."""
-        states, width = positions.states[there], self._done.shape[1]
-        if isinstance(states, np.ndarray):
-            legal = np.zeros((len(states), width), bool)
-            for row, decision in zip(legal, states, strict=True):
-                row[decision.legal] = True
-            return legal
-        found: np.ndarray = states.legal[:, :width]
-        return found
 
 
 class Habits(openspiel_policy.Policy):
@@ -194,12 +136,7 @@ class Response:
             usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
             chosen = np.where(chosen < 0, usual, chosen)
             decided[games] += 1
-            beyond = np.flatnonzero(chosen < 0)
-            if len(beyond):
-                chosen[beyond] = unplanned.draw(
-                    positions, there[beyond], games[beyond], random
-                )
-            unplanned.did(positions, there, games, chosen)
+            unplanned.fill(positions, there, games, chosen, random)
             return chosen
 
         returns = setting.play(self.player, count, random, respond)

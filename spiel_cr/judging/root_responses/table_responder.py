@@ -18,19 +18,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.games.stepping.simulator import Positions
-from spiel_cr.judging.root_responses.response import (
-    NUM_HABITS,
-    Response,
-    Unplanned,
-    habit_of,
-)
+from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
 from spiel_cr.judging.root_responses.setting import Setting
+from spiel_cr.judging.root_responses.unplanned import Unplanned
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
 # How much a sample moves a mean at least: what is played later changes.
 _STEP = 0.01
-# The same of habits, and so many visits they are the means of at most.
-_REMEMBERS = 2000
+# The same of habits, which are so the means of some 2 / _SLOW visits.
+_SLOW = 0.001
 # Visits of an infoset, per action, before the responder trusts what it has learned.
 _TRUSTED = 10
 # Visits of an arm before a habit may be to take it; it must look better than the own
@@ -159,21 +155,12 @@ class TableResponder:
     def response(self) -> Response:
         """What it would play now."""
         rows = self._index.rows
-        count = self._count[:rows]
+        count = self._count[:rows].copy()
         best, trusted = self._best(np.arange(rows), count)
-        unknown = np.full(rows, np.nan)
-        action = np.where(trusted, best, -1)
-        key = self._key[:rows].copy()
-        habits = self._habits()
+        action, nan = np.where(trusted, best, -1), np.full(rows, np.nan)
+        key, habits = self._key[:rows].copy(), self._habits()
         return Response(
-            self.player,
-            key,
-            count.copy(),
-            action,
-            unknown,
-            unknown,
-            habits,
-            varied=self._varies(),
+            self.player, key, count, action, nan, nan, habits, varied=self._varies()
         )
 
     def _teach(self, count: int, random: np.random.Generator) -> None:
@@ -184,10 +171,9 @@ class TableResponder:
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
         added, habits = np.zeros(count, bool), self._habits()
-        varied = np.full(count, self._varies())
         compares = self._compared[:, 0].min() < _COMPARED
-        if compares:
-            varied = random.random(count) < 0.5
+        half = random.random(count) < 0.5
+        varied = half if compares else np.full(count, self._varies())
         unplanned = Unplanned(self.setting, varied)
         met: list[_Met] = []
 
@@ -206,12 +192,8 @@ class TableResponder:
             arm = np.where(arm == number, last, arm)
             usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
             arm = np.where(tries, arm, np.where(usual < 0, last, usual))
-            chosen, owns = arm.copy(), np.flatnonzero(arm == last)
-            if len(owns):
-                chosen[owns] = unplanned.draw(
-                    positions, there[owns], games[owns], random
-                )
-            unplanned.did(positions, there, games, chosen)
+            chosen = np.where(arm == last, -1, arm)
+            unplanned.fill(positions, there, games, chosen, random)
             depth = decided[games]
             met.append(_Met(depth, games, row, chosen, tries, trusted, habit, arm))
             decided[games] += 1
@@ -267,8 +249,9 @@ class TableResponder:
         last = value.shape[1] - 1
         best, every = value[:, :last].argmax(axis=1), np.arange(len(value))
         number, total, squares = self._compared.sum(axis=0)
-        spread = math.sqrt(max(squares - total**2 / max(number, 1), 0) / max(number, 1))
-        times = np.minimum(np.maximum(self._times, 1), _REMEMBERS)
+        number = max(number, 1)
+        spread = math.sqrt(max(squares / number - (total / number) ** 2, 0))
+        times = np.clip(self._times, 1, 2 / _SLOW)
         error = spread * np.sqrt(1 / times[every, best] + 1 / times[:, last])
         clear = value[every, best] > value[:, last] + _CLEARLY * error
         return np.where(clear & (value[:, last] > -np.inf), best, -1)
@@ -298,14 +281,7 @@ class TableResponder:
             known, rows = here.row >= 0, here.row
             for means, visits, place, arm, some, step in (
                 (self._mean, self._visits, rows, here.action, known, _STEP),
-                (
-                    self._usual,
-                    self._times,
-                    here.habit,
-                    here.arm,
-                    ~here.trusted,
-                    2 / _REMEMBERS,
-                ),
+                (self._usual, self._times, here.habit, here.arm, ~here.trusted, _SLOW),
             ):
                 came = returns[here.games[some]]
                 _move(means, visits, place[some], arm[some], came, step)
