@@ -25,16 +25,13 @@ from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
 # How much a sample moves a mean at least: what is played later changes.
 _STEP = 0.01
-# The same of habits, which are so the means of some 2 / _SLOW visits.
-_SLOW = 0.001
 # Visits of an infoset, per action, before the responder trusts what it has learned.
 _TRUSTED = 10
-# Visits of an arm before a habit may be to take it; it must look better than the own
-# player's by so many standard errors, since the best of many is a lucky one. One alone
-# need not be as clear.
-_HABITUAL, _CLEARLY, _LIKELY = 50, 3.0, 2.0
-# Matches without repeated moves, and others, from which it is decided what is better.
-_COMPARED = 1024
+# Visits of an arm before a habit may be to take it.
+_HABITUAL = 50
+# Matches that repeat actions, and that do not, from which it is decided what is better;
+# these must be so by so many standard errors.
+_COMPARED, _CLEARLY = 2048, 3.0
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
 # Of the table, and of means and visits: with thousands of actions it has fewer rows.
@@ -245,16 +242,13 @@ class TableResponder:
 
     def _habits(self) -> np.ndarray:
         """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
+        if self._varies():
+            # The same action in every match repeats what others have done in it.
+            return np.full(NUM_HABITS, -1)
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
-        last = value.shape[1] - 1
-        best, every = value[:, :last].argmax(axis=1), np.arange(len(value))
-        number, total, squares = self._compared.sum(axis=0)
-        number = max(number, 1)
-        spread = math.sqrt(max(squares / number - (total / number) ** 2, 0))
-        times = np.clip(self._times, 1, 2 / _SLOW)
-        error = spread * np.sqrt(1 / times[every, best] + 1 / times[:, last])
-        clear = value[every, best] > value[:, last] + _CLEARLY * error
-        return np.where(clear & (value[:, last] > -np.inf), best, -1)
+        best, last = value.argmax(axis=1), value.shape[1] - 1
+        own = (best == last) | (value[:, last] == -np.inf)
+        return np.where(own, -1, best)
 
     def _varies(self) -> bool:
         """Whether what wins more is not to repeat moves."""
@@ -263,7 +257,7 @@ class TableResponder:
             return False
         mean = total / number
         error = math.sqrt(((squares / number - mean**2) / number).sum())
-        return bool(mean[1] > mean[0] + _LIKELY * error)
+        return bool(mean[1] > mean[0] + _CLEARLY * error)
 
     def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
         """Moves means towards what followed, the last decisions first.
@@ -279,12 +273,11 @@ class TableResponder:
             at = np.flatnonzero(whole.depth == now)
             here = _Met(*(part[at] for part in whole))
             known, rows = here.row >= 0, here.row
-            for means, visits, place, arm, some, step in (
-                (self._mean, self._visits, rows, here.action, known, _STEP),
-                (self._usual, self._times, here.habit, here.arm, ~here.trusted, _SLOW),
+            for means, visits, place, arm, some in (
+                (self._mean, self._visits, rows, here.action, known),
+                (self._usual, self._times, here.habit, here.arm, ~here.trusted),
             ):
-                came = returns[here.games[some]]
-                _move(means, visits, place[some], arm[some], came, step)
+                _move(means, visits, place[some], arm[some], returns[here.games[some]])
             # What came after the best one would have been worth this before it.
             off = np.flatnonzero(here.tried)
             means, visits = self._mean[rows[off]], self._visits[rows[off]]
@@ -302,7 +295,6 @@ def _move(
     row: np.ndarray,
     action: np.ndarray,
     returns: np.ndarray,
-    step: float,
 ) -> None:
     """Moves means towards returns.
 
@@ -310,7 +302,6 @@ def _move(
       means, visits: [R, A], written into.
       row, action: int64 [n].
       returns: float64 [n].
-      step: see `_STEP`.
     """
     entry, group, count = np.unique(
         row * means.shape[1] + action, return_inverse=True, return_counts=True
@@ -318,5 +309,5 @@ def _move(
     old, times = means.reshape(-1), visits.reshape(-1)
     mean = np.bincount(group, returns, len(count)) / count
     times[entry] += count.astype(np.int32)
-    share = np.maximum(count / times[entry], 1 - (1 - step) ** count)
+    share = np.maximum(count / times[entry], 1 - (1 - _STEP) ** count)
     old[entry] += share * (mean - old[entry])
