@@ -198,9 +198,9 @@ class TableResponder:
 
         returns = self.setting.play(self.player, count, random, respond)
         self._longest = max(self._longest, int(decided.max()))
-        for kind in range(2) if compares else ():
-            some = returns[varied == kind]
-            self._compared[kind] += len(some), some.sum(), some @ some
+        for side in range(2) if compares else ():
+            some = returns[varied == side]
+            self._compared[side] += len(some), some.sum(), some @ some
         self._learn(met, returns)
 
     def _rows(
