@@ -201,6 +201,9 @@ class TableResponder:
         for side in range(2) if compares else ():
             some = returns[varied == side]
             self._compared[side] += len(some), some.sum(), some @ some
+        if compares and not unplanned.again:
+            # Nothing can be repeated, as where cards are played: nothing to compare.
+            self._compared[:] = _COMPARED, 0, 0
         self._learn(met, returns)
 
     def _rows(

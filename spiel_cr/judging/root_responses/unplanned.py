@@ -10,7 +10,11 @@ from spiel_cr.judging.root_responses.setting import Setting
 class Unplanned:
     """Moves as the setting's own player does; or at random by actions that were not
     taken in the match, as long as there are any: who shoots at a board that way wins
-    more than who repeats itself."""
+    more than who repeats itself.
+
+    Attributes:
+      again: an action that was taken was legal once more, in a match that is varied.
+    """
 
     def __init__(self, setting: Setting, varied: np.ndarray) -> None:
         """No move was made.
@@ -19,7 +23,7 @@ class Unplanned:
           setting: of the matches.
           varied: bool [n], matches in which actions are not repeated.
         """
-        self._own, self._varied = setting.own, varied
+        self._own, self._varied, self.again = setting.own, varied, False
         self._taken = np.zeros((len(varied), setting.source.max_actions), bool)
 
     def fill(
@@ -47,6 +51,7 @@ class Unplanned:
         if len(some):
             legal = _legal(positions, there[some], self._taken.shape[1])
             new = legal & ~self._taken[games[some]]
+            self.again |= bool((new != legal).any())
             odds = np.where(new.any(axis=1, keepdims=True), new, legal)
             action = choose(odds / odds.sum(1, keepdims=True), random.random(len(some)))
             rank = legal.cumsum(axis=1) - 1
