@@ -152,6 +152,7 @@ class Benchmark:
       parts: by name.
       check: after parsing; raises ValueError for options that do not fit together.
       failures: from rows to what went wrong; the command then exits with 1.
+      shares: the page that it shares with others; empty: it has its own.
     """
 
     name: str
@@ -160,11 +161,12 @@ class Benchmark:
     parts: Mapping[str, Part]
     check: Callable[[argparse.Namespace], object] = lambda options: None
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
+    shares: str = ""
 
     @property
     def page(self) -> str:
         """The page that says what is measured and has the tables."""
-        return f"docs/measurements/{self.name}.md"
+        return f"docs/measurements/{self.shares or self.name}.md"
 
     @property
     def marks(self) -> document.Marks:

@@ -24,9 +24,9 @@ _DESCENDING = "points_order=descending,returns_type=win_loss"
 # not accepted, and "fullgame" gives wrong legal actions where betting=limit. With
 # "fcpa" the actions of a limit game are fold, call and the one bet of the round.
 HOLDEM = (
-    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,firstPlayer=2 1,"
-    "numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,raiseSize=10 10 20 20,"
-    "maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
+    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
+    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
 )
 _HOLDEM = (
     "numPlayers=2,numRounds=4,firstPlayer=2 1 1 1,numSuits=4,numRanks=13,"

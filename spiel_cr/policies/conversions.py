@@ -6,6 +6,8 @@ probability of the action that ends the sequence, 1 at the empty one. Its sequen
 """
 
 import abc
+import functools
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -101,6 +103,60 @@ def behaviour_from_reach(decisions: Decisions, reach: np.ndarray) -> np.ndarray:
     return behaviour
 
 
+class TabularPolicy(openspiel_policy.TabularPolicy):
+    """OpenSpiel's table of a compiled game, uniform, without a walk through its states:
+    these are made where somebody asks for them."""
+
+    def __init__(self, tree: CompiledGame) -> None:
+        openspiel_policy.Policy.__init__(self, tree.game, [0, 1])
+        self._tree, self.game_type = tree, tree.game.get_type()
+        beyond = tree.impossible.states
+        self.states_per_player = [
+            sorted(
+                {*infosets.keys}.union(
+                    k for k, s in beyond.items() if s.current_player() == p
+                )
+            )
+            for p, infosets in enumerate(tree.infosets)
+        ]
+        keys = itertools.chain(*self.states_per_player)
+        self.state_lookup = {key: row for row, key in enumerate(keys)}
+        shape = len(self.state_lookup), tree.game.num_distinct_actions()
+        self.legal_actions_mask = np.zeros(shape, np.int64)
+        for infosets in tree.infosets:
+            self.legal_actions_mask[self.rows(infosets), infosets.actions] = 1
+        for key, state in beyond.items():
+            mask = state.legal_actions_mask(state.current_player())
+            self.legal_actions_mask[self.state_lookup[key]] = mask
+        total = self.legal_actions_mask.sum(axis=1, keepdims=True)
+        self.action_probability_array = self.legal_actions_mask / total
+
+    def rows(self, infosets: Infosets) -> np.ndarray:
+        """int64 [S - 1], the row of each of a player's sequences."""
+        rows = np.array([self.state_lookup[key] for key in infosets.keys], np.int64)
+        return rows[infosets.decisions.owner[1:]]
+
+    @functools.cached_property
+    def states(self) -> list[pyspiel.State]:
+        """A state of each row."""
+        found = dict(self._tree.impossible.states)
+        for infosets in self._tree.infosets:
+            first = dict(_infoset_states(self._tree, infosets))
+            found |= {key: first[i] for i, key in enumerate(infosets.keys)}
+        return [found[key] for key in self.state_lookup]
+
+    @functools.cached_property
+    def state_in(self) -> np.ndarray | None:
+        """The tensor of each row's state, where the game has one."""
+        name = "information_state_tensor"
+        if not self.game_type.provides_information_state_tensor:
+            if not self.game_type.provides_observation_tensor:
+                return None
+            name = "observation_tensor"
+        found = [getattr(s, name)(s.current_player()) for s in self.states]
+        return np.array(found) if found else None
+
+
 def tabular_policy(
     tree: CompiledGame, behaviour: Sequence[np.ndarray]
 ) -> openspiel_policy.TabularPolicy:
@@ -124,26 +180,10 @@ def tabular_policy(
             f"{tree.game}: both players have the information state {min(clash)!r}; a "
             f"TabularPolicy cannot hold two strategies for one string"
         )
-    states: dict[str, pyspiel.State] = {}
-    for infosets in tree.infosets:
-        found = dict(_infoset_states(tree, infosets))
-        states |= {key: found[i] for i, key in enumerate(infosets.keys)}
-    for key, state in tree.impossible.states.items():
-        states.setdefault(key, state)
-    if not states:  # nobody decides, and OpenSpiel takes no table without states
-        nobody = {"": tree.game.new_initial_state()}
-        policy = openspiel_policy.TabularPolicy(tree.game, states=nobody)
-        policy.action_probability_array = np.zeros(
-            (0, tree.game.num_distinct_actions())
-        )
-        return policy
-    policy = openspiel_policy.TabularPolicy(tree.game, states=states)
+    policy = TabularPolicy(tree)
     for infosets, probabilities in zip(tree.infosets, behaviour, strict=True):
-        rows = np.array([policy.state_lookup[key] for key in infosets.keys], np.int64)
-        policy.action_probability_array[rows] = 0.0
-        owner = infosets.decisions.owner[1:]
-        played = probabilities[1:]
-        policy.action_probability_array[rows[owner], infosets.actions] = played
+        rows = policy.rows(infosets)
+        policy.action_probability_array[rows, infosets.actions] = probabilities[1:]
     return policy
 
 

@@ -8,7 +8,7 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, hidden_boards, partial
+from benchmarks import deep, exploiting, hidden_boards, partial
 from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
@@ -29,6 +29,7 @@ SMALL = {
     "signals": "--parts size --decks 2x2",
     "deep": "--parts nodes self-play --games kuhn --nodes 3000 --decisions 2000 "
     "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
+    "exploiting": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",
     "partial": "--games kuhn --sizes 58 --iterations 2 --seeds 2 --large kuhn "
     "--matches 4 --move-ms 50 --max-histories 58",
 }
@@ -100,6 +101,29 @@ def test_the_exact_average_is_kept_besides_others():
     assert deep.with_exact("sd-cfr") == "sd-cfr(averaging=bank+exact)"
     text = deep.with_exact("deep-cfr(hidden=8,averaging=exact)")
     assert text == "deep-cfr(hidden=8,averaging=exact)"
+
+
+def test_bounds_are_held_against_what_is_exact():
+    """Shares, and what is wrong: above the best response, or not it."""
+    matches, all_ = {"is_exact": False}, {"is_exact": True}
+    rows = [
+        {"seats": [{"at_least": 0.5, **a}, {"at_least": b, **c}], "at_least": 0.5 + b}
+        for a, b, c in (
+            (all_, 1.5, all_),
+            (all_, 1.4, matches),
+            (matches, 1.6, matches),
+        )
+        + ((all_, 1.4, all_),)
+    ]
+    common = {"exact": [0.5, 1.5], "seconds": 10.0, "took": 9.0}
+    judged = exploiting._judged([{**common, **row} for row in rows])
+    assert [row["said"] for row in judged] == ["exact", "95.0%", "105.0%", "exact"]
+    assert [row["wrong"] for row in judged] == [0, 0, 1, 1]
+    (line,) = exploiting._summary([{**common, **row} for row in rows])
+    assert (line["exact"], line["by_matches"], line["wrong"]) == (2, 3, 2)
+    assert line["latest"] == 0.9 and line["expected"] == pytest.approx(0.075)
+    (unknown,) = exploiting._judged([{**common, **rows[0], "exact": None}])
+    assert unknown["said"] == "≥ 2.000"
 
 
 def test_worlds_are_what_the_player_may_think_possible():

@@ -106,6 +106,38 @@ def test_tiny_reach_is_no_zero_reach():
     np.testing.assert_allclose(back[first : first + 2], [0.75, 0.25], rtol=1e-12)
 
 
+@pytest.mark.parametrize(
+    "game",
+    [
+        "kuhn_poker",
+        "python_ii_goofspiel(num_cards=3)",
+        "battleship(board_width=2,board_height=2,ship_sizes=[1],"
+        "ship_values=[1],num_shots=2)",
+        "restricted_nash_response(game=kuhn_poker(),p=0.0)",
+    ],
+)
+def test_states_of_a_table_are_made_when_they_are_asked_for(game):
+    """The rows are OpenSpiel's own, made from the same states."""
+    tree = spiel_cr.compile_game(game)
+    uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
+    table = conversions.tabular_policy(tree, uniform)
+    assert "states" not in vars(table) and "state_in" not in vars(table)
+    states = {
+        table._state_key(state, state.current_player()): state for state in table.states
+    }
+    theirs = openspiel_policy.TabularPolicy(tree.game, states=states)
+    assert table.state_lookup == theirs.state_lookup
+    assert list(table.state_lookup) == list(theirs.state_lookup)
+    assert table.states_per_player == theirs.states_per_player
+    assert list(map(str, table.states)) == list(map(str, theirs.states))
+    np.testing.assert_array_equal(table.legal_actions_mask, theirs.legal_actions_mask)
+    assert (table.state_in is None) == (theirs.state_in is None)
+    if theirs.state_in is not None:
+        np.testing.assert_array_equal(table.state_in, theirs.state_in)
+    copied = table.copy_with_noise(alpha=0.5)
+    assert copied.states is table.states
+
+
 def test_a_policy_of_one_player_only():
     """Probabilities that a policy leaves out are 0."""
 

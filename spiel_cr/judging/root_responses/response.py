@@ -18,6 +18,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.judging.control_variates import without_luck
 from spiel_cr.judging.root_responses.setting import Setting
+from spiel_cr.judging.root_responses.unplanned import Unplanned
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -45,30 +46,27 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
 class Habits(openspiel_policy.Policy):
     """What is played where no infoset is known, and in the other seat."""
 
-    def __init__(
-        self, player: int, habits: np.ndarray, own: openspiel_policy.Policy
-    ) -> None:
-        """Takes habits of a seat.
-
-        Args:
-          player: the seat.
-          habits: int [NUM_HABITS], see `Response`.
-          own: plays where there is none.
-        """
+    def __init__(self, response: "Response", own: openspiel_policy.Policy) -> None:
+        """Takes the habits of a response; `own` plays where there is none."""
         super().__init__(own.game, [0, 1])
-        self._player, self._habits, self._own = player, habits, own
+        self._response, self._own = response, own
 
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
         """Probabilities of all legal actions."""
-        if state.current_player() == self._player:
+        response = self._response
+        if state.current_player() == response.player:
             legal = sorted(state.legal_actions())
-            decided = sum(m.player == self._player for m in state.full_history())
-            place = self._habits[habit_of(np.array(decided), np.array(len(legal)))]
-            if place >= 0:
-                chosen = legal[min(place, len(legal) - 1)]
-                return {action: float(action == chosen) for action in legal}
+            done = [
+                m.action for m in state.full_history() if m.player == response.player
+            ]
+            place = response.habits[habit_of(np.array(len(done)), np.array(len(legal)))]
+            some = [legal[min(place, len(legal) - 1)]] if place >= 0 else []
+            if response.varied and not some:
+                some = sorted(set(legal).difference(done)) or legal
+            if some:
+                return {action: (action in some) / len(some) for action in legal}
         odds: dict[int, float] = self._own.action_probabilities(state, player_id)
         return odds
 
@@ -86,10 +84,10 @@ class Response:
       worth: float64 [R], what each infoset is worth; NaN where nobody knows.
       expected: float64 [R], the expectation, after the action, of what is returned or
         what the next infoset is worth; NaN where the odds are not exact.
-      habits: int [NUM_HABITS], actions by `habit_of`; -1: the setting's own player
-        plays.
+      habits: int [NUM_HABITS], actions by `habit_of`; -1: see `Unplanned`.
       start: as `expected`, at the start of the game.
       value: what it wins, where that is known exactly; else None.
+      varied: where there is no habit it does not repeat itself, see `Unplanned`.
     """
 
     player: int
@@ -101,6 +99,7 @@ class Response:
     habits: np.ndarray
     start: float = math.nan
     value: float | None = None
+    varied: bool = False
 
     @functools.cached_property
     def _index(self) -> Index:
@@ -120,6 +119,7 @@ class Response:
         """
         expected, luck = np.full(count, self.start), np.zeros(count)
         decided = np.zeros(count, np.int64)
+        unplanned = Unplanned(setting, np.full(count, self.varied))
 
         def arrive(games: np.ndarray, worth: np.ndarray) -> None:
             change = worth - expected[games]
@@ -136,9 +136,7 @@ class Response:
             usual = np.minimum(self.habits[habit], positions.num_actions[there] - 1)
             chosen = np.where(chosen < 0, usual, chosen)
             decided[games] += 1
-            beyond = np.flatnonzero(chosen < 0)
-            if len(beyond):
-                chosen[beyond] = setting.own.draw(positions, there[beyond], random)
+            unplanned.fill(positions, there, games, chosen, random)
             return chosen
 
         returns = setting.play(self.player, count, random, respond)
@@ -165,7 +163,7 @@ class Response:
         strategy = TableStrategy(
             self.key[rows], count, np.ones(len(rows), np.uint32), probability
         )
-        beyond = Habits(self.player, self.habits, own)
+        beyond = Habits(self, own)
         return TablePolicy(game, source, strategy, beyond)
 
 

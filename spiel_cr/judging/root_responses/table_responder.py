@@ -11,6 +11,7 @@ infoset is worth at which the next other one was tried (Watkins 1989). So also t
 found that pay together only.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ import numpy as np
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.judging.root_responses.response import NUM_HABITS, Response, habit_of
 from spiel_cr.judging.root_responses.setting import Setting
+from spiel_cr.judging.root_responses.unplanned import Unplanned
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 
 # How much a sample moves a mean at least: what is played later changes.
@@ -27,13 +29,16 @@ _STEP = 0.01
 _TRUSTED = 10
 # Visits of an arm before a habit may be to take it.
 _HABITUAL = 50
+# Matches that repeat actions, and that do not, from which it is decided what is better;
+# these must be so by so many standard errors.
+_COMPARED, _CLEARLY = 2048, 3.0
 # Matches of a unit of learning, and how many units are played side by side.
 _UNIT, _WIDE = 16, 64
 # Of the table, and of means and visits: with thousands of actions it has fewer rows.
 _MOST_ROWS, _MOST_BYTES = 1 << 21, 1 << 32
 # What is kept of a table, besides its units.
 _ARRAYS, _NUMBERS = ("key", "count", "mean", "visits"), ("batches", "longest")
-_HABITS = ("usual", "times")
+_HABITS = ("usual", "times", "compared")
 # Shares of the matches in which others are tried at one decision, or at each of them
 # with some probability.
 _TRIES = ((0.5, 0.0), (0.3, 0.3), (0.2, 1.0))
@@ -95,6 +100,8 @@ class TableResponder:
         # The same of habits; the last arm is to do as the setting's own player does.
         self._usual = np.zeros((NUM_HABITS, width + 1), np.float32)
         self._times = np.zeros((NUM_HABITS, width + 1), np.int32)
+        # Of matches that repeat moves and others: number, sums of returns and squares.
+        self._compared = np.zeros((2, 3))
         # The most own decisions of a history so far.
         self._longest = 1
 
@@ -137,21 +144,20 @@ class TableResponder:
             getattr(self, f"_{name}")[:rows] = state[name]
         for name in _NUMBERS:
             setattr(self, f"_{name}", int(state[name]))
-        self._usual, self._times = state["usual"].copy(), state["times"].copy()
+        for name in _HABITS:
+            setattr(self, f"_{name}", state[name].copy())
         self.units = int(state["units"])
         self._index.extend(rows)
 
     def response(self) -> Response:
         """What it would play now."""
         rows = self._index.rows
-        count = self._count[:rows]
+        count = self._count[:rows].copy()
         best, trusted = self._best(np.arange(rows), count)
-        unknown = np.full(rows, np.nan)
-        action = np.where(trusted, best, -1)
-        key = self._key[:rows].copy()
-        habits = self._habits()
+        action, nan = np.where(trusted, best, -1), np.full(rows, np.nan)
+        key, habits = self._key[:rows].copy(), self._habits()
         return Response(
-            self.player, key, count.copy(), action, unknown, unknown, habits
+            self.player, key, count, action, nan, nan, habits, varied=self._varies()
         )
 
     def _teach(self, count: int, random: np.random.Generator) -> None:
@@ -162,6 +168,10 @@ class TableResponder:
         rate = np.array([rate for _, rate in _TRIES])[kind]
         once = np.where(kind == 0, random.integers(self._longest, size=count), -1)
         added, habits = np.zeros(count, bool), self._habits()
+        compares = self._compared[:, 0].min() < _COMPARED
+        half = random.random(count) < 0.5
+        varied = half if compares else np.full(count, self._varies())
+        unplanned = Unplanned(self.setting, varied)
         met: list[_Met] = []
 
         def respond(
@@ -179,10 +189,8 @@ class TableResponder:
             arm = np.where(arm == number, last, arm)
             usual = np.where(trusted, best, np.minimum(habits[habit], number - 1))
             arm = np.where(tries, arm, np.where(usual < 0, last, usual))
-            chosen, owns = arm.copy(), np.flatnonzero(arm == last)
-            if len(owns):
-                own = self.setting.own
-                chosen[owns] = own.draw(positions, there[owns], random)
+            chosen = np.where(arm == last, -1, arm)
+            unplanned.fill(positions, there, games, chosen, random)
             depth = decided[games]
             met.append(_Met(depth, games, row, chosen, tries, trusted, habit, arm))
             decided[games] += 1
@@ -190,6 +198,12 @@ class TableResponder:
 
         returns = self.setting.play(self.player, count, random, respond)
         self._longest = max(self._longest, int(decided.max()))
+        for side in range(2) if compares else ():
+            some = returns[varied == side]
+            self._compared[side] += len(some), some.sum(), some @ some
+        if compares and not unplanned.again:
+            # Nothing can be repeated, as where cards are played: nothing to compare.
+            self._compared[:] = _COMPARED, 0, 0
         self._learn(met, returns)
 
     def _rows(
@@ -231,10 +245,22 @@ class TableResponder:
 
     def _habits(self) -> np.ndarray:
         """int64 [NUM_HABITS], the best arms; -1: the own player's, or too little."""
+        if self._varies():
+            # The same action in every match repeats what others have done in it.
+            return np.full(NUM_HABITS, -1)
         value = np.where(self._times >= _HABITUAL, self._usual, -np.inf)
         best, last = value.argmax(axis=1), value.shape[1] - 1
         own = (best == last) | (value[:, last] == -np.inf)
         return np.where(own, -1, best)
+
+    def _varies(self) -> bool:
+        """Whether what wins more is not to repeat moves."""
+        number, total, squares = self._compared.T
+        if number.min() < _HABITUAL:
+            return False
+        mean = total / number
+        error = math.sqrt(((squares / number - mean**2) / number).sum())
+        return bool(mean[1] > mean[0] + _CLEARLY * error)
 
     def _learn(self, met: list[_Met], returns: np.ndarray) -> None:
         """Moves means towards what followed, the last decisions first.
