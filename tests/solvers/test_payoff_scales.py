@@ -251,7 +251,7 @@ def test_best_responses_take_the_first_of_equals_only_among_equals():
 def test_a_linear_program_that_fails_says_so(monkeypatch):
     tree = compiled("kuhn")
 
-    def fail(*_):
+    def fail(*_, **options):
         raise SolverFailedError("HiGHS found no optimum: it was too hard")
 
     monkeypatch.setattr(lp, "realisation_plan", fail)
@@ -264,8 +264,8 @@ def test_a_bad_solution_of_a_linear_program_is_refused(monkeypatch):
     tree = compiled("kuhn")
     plan = lp.realisation_plan
 
-    def blunder(form, player, *way):
-        reach, value, iterations = plan(form, player, *way)
+    def blunder(form, player, *way, **options):
+        reach, value, iterations = plan(form, player, *way, **options)
         return np.ones_like(reach), value, iterations
 
     monkeypatch.setattr(lp, "realisation_plan", blunder)
@@ -276,11 +276,11 @@ def test_a_bad_solution_of_a_linear_program_is_refused(monkeypatch):
 def test_another_form_of_the_program_is_tried(monkeypatch):
     tree, plan, ways = games.compiled("kuhn"), lp.realisation_plan, []
 
-    def stumble(form, player, *way):
+    def stumble(form, player, *way, **options):
         ways.append(way)
         if len(ways) == 1:
             raise SolverFailedError("HiGHS found no optimum")
-        return plan(form, player, *way)
+        return plan(form, player, *way, **options)
 
     monkeypatch.setattr(lp, "realisation_plan", stumble)
     assert spiel_cr.solve(tree, "lp").nash_conv() <= 1e-12
