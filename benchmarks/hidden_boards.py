@@ -47,7 +47,6 @@ from spiel_cr.policies.world_policy import (
     behaviour_from_policy,
     normalised,
 )
-from spiel_cr.resolving.update_equivalence import search_everywhere
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr import cfr
@@ -55,8 +54,6 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 # Of each process; and the arithmetic of full-width solvers.
 _LIMIT, _DTYPE = "12GB", "float32"
-# Lengths of steps of update equivalence.
-_ETAS = (0.3, 1.0, 3.0, 10.0)
 # Of searches in matches.
 _ISMCTS = ResponseConfig("ismcts", SearchConfig(simulations=50), matches=40)
 OPTIONS = {
@@ -72,7 +69,6 @@ OPTIONS = {
     "growth": Option(4.0, "from one point's budget to the next one's"),
     "rounds": Option(15, "of two iterations each, in turns with C"),
     "search_seconds": Option(10.0, "for a policy and one instrument"),
-    "blueprints": Option((4, 10, 22, 60), "iterations of pcfr+ before a search"),
 }
 
 
@@ -238,28 +234,6 @@ def _policies(
     yield "os-mccfr", played
 
 
-def measure_steps(game: str, blueprint: int) -> Row:
-    """Exact NashConv of players that search everywhere by update equivalence.
-
-    Args:
-      game: OpenSpiel string or short name.
-      blueprint: iterations of PCFR+ that it is made by.
-    """
-    one_thread()
-    worlds = world_game(string_of(game), memory_limit=_LIMIT)
-    solver = cfr.make_solver(worlds.form, config=PRESETS["pcfr+"])
-    solver.run(blueprint)
-    made = _both(solver.average_behaviour)
-    policies = {"none": made} | {
-        f"eta {eta:g}": search_everywhere(worlds, made, eta=eta) for eta in _ETAS
-    }
-    found = {}
-    for name, behaviours in policies.items():
-        low, high = best_responses.value_bounds(worlds.form, behaviours)
-        found[name] = high - low
-    return {"steps": found, "peak_bytes": peak_bytes()}
-
-
 def _both(read: Callable[[int], np.ndarray]) -> Behaviours:
     return read(0), read(1)
 
@@ -334,12 +308,6 @@ _SEARCHED: dict[str, Column] = {
     "at least": "{at_least:.4f}",
     "matches": "{matches:,}",
 }
-_STEPS: dict[str, Column] = {
-    "game": "{game}",
-    "iterations": "{blueprint}",
-    "blueprint": "{steps[none]:.2e}",
-    **{f"eta {eta:g}": f"{{steps[eta {eta:g}]:.2e}}" for eta in _ETAS},
-}
 BENCHMARK = Benchmark(
     "hidden_boards",
     "Measure exact NashConv of every kind of solver on hidden boards.",
@@ -361,17 +329,8 @@ BENCHMARK = Benchmark(
         "searches": Part(
             measure_searches,
             plan(game="games", search_seconds="search_seconds", seed=(0,)),
-            (
-                Table(
-                    "Exact best responses beside searched ones.", _SEARCHED, 3, _found
-                ),
-            ),
+            (Table("Best responses, exact and searched.", _SEARCHED, 3, _found),),
             budget=("search_seconds",),
-        ),
-        "steps": Part(
-            measure_steps,
-            plan(game="games", blueprint="blueprints"),
-            (Table("Search by update equivalence, asked everywhere.", _STEPS),),
         ),
     },
     failures=_failures,

@@ -111,14 +111,10 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         openspiel_policy.Policy.__init__(self, tree.game, [0, 1])
         self._tree, self.game_type = tree, tree.game.get_type()
         beyond = tree.impossible.states
-        self.states_per_player = [
-            sorted(
-                {*infosets.keys}.union(
-                    k for k, s in beyond.items() if s.current_player() == p
-                )
-            )
-            for p, infosets in enumerate(tree.infosets)
-        ]
+        self.states_per_player = []
+        for player, infosets in enumerate(tree.infosets):
+            other = {k for k, s in beyond.items() if s.current_player() == player}
+            self.states_per_player.append(sorted(other.union(infosets.keys)))
         keys = itertools.chain(*self.states_per_player)
         self.state_lookup = {key: row for row, key in enumerate(keys)}
         shape = len(self.state_lookup), tree.game.num_distinct_actions()
@@ -148,13 +144,9 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
     @functools.cached_property
     def state_in(self) -> np.ndarray | None:
         """The tensor of each row's state, where the game has one."""
-        name = "information_state_tensor"
-        if not self.game_type.provides_information_state_tensor:
-            if not self.game_type.provides_observation_tensor:
-                return None
-            name = "observation_tensor"
-        found = [getattr(s, name)(s.current_player()) for s in self.states]
-        return np.array(found) if found else None
+        states = dict(zip(self.state_lookup, self.states, strict=True))
+        made = openspiel_policy.TabularPolicy(self.game, states=states)
+        return made.state_in if states else None
 
 
 def tabular_policy(

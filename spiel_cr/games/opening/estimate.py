@@ -121,8 +121,7 @@ def _probe(
             most = _MOST_CHILDREN if now < deadline else 1
             if len(actions) > most:
                 weight *= len(actions) / most
-                chosen = random.choice(len(actions), most, replace=False)
-                actions = [actions[place] for place in chosen.tolist()]
+                actions = random.choice(actions, most, replace=False).tolist()
             for action in actions:
                 child = state.child(action)
                 if child.is_terminal():

@@ -58,9 +58,8 @@ class Habits(openspiel_policy.Policy):
         response = self._response
         if state.current_player() == response.player:
             legal = sorted(state.legal_actions())
-            done = [
-                m.action for m in state.full_history() if m.player == response.player
-            ]
+            history = state.full_history()
+            done = [m.action for m in history if m.player == response.player]
             place = response.habits[habit_of(np.array(len(done)), np.array(len(legal)))]
             some = [legal[min(place, len(legal) - 1)]] if place >= 0 else []
             if response.varied and not some:

@@ -64,8 +64,7 @@ def _legal(positions: Positions, there: np.ndarray, width: int) -> np.ndarray:
     """bool [m, width], legal actions of some positions, by rules or states."""
     states = positions.states[there]
     if not isinstance(states, np.ndarray):
-        found: np.ndarray = states.legal[:, :width]
-        return found
+        return np.asarray(states.legal[:, :width])
     legal = np.zeros((len(states), width), bool)
     for row, decision in zip(legal, states, strict=True):
         row[decision.legal] = True
