@@ -178,8 +178,10 @@ def test_smoke_in_process() -> None:
             iterations, seconds, _ = zip(*solve["curve"], strict=True)
             assert sorted(set(iterations)) == list(iterations)
             assert sorted(set(seconds)) == list(seconds) and seconds[-1] >= 0.05
-            # Uniform play has 0.92; 50 ms are at least 100 iterations of the slowest.
-            assert solve["nash_conv"] < (0.8 if sampled else 0.05)
+            # Uniform play has 0.92. 50 ms are at least 100 iterations of the slowest,
+            # but where others have the processor.
+            rough = sampled or iterations[-1] < 100
+            assert solve["nash_conv"] < (0.8 if rough else 0.05)
     assert by_solver["cfr+/float32"]["dtype"] == "float32"
     if "c" in by_solver:
         assert by_solver["c"]["solves"][0]["agrees"]
