@@ -232,6 +232,7 @@ def _showdown(
     shown = deals[:, None] * chance[None]
     by_first = jnp.einsum("brij,bj->bri", shown, second)
     by_second = jnp.einsum("brij,bi->brj", shown, first)
+    # As `a - b`, which by newer types of numpy is no array of JAX.
     there = jnp.subtract(tables.deal.sum(1)[None], folding @ tables.deal)
     weights = worth[:, start : start + 3]
     players = range(worth.shape[2])

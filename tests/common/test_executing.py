@@ -96,34 +96,28 @@ def test_no_task_needs_no_worker(tmp_path):
 
 
 def test_errors_of_a_task_are_raised_once(backend, tmp_path):
-    cases = [("refuse", ValueError, "seed=5")]
-    if "ray" not in backend:  # where workers start slowly, and answer the same way
-        fails = WorkerFailedError if backend["workers"] else KeyError
-        cases.append(("fail", fails, "'nothing'"))
-    for what, kind, text in cases:
+    for what, kind, text in (
+        ("refuse", ValueError, "seed=5"),
+        ("fail", WorkerFailedError if backend["workers"] else KeyError, "'nothing'"),
+    ):
         with pytest.raises(kind, match=text):
             list(do(backend, {0: (what, 5)}, tmp_path))
         assert len(noted(tmp_path, f"{what}5")) == 1
 
 
 def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
-    """A task that dies twice is done at its third time; one that always dies, never.
-
-    On Ray, where workers start slowly, the first is left out: the test below has a task
-    that is done again there.
-    """
+    """A task that dies twice is done at its third time; one that always dies, never."""
     if not backend["workers"]:
         pytest.skip("this process would end")
-    twice = {} if "ray" in backend else {"twice": ("die", 2)}
-    tasks = {**ADDED, **twice, "always": ("die", -1)}
+    tasks = {**ADDED, "twice": ("die", 2), "always": ("die", -1)}
     found = dict(do(backend, tasks, tmp_path, lost=lambda key, why: (key, why)))
     key, why = found.pop("always")
     assert key == "always" and "ended" in why
-    assert found == {n: expected(seed) for n, (_, seed) in {**ADDED, **twice}.items()}
-    assert all(len(noted(tmp_path, f"die{n}")) == 3 for n in (-1, *[2] * len(twice)))
+    assert found == {**{n: expected(n) for n in ADDED}, "twice": expected(2)}
+    assert len(noted(tmp_path, "die2")) == len(noted(tmp_path, "die-1")) == 3
     # The others were done once.
     assert all(len(noted(tmp_path, f"add{number}")) == 1 for number in ADDED)
-    if twice:
+    if "ray" not in backend:  # where workers start slowly
         with pytest.raises(WorkerFailedError, match="task 3: .*ended"):
             list(do(backend, {3: ("die", -2)}, tmp_path))
 
@@ -151,8 +145,6 @@ def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
         with pytest.raises(ValueError, match="patience=1: tasks without worker"):
             Executor(patience=1)
         return
-    if "ray" in backend:
-        pytest.skip("the test of a node that dies has it")
     tasks = {"late": ("wait", 0), **ADDED}
     settings = {**backend, "patience": 1.0}
     found = dict(do(settings, tasks, tmp_path, lost=lambda key, why: why))

@@ -24,7 +24,9 @@ class Unplanned:
           varied: bool [n], matches in which actions are not repeated.
         """
         self._own, self._varied, self.again = setting.own, varied, False
-        self._taken = np.zeros((len(varied), setting.source.max_actions), bool)
+        # Where some match is varied; games may have many actions.
+        rows = len(varied) if varied.any() else 0
+        self._taken = np.zeros((rows, setting.source.max_actions), bool)
 
     def fill(
         self,
@@ -43,9 +45,8 @@ class Unplanned:
           chosen: int64 [m], places among the legal actions; -1, nothing, is replaced.
           random: consumed.
         """
-        open_ = np.flatnonzero(chosen < 0)
         some = np.flatnonzero(self._varied[games])
-        free = open_[~self._varied[games[open_]]]
+        free = np.flatnonzero((chosen < 0) & ~self._varied[games])
         if len(free):
             chosen[free] = self._own.draw(positions, there[free], random)
         if len(some):
