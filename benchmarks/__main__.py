@@ -19,6 +19,7 @@ NAMES = {
     "players": "players: NashConv, late answers, matches",
     "exploiting": "what one call of `exploit` finds, beside what is exact",
     "partial": "players of games that are too large to be compiled",
+    "devices": "solvers on the CPU and on a GPU",
 }
 
 

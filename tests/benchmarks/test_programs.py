@@ -8,7 +8,7 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, exploiting, hidden_boards, partial
+from benchmarks import deep, devices, exploiting, frame, hidden_boards, partial
 from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
@@ -146,6 +146,16 @@ def test_worlds_are_what_the_player_may_think_possible():
     for action in (1, 0):
         first.apply_action(action)
     assert worlds(first, 0).history()[0] == 1
+
+
+def test_two_devices_have_the_same_iterates(monkeypatch):
+    """Of a CPU that JAX takes for two."""
+    with pytest.raises(RuntimeError, match="no device but the CPU"):
+        devices.measure("kuhn:cfr+", seconds=0.1)
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    row = frame.in_a_process(devices.measure, run="kuhn:cfr+/float32", seconds=0.1)
+    assert row["apart"] == 0.0 and row["form"] == "compiled"
+    assert 0 < row["device_ms"] < 100 and 0 < row["cpu_ms"] < 100
 
 
 def test_names_of_games_are_strings():
