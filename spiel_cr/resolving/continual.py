@@ -145,7 +145,8 @@ def _resolve_roles(
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     config, iterations = work.config, work.iterations
     timings: list[tuple[float, float]] = []
-    total = sum(role.num_layers for role in roles) * iterations
+    layers = sum(role.d.num_layers for role in roles)
+    total = layers * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
 
         def advance(count: int) -> None:
@@ -156,7 +157,7 @@ def _resolve_roles(
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
             # max-margin gadget it is the other way round, see `Front.other_first`.
-            number, layers = len(timings) + 1, sum(role.num_layers for role in roles)
+            number = len(timings) + 1
             bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(
                 forest.form,
@@ -174,7 +175,7 @@ def _resolve_roles(
         behaviours = []
         for role in roles:
             state = role.start()
-            for layer in range(1, role.num_layers + 1):
+            for layer in range(1, role.d.num_layers + 1):
                 state = role.resolve(layer, state, solver_of)
             behaviours.append(state.behaviour)
     return (behaviours[0], behaviours[1]), timings
