@@ -108,12 +108,7 @@ class SearchBot(PolicyPlayer):
     """
 
     def __init__(
-        self,
-        game: Game,
-        player: int,
-        config: SearchBotConfig,
-        *,
-        seed: int = 0,
+        self, game: Game, player: int, config: SearchBotConfig, *, seed: int = 0
     ) -> None:
         """Loads its blueprint, or makes one.
 
@@ -140,12 +135,7 @@ class SearchBot(PolicyPlayer):
         if rules is not None:
             self._source = RulesSource(game, rules)
             self._belief = ArrayBelief(
-                game,
-                rules,
-                player,
-                self.blueprint,
-                most=config.particles,
-                seed=seed,
+                game, rules, player, self.blueprint, most=config.particles, seed=seed
             )
         self._posterior = StatePosterior(
             game,

@@ -20,10 +20,7 @@ from spiel_cr.resolving.compiled_roles import compiled_roles
 from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
-from spiel_cr.resolving.resolving_config import (
-    ResolvingConfig,
-    whole_game_settings,
-)
+from spiel_cr.resolving.resolving_config import ResolvingConfig, whole_game_settings
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
@@ -138,9 +135,7 @@ def need_of(wanted: ResolvingConfig) -> Need:
 
 
 def _resolve_roles(
-    roles: Sequence[Role],
-    work: Work,
-    progress: bool,
+    roles: Sequence[Role], work: Work, progress: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     config, iterations = work.config, work.iterations

@@ -8,11 +8,7 @@ from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import check_budget
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.leaves.leaf_strings import (
-    DepthUnit,
-    check_lookahead,
-    is_fixed,
-)
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, is_fixed
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig

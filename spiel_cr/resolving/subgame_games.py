@@ -140,10 +140,7 @@ class Layer(Mapping[int, Subgame]):
         return subgame
 
     def game(
-        self,
-        number: int,
-        own_reach: np.ndarray,
-        opponent_values: np.ndarray,
+        self, number: int, own_reach: np.ndarray, opponent_values: np.ndarray
     ) -> GadgetGame:
         """A subgame with what the match decided before it.
 

@@ -164,12 +164,7 @@ class TabularRun(Run):
     enough: float = 0.0
 
     def __init__(
-        self,
-        solver: Solver,
-        held: Held,
-        *,
-        batch: int = 0,
-        seed: int | None = None,
+        self, solver: Solver, held: Held, *, batch: int = 0, seed: int | None = None
     ) -> None:
         """Takes a solver as it is.
 

@@ -85,9 +85,7 @@ class Constants(NamedTuple):
     values: Sequence[np.ndarray]
 
 
-def public_form(
-    game: SignalGame,
-) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
+def public_form(game: SignalGame) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
     """Both players' public decisions, and the terms by their last public sequences."""
     betting = game.betting
     size = len(betting)
