@@ -156,10 +156,6 @@ PEAK_GB: dict[str, Column] = {"peak, GB": lambda row: f"{row['peak_bytes'] / 1e9
 PEAK: dict[str, Column] = {
     "peak memory, MB": lambda row: f"{row['peak_bytes'] / 1e6:,.0f}"
 }
-MEMORY: dict[str, Column] = {
-    **PEAK,
-    "at start, MB": lambda row: f"{row['start_bytes'] / 1e6:,.0f}",
-}
 
 
 def check(path: pathlib.Path, marks: Marks) -> None:

@@ -30,7 +30,7 @@ strategy" (1971).
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -308,9 +308,7 @@ class VectorisedIIGoofspiel:
         """Returns int64 [n, 3]: turn, own bids, who won."""
         return states[:, [0, 1 + player, 3]]
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of `IIGoofspielObserver` for perfect recall."""
         texts = []
         for turn, bids, won in self.information_state(states, player).tolist():

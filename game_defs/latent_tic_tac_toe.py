@@ -31,7 +31,7 @@ gets no reply to a line of player 0.
 The rules themselves are in `latent_board`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -261,9 +261,7 @@ class VectorisedLatentTicTacToe:
         """Returns int64 [n], the keys of `LatentTicTacToeState.bucket_key`."""
         return latent_board.known_map(states[:, 0], player, self._keep)
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of `LatentTicTacToeObserver` for perfect recall."""
         texts = []
         hidden = states[:, 0] >> TURN == player

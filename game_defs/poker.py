@@ -310,9 +310,7 @@ class VectorisedPoker:
             names.append(f"{own} | {' '.join(public)}" if public else own)
         return names
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of `PokerObserver` for perfect recall."""
         return [
             f"{_own_text(self._deck, cards, player)} {_public_text(self._deck, cards)} "

@@ -26,7 +26,7 @@ due to Isaacs, "Differential games" (1965).
 """
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -278,9 +278,7 @@ class VectorisedPrincessAndMonster:
         last = 1 + player + 2 * ((moves + 1 - player) // 2)
         return np.stack([moves, states[np.arange(len(states)), last]], axis=1)
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of the observer for perfect recall, where nobody won."""
         texts = []
         for moves, *path in self.information_state(states, player).tolist():

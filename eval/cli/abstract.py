@@ -9,7 +9,6 @@ With --iterations the game of buckets is solved, and its strategy judged in the 
 game, where a best response sees its cards.
 """
 
-import argparse
 import dataclasses
 import time
 from typing import Any
@@ -29,7 +28,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.solvers.algorithms import CFR, find
 
-from .command import Commands, add_command, given, option, path_value, writing
+from .command import Arguments, Commands, add_command, path_value
 
 
 def add(commands: Commands) -> None:
@@ -37,28 +36,28 @@ def add(commands: Commands) -> None:
     text = "put a game's signals into buckets, and say what that loses"
     parser = add_command(commands, "abstract", _abstract, text, __doc__)
     for flag in ("--game", "--memory-limit", "--seed"):
-        option(parser, flag)
+        parser.option(flag)
     text = "the most buckets of a player in each round, joined by dashes"
-    option(parser, "--budget", text, required=True, metavar="N-N-...")
+    parser.option("--budget", text, required=True, metavar="N-N-...")
     names = ", ".join(METHODS)
     text = f"by what signals are clustered, with settings: {names}"
-    option(parser, "--method", text, "potential-aware")
+    parser.option("--method", text, "potential-aware")
     text = "solve the game of buckets for as many iterations"
-    option(parser, "--iterations", text)
+    parser.option("--iterations", text)
     text = "of the CFR family, to solve it by"
-    option(parser, "--algorithm", text, "dcfr")
+    parser.option("--algorithm", text, "dcfr")
     text = "write the buckets to this file"
-    option(parser, "--save", text, metavar="PATH", type=path_value)
+    parser.option("--save", text, metavar="PATH", type=path_value)
 
 
-def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
+def _abstract(arguments: Arguments) -> dict[str, object]:
     budget = buckets.read_budget(arguments.budget)
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:
         check_iterations(arguments.iterations, name="--iterations")
     opened = open_game(arguments.game)
-    limits = given(arguments, "memory_limit")
+    limits = arguments.given("memory_limit")
     signals = signal_game(opened, progress=True, **limits)
     buckets.check_budget(signals, budget)
     announce("putting signals into buckets")
@@ -79,7 +78,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
         all_of = " / ".join(f"{count:,}" for count in counts)
         print(f"  round {r}    {kept} buckets of {all_of} signals")
     if arguments.save:
-        with writing(arguments):
+        with arguments.writing():
             files.save_abstraction(arguments.save, signals, found)
     if arguments.iterations is not None:
         row |= _solved(signals, found.partition, arguments)
@@ -91,7 +90,7 @@ def _abstract(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _solved(
-    signals: SignalGame, partition: gameshrink.Partition, arguments: argparse.Namespace
+    signals: SignalGame, partition: gameshrink.Partition, arguments: Arguments
 ) -> dict[str, float]:
     """Solves the game of buckets; both NashConvs, in the game's units."""
     announce("solving the game of buckets")

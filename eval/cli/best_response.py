@@ -41,7 +41,6 @@ examples:
     --matches 50 --simulations 100 --max-histories 5000
 """
 
-import argparse
 import dataclasses
 import sys
 from typing import Any
@@ -61,15 +60,7 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import (
-    Commands,
-    add_command,
-    executor_of,
-    given,
-    option,
-    path_value,
-    worker_options,
-)
+from .command import Arguments, Commands, add_command, path_value
 
 
 def add(commands: Commands) -> None:
@@ -85,17 +76,16 @@ def add(commands: Commands) -> None:
         resumes=True,
         chumps=chumps,
     )
-    option(parser, "--game")
-    option(parser, "--policy", "the opponent, see below", metavar="PATH|NAME")
+    parser.option("--game")
+    parser.option("--policy", "the opponent, see below", metavar="PATH|NAME")
     text = "how the response is found"
-    option(parser, "--method", text, choices=METHODS)
+    parser.option("--method", text, choices=METHODS)
     text = "seat of the response"
-    option(parser, "--player", text, "both", choices=("0", "1", "both"))
+    parser.option("--player", text, "both", choices=("0", "1", "both"))
     default, config = SearchConfig(), ResponseConfig()
     text = "from each information state that is searched"
-    option(parser, "--simulations", text, default.simulations, metavar="N")
-    option(
-        parser,
+    parser.option("--simulations", text, default.simulations, metavar="N")
+    parser.option(
         "--learn",
         "of ismcts on compiled games: before, N simulations from every information "
         "state, from the last to the first",
@@ -103,39 +93,39 @@ def add(commands: Commands) -> None:
         metavar="N",
     )
     text = "of PUCT, in half ranges of the utilities"
-    option(parser, "--exploration", text, default.exploration, metavar="C")
+    parser.option("--exploration", text, default.exploration, metavar="C")
     text = (
         "of ismcts on states: follow whole beliefs where these are small, or histories "
         "drawn one by one"
     )
-    option(parser, "--histories", text, default.histories, choices=HISTORIES)
+    parser.option("--histories", text, default.histories, choices=HISTORIES)
     text = "default play of lbr (default: call in poker, else uniform)"
-    option(parser, "--leaf", text, choices=LEAVES)
+    parser.option("--leaf", text, choices=LEAVES)
     text = "of lbr, per decision, where the game is not compiled"
-    option(parser, "--rollouts", text, 1000, metavar="N")
+    parser.option("--rollouts", text, 1000, metavar="N")
     text = "of learned: episodes, then training"
-    option(parser, "--rounds", text, 20, metavar="N")
+    parser.option("--rounds", text, 20, metavar="N")
     text = "in each seat, to estimate the value where it is not exact"
-    option(parser, "--matches", text, config.matches, metavar="N")
+    parser.option("--matches", text, config.matches, metavar="N")
     text = "of exact beliefs on states"
-    option(parser, "--max-histories", text, config.max_histories, metavar="N")
+    parser.option("--max-histories", text, config.max_histories, metavar="N")
     text = "of larger beliefs"
-    option(parser, "--particles", text, config.particles, metavar="N")
+    parser.option("--particles", text, config.particles, metavar="N")
     text = (
         "after each move of chance and the opponent, for the control variate; 0: none"
     )
-    option(parser, "--luck-rollouts", text, config.luck_rollouts, metavar="N")
-    option(parser, "--memory-limit", "compile the game if it needs no more", "4GB")
+    parser.option("--luck-rollouts", text, config.luck_rollouts, metavar="N")
+    parser.option("--memory-limit", "compile the game if it needs no more", "4GB")
     text = "search on states though it would fit"
-    option(parser, "--states", text, action="store_true")
+    parser.option("--states", text, action="store_true")
     text = "of abrupt hidden boards: go on from this file, and write to it on the way"
-    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    option(parser, "--seed")
+    parser.option("--checkpoint", text, metavar="PATH", type=path_value)
+    parser.option("--seed")
     text = "processes that play matches on states; 0: this one"
-    worker_options(parser, text)
+    parser.worker_options(text)
 
 
-def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
+def _best_response(arguments: Arguments) -> dict[str, object]:
     config = _config(arguments)
     if arguments.states and arguments.method == "exact":
         raise ValueError(
@@ -148,7 +138,7 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
         arguments.policy,
         arguments.game,
         signals=config.method == "exact" and not arguments.states,
-        **given(arguments, "seed", "memory_limit"),
+        **arguments.given("seed", "memory_limit"),
         progress=True,
     )
     if arguments.checkpoint is not None:
@@ -169,12 +159,12 @@ def _best_response(arguments: argparse.Namespace) -> dict[str, object]:
             player,
             config,
             states=arguments.states,
-            executor=executor_of(arguments),
+            executor=arguments.executor(),
         )
         for player in players
     ]
     report = {
-        **given(arguments, "game", "policy"),
+        **arguments.given("game", "policy"),
         "method": config.method,
         "form": form,
         "compiled": form == "compiled",
@@ -206,11 +196,11 @@ def _form(target: Target, states: bool) -> str:
     return "worlds" if isinstance(target.policy, WorldPolicy) else "signals"
 
 
-def _config(arguments: argparse.Namespace) -> ResponseConfig:
+def _config(arguments: Arguments) -> ResponseConfig:
     """How the response is found; exactly where no method is chosen."""
     check_seed(arguments.seed)
     search = SearchConfig(
-        **given(arguments, "simulations", "learn", "exploration", "histories")
+        **arguments.given("simulations", "learn", "exploration", "histories")
     )
     method = "exact" if arguments.method is None else arguments.method
     if arguments.learn and method != "ismcts":
@@ -220,7 +210,7 @@ def _config(arguments: argparse.Namespace) -> ResponseConfig:
         )
     names = ("leaf", "rollouts", "rounds", "max_histories", "particles")
     return ResponseConfig(
-        method, search, **given(arguments, *names, "matches", "luck_rollouts", "seed")
+        method, search, **arguments.given(*names, "matches", "luck_rollouts", "seed")
     )
 
 

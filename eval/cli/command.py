@@ -19,6 +19,45 @@ from ..common.files import csv_text
 Commands = argparse._SubParsersAction
 
 
+class Arguments(argparse.Namespace):
+    """What was given to a command, and how its outputs are written."""
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Some options by name, to be passed on or reported as they are."""
+        return {name: getattr(self, name) for name in names}
+
+    def executor(self, workers: int = 0, **settings: Any) -> Executor:
+        """What the options of `Parser.worker_options` say.
+
+        Args:
+          workers: without options.
+          **settings: of the executor, besides.
+        """
+        if self.workers is not None or self.ray is not None:
+            workers = self.workers or 0
+        return Executor(workers, self.ray, **settings)
+
+    @contextlib.contextmanager
+    def writing(self) -> Iterator[None]:
+        """Writes one of the command's outputs, when the work is done.
+
+        If that fails, the others are written nevertheless; see `note_unwritten`.
+        """
+        try:
+            yield
+        except OSError as error:
+            self.note_unwritten(error)
+
+    def note_unwritten(self, error: OSError) -> None:
+        """Tells what could not be written; the command goes on, and ends with code 1.
+
+        Args:
+          error: with the file's name.
+        """
+        print(f"spiel-cr: error: {error}", file=sys.stderr)
+        self.unwritten.append(str(error.filename or error))
+
+
 class Parser(argparse.ArgumentParser):
     """Reads a command line; every refusal says where help is."""
 
@@ -35,7 +74,70 @@ class Parser(argparse.ArgumentParser):
             switch = self._option_string_actions.get(flag)
             if equals and switch is not None and switch.nargs == 0:
                 self.error(f"argument {flag}: it takes no value; leave {value!r} out")
+        namespace = Arguments() if namespace is None else namespace
         return super().parse_known_args(args, namespace)
+
+    def option(
+        self,
+        flag: str,
+        text: str = "",
+        default: Any = None,
+        *,
+        group: argparse._ActionsContainer | None = None,
+        **settings: Any,
+    ) -> None:
+        """Adds an option.
+
+        Args:
+          flag: such as "--seed"; what several commands share is known here.
+          text: of the help; a default is added to it.
+          default: where the option is left out; tells the type of its values, too.
+          group: of this parser, that the option belongs to.
+          **settings: of `argparse`.
+        """
+        settings = {**_SHARED.get(flag, {}), **settings}
+        text = text or settings["help"]
+        if default is None:
+            default = settings.get("default")
+        if default is not None:
+            kind = settings.setdefault("type", type(default))
+            if "(default" not in text:
+                said = f"{default:g}" if kind is float else "%(default)s"
+                text += f" (default {said})"
+            settings["default"] = default
+        if "action" not in settings or settings["action"] == "append":
+            kind = settings.get("type", str)
+            settings["type"] = _READERS.get(kind, kind)
+        settings["help"] = text
+        (group or self).add_argument(flag, **settings)
+
+    def bot_options(self, bots: str, text: str, *, required: bool = True) -> None:
+        """Options of commands whose players are bots: --game, --bots, --memory-limit.
+
+        Args:
+          bots: how --bots is written.
+          text: help of --bots.
+          required: whether --game and --bots are.
+        """
+        self.option("--game", required=required)
+        self.option("--bots", text, required=required, metavar=bots)
+        text = "refuse bots that need the whole of a larger game"
+        self.option("--memory-limit", text, MEMORY_LIMIT)
+
+    def worker_options(
+        self, text: str = "processes at a time; 0: this one", default: int = 0
+    ) -> None:
+        """Options of commands whose tasks an `Executor` does: --workers, --ray."""
+        text = f"{text} (default {default})"
+        self.option("--workers", text, metavar="N", type=int)
+        self.option(
+            "--ray",
+            "work on the Ray cluster at this address, or on one of this machine (the "
+            "extra `ray`), with N workers, or one for each core",
+            nargs="?",
+            const="local",
+            metavar="ADDRESS",
+        )
 
 
 def text_value(text: str) -> str:
@@ -96,7 +198,7 @@ OUTPUT_FILES, OUTPUT_FOLDERS, _READ = (
 )
 
 
-def check_arguments(arguments: argparse.Namespace) -> None:
+def check_arguments(arguments: Arguments) -> None:
     """Refuses, before any work, what no command can use.
 
     Raises:
@@ -179,13 +281,13 @@ _SHARED: dict[str, dict[str, Any]] = {
 def add_command(
     commands: Commands,
     name: str,
-    run: Callable[[argparse.Namespace], dict[str, object]],
+    run: Callable[[Arguments], dict[str, object]],
     text: str,
     doc: str | None = None,
     *,
     resumes: bool = False,
     **lists: str,
-) -> argparse.ArgumentParser:
+) -> Parser:
     """Adds a command; every one can end with a line of JSON.
 
     Args:
@@ -200,7 +302,7 @@ def add_command(
       **lists: what stands for the names in braces of `doc`.
     """
     epilog = (doc or "").partition("\n\n")[2].format(**lists)
-    parser: argparse.ArgumentParser = commands.add_parser(
+    parser: Parser = commands.add_parser(
         name,
         help=text,
         description=text[0].upper() + text[1:] + ".",
@@ -211,8 +313,7 @@ def add_command(
     )
     # `unwritten` names outputs that could not be written after the work.
     parser.set_defaults(run=run, resumes=resumes, unwritten=[], imports=[])
-    option(
-        parser,
+    parser.option(
         "--import",
         "import a module or a .py file first: it may register games, and has what "
         "module:name means; may be given several times",
@@ -220,99 +321,13 @@ def add_command(
         dest="imports",
         metavar="MODULE_OR_FILE",
     )
-    option(
-        parser,
+    parser.option(
         "--no-program-cache",
         "do not keep compiled programs in the user's cache folder for the next time",
         action="store_true",
     )
-    option(parser, "--json", "end with one line of JSON on stdout", action="store_true")
+    parser.option("--json", "end with one line of JSON on stdout", action="store_true")
     return parser
-
-
-def option(
-    parser: argparse._ActionsContainer,
-    flag: str,
-    text: str = "",
-    default: Any = None,
-    **settings: Any,
-) -> None:
-    """Adds an option.
-
-    Args:
-      parser: of the command.
-      flag: such as "--seed"; what several commands share is known here.
-      text: of the help; a default is added to it.
-      default: where the option is left out; tells the type of its values, too.
-      **settings: of `argparse`.
-    """
-    settings = {**_SHARED.get(flag, {}), **settings}
-    text = text or settings["help"]
-    if default is None:
-        default = settings.get("default")
-    if default is not None:
-        kind = settings.setdefault("type", type(default))
-        if "(default" not in text:
-            text += (
-                f" (default {default:g})" if kind is float else " (default %(default)s)"
-            )
-        settings["default"] = default
-    if "action" not in settings or settings["action"] == "append":
-        kind = settings.get("type", str)
-        settings["type"] = _READERS.get(kind, kind)
-    settings["help"] = text
-    parser.add_argument(flag, **settings)
-
-
-def bot_options(
-    parser: argparse.ArgumentParser, bots: str, text: str, *, required: bool = True
-) -> None:
-    """Options of commands whose players are bots: --game, --bots, --memory-limit.
-
-    Args:
-      parser: of the command.
-      bots: how --bots is written.
-      text: help of --bots.
-      required: whether --game and --bots are.
-    """
-    option(parser, "--game", required=required)
-    option(parser, "--bots", text, required=required, metavar=bots)
-    text = "refuse bots that need the whole of a larger game"
-    option(parser, "--memory-limit", text, MEMORY_LIMIT)
-
-
-def worker_options(
-    parser: argparse.ArgumentParser,
-    text: str = "processes at a time; 0: this one",
-    default: int = 0,
-) -> None:
-    """Options of commands whose tasks an `Executor` does: --workers, --ray."""
-    text = f"{text} (default {default})"
-    option(parser, "--workers", text, metavar="N", type=int)
-    option(
-        parser,
-        "--ray",
-        "work on the Ray cluster at this address, or on one of this machine (the extra "
-        "`ray`), with N workers, or one for each core",
-        nargs="?",
-        const="local",
-        metavar="ADDRESS",
-    )
-
-
-def executor_of(
-    arguments: argparse.Namespace, workers: int = 0, **settings: Any
-) -> Executor:
-    """What those options say.
-
-    Args:
-      arguments: of the command.
-      workers: without options.
-      **settings: of the executor, besides.
-    """
-    if arguments.workers is not None or arguments.ray is not None:
-        workers = arguments.workers or 0
-    return Executor(workers, arguments.ray, **settings)
 
 
 def split_bots(bots: str) -> list[str]:
@@ -326,35 +341,7 @@ def split_bots(bots: str) -> list[str]:
     return names
 
 
-def given(arguments: argparse.Namespace, *names: str) -> dict[str, Any]:
-    """Some options by name, to be passed on or reported as they are."""
-    return {name: getattr(arguments, name) for name in names}
-
-
 def write_csv(path: pathlib.Path, rows: Sequence[dict[str, object]]) -> None:
     """Writes a table with the first row's keys as its head."""
     values = (list(row.values()) for row in rows)
     atomic.write_text(path, csv_text(list(rows[0]), values, end="\r\n"))
-
-
-@contextlib.contextmanager
-def writing(arguments: argparse.Namespace) -> Iterator[None]:
-    """Writes one of a command's outputs, when the work is done.
-
-    If that fails, the others are written nevertheless; see `note_unwritten`.
-    """
-    try:
-        yield
-    except OSError as error:
-        note_unwritten(arguments, error)
-
-
-def note_unwritten(arguments: argparse.Namespace, error: OSError) -> None:
-    """Tells what could not be written; the command goes on, and ends with exit code 1.
-
-    Args:
-      arguments: of the command.
-      error: with the file's name.
-    """
-    print(f"spiel-cr: error: {error}", file=sys.stderr)
-    arguments.unwritten.append(str(error.filename or error))

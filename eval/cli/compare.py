@@ -26,8 +26,6 @@ examples:
     --out out/kuhn
 """
 
-import argparse
-import functools
 import re
 import sys
 import zlib
@@ -41,15 +39,7 @@ from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import (
-    Commands,
-    add_command,
-    executor_of,
-    given,
-    note_unwritten,
-    option,
-    worker_options,
-)
+from .command import Arguments, Commands, add_command
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -64,25 +54,23 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands, "compare", _compare, text, __doc__, resumes=True, **lists
     )
-    option(parser, "--game", "OpenSpiel string; may be repeated", action="append")
+    parser.option("--game", "OpenSpiel string; may be repeated", action="append")
     text = "see below (default: all of ours and all of OpenSpiel's)"
-    option(parser, "--algorithms", text, "default", metavar="'A;B;C'")
+    parser.option("--algorithms", text, "default", metavar="'A;B;C'")
     budget = parser.add_mutually_exclusive_group()
     text = f"each algorithm works this long (default {_SECONDS:g})"
-    option(budget, "--seconds", text, type=float)
-    option(budget, "--iterations", "each does this many iterations")
+    parser.option("--seconds", text, type=float, group=budget)
+    parser.option("--iterations", "each does this many iterations", group=budget)
     text = "algorithms that sample run K times"
-    option(parser, "--seeds", text, 1, metavar="K")
-    option(
-        parser,
+    parser.option("--seeds", text, 1, metavar="K")
+    parser.option(
         "--out",
         f"folder of results and report (default {_OUT}/GAME, and so games have folders "
         f"of their own)",
     )
     text = "processes at a time, no more than cores or times mean little; 0: this one"
-    worker_options(parser, text, 1)
-    option(
-        parser,
+    parser.worker_options(text, 1)
+    parser.option(
         "--patience",
         "give a run up after this wall-clock time; not with --workers 0 (default: ten "
         "minutes and thirty times --seconds)",
@@ -90,12 +78,12 @@ def add(commands: Commands) -> None:
         metavar="SECONDS",
     )
     text = "refuse games that need more in each process"
-    option(parser, "--memory-limit", text, MEMORY_LIMIT)
+    parser.option("--memory-limit", text, MEMORY_LIMIT)
     text = "do runs again that failed"
-    option(parser, "--retry", text, action="store_true")
+    parser.option("--retry", text, action="store_true")
 
 
-def _compare(arguments: argparse.Namespace) -> dict[str, object]:
+def _compare(arguments: Arguments) -> dict[str, object]:
     seconds = arguments.seconds
     arguments.out = arguments.out or _folder(arguments.game)
     if seconds is None and arguments.iterations is None:
@@ -109,13 +97,13 @@ def _compare(arguments: argparse.Namespace) -> dict[str, object]:
         Budget(seconds, arguments.iterations),
         arguments.out,
         comparisons.CompareConfig(
-            executor=executor_of(
-                arguments, 1, memory=reserved, **given(arguments, "patience")
+            executor=arguments.executor(
+                1, memory=reserved, **arguments.given("patience")
             ),
-            **given(arguments, "seeds", "memory_limit", "retry"),
+            **arguments.given("seeds", "memory_limit", "retry"),
         ),
         progress=True,
-        unwritten=functools.partial(note_unwritten, arguments),
+        unwritten=arguments.note_unwritten,
     )
     summaries = summarise(result.settings, result.records)
     for summary in summaries:

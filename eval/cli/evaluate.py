@@ -29,7 +29,6 @@ With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end);
 same command continues an interrupted evaluation.
 """
 
-import argparse
 import pathlib
 from typing import Any
 
@@ -43,16 +42,7 @@ from spiel_cr.judging.evaluating import (
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted
-from .command import (
-    Commands,
-    add_command,
-    executor_of,
-    given,
-    option,
-    worker_options,
-    write_csv,
-    writing,
-)
+from .command import Arguments, Commands, add_command, write_csv
 
 _JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
@@ -69,34 +59,33 @@ def add(commands: Commands) -> None:
         resumes=True,
         bots=bot_strings.describe_bots(),
     )
-    option(parser, "--game")
+    parser.option("--game")
     text = "the player: name(parameter=value,...), see below"
-    option(parser, "--bot", text, required=True)
-    option(parser, "--evaluator", "see below", "traversing", choices=EVALUATORS)
+    parser.option("--bot", text, required=True)
+    parser.option("--evaluator", "see below", "traversing", choices=EVALUATORS)
     text = f"playing only: how many, seats alternate (default {MATCHES})"
-    option(parser, "--matches", text)
-    option(
-        parser,
+    parser.option("--matches", text)
+    parser.option(
         "--repeats",
         "evaluate R newly made bots; NashConv is then the mean, with the half width of "
         "its 95 %% confidence interval",
         1,
         metavar="R",
     )
-    option(parser, "--seed", "of the bot, and of the matches")
-    option(parser, "--memory-limit")
-    option(parser, "--out", "keep results here, and continue from them")
-    worker_options(parser)
+    parser.option("--seed", "of the bot, and of the matches")
+    parser.option("--memory-limit")
+    parser.option("--out", "keep results here, and continue from them")
+    parser.worker_options()
 
 
-def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
+def _evaluate(arguments: Arguments) -> dict[str, object]:
     found = evaluate_repeatedly(
         arguments.game,
         arguments.bot,
-        EvaluatorConfig(**given(arguments, "evaluator", "matches", "repeats", "seed")),
+        EvaluatorConfig(**arguments.given("evaluator", "matches", "repeats", "seed")),
         arguments.out,
         memory_limit=arguments.memory_limit,
-        executor=executor_of(arguments),
+        executor=arguments.executor(),
     )
     report: dict[str, object] = found.mean._asdict()
     # What counts at infosets where the bot was never met.
@@ -106,13 +95,13 @@ def _evaluate(arguments: argparse.Namespace) -> dict[str, object]:
         report["half_width"] = found.half_width
     if arguments.out:
         rows = [{"repeat": r, **e._asdict()} for r, e in enumerate(found.repeats)]
-        with writing(arguments):
+        with arguments.writing():
             write_csv(pathlib.Path(arguments.out) / f"{arguments.evaluator}.csv", rows)
     _print(arguments, report)
     return report
 
 
-def _print(arguments: argparse.Namespace, report: dict[str, Any]) -> None:
+def _print(arguments: Arguments, report: dict[str, Any]) -> None:
     print(f"{arguments.game}, {arguments.bot}, {arguments.evaluator}")
     spread = ""
     if "half_width" in report:

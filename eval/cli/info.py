@@ -1,6 +1,5 @@
 """The command `info`: how large a game is."""
 
-import argparse
 import collections
 import sys
 from collections.abc import Callable
@@ -22,16 +21,15 @@ from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.solvers.laying_out import LAID_OUT, STEPPED, Layout, Need, lay_out
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option
+from .command import Arguments, Commands, add_command
 
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     parser = add_command(commands, "info", _info, "print a game's size")
     for flag in ("--game", "--memory-limit", "--cache"):
-        option(parser, flag)
-    option(
-        parser,
+        parser.option(flag)
+    parser.option(
         "--form",
         "whose size: compiled, history by history; signals, by public nodes and what "
         "cards tell; worlds, by what has succeeded on a hidden board; auto: that which "
@@ -41,8 +39,8 @@ def add(commands: Commands) -> None:
     )
 
 
-def _info(arguments: argparse.Namespace) -> dict[str, object]:
-    layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+def _info(arguments: Arguments) -> dict[str, object]:
+    layout = Layout(arguments.form, **arguments.given("memory_limit", "cache"))
     opened = open_game(arguments.game)
     announce(f"estimating how many histories {opened.game} has")
     histories = estimate.estimate_histories(opened.game, rollouts=20)

@@ -8,7 +8,6 @@ deviating for the rest of the tournament, judged by solving its decision process
 The first run samples a table of all-in hands and keeps it in --cache.
 """
 
-import argparse
 import contextlib
 import json
 import pathlib
@@ -27,17 +26,7 @@ from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 
 from ..reporting import push_charts
-from .command import (
-    Commands,
-    add_command,
-    executor_of,
-    given,
-    option,
-    path_value,
-    text_value,
-    worker_options,
-    writing,
-)
+from .command import Arguments, Commands, add_command, path_value, text_value
 
 _BOARDS = 204_800
 
@@ -47,44 +36,44 @@ def add(commands: Commands) -> None:
     text = "solve a two- or three-player tournament of jam-or-fold hold'em"
     parser = add_command(commands, "jam-fold", _solve, text, __doc__, resumes=True)
     text = "chips by position, such as 4500/4500/4500"
-    option(parser, "--stacks", text, required=True, type=text_value, metavar="A/B[/C]")
+    parser.option("--stacks", text, required=True, type=text_value, metavar="A/B[/C]")
     text = "of the places from the first, such as 50/30/20"
-    option(parser, "--prizes", text, required=True, type=text_value, metavar="A/B[/C]")
+    parser.option("--prizes", text, required=True, type=text_value, metavar="A/B[/C]")
     text = "small and big, such as 300/600"
-    option(parser, "--blinds", text, required=True, type=text_value, metavar="A/B")
+    parser.option("--blinds", text, required=True, type=text_value, metavar="A/B")
     text = "outer loop and inner: value or policy iteration, fictitious play"
-    option(parser, "--algorithm", text, "pi-fp", choices=ALGORITHMS)
+    parser.option("--algorithm", text, "pi-fp", choices=ALGORITHMS)
     text = "of the loop outside (default 7, or 20 with two players)"
-    option(parser, "--rounds", text, metavar="N", type=int)
+    parser.option("--rounds", text, metavar="N", type=int)
     text = "of fictitious play per round (default 40, or 300 with two players)"
-    option(parser, "--steps", text, metavar="N", type=int)
+    parser.option("--steps", text, metavar="N", type=int)
     text = (
         "heads-up: what jam or fold wins at least if the opponent may bet as it likes; "
         f"a second run, whose defaults are {one_sided.ROUNDS} --rounds of "
         f"{one_sided.STEPS} --steps"
     )
-    option(parser, "--unrestricted-opponent", text, action="store_true")
+    parser.option("--unrestricted-opponent", text, action="store_true")
     text = "sampled for the table of all-in hands"
-    option(parser, "--boards", text, _BOARDS, metavar="N")
-    option(parser, "--seed", "of the table of all-in hands")
+    parser.option("--boards", text, _BOARDS, metavar="N")
+    parser.option("--seed", "of the table of all-in hands")
     text = "processes that make the table, and threads that solve; 0: this one, and one"
-    worker_options(parser, text)
+    parser.worker_options(text)
     text = "keep the table in this folder (default: spiel_cr in the user's caches)"
-    option(parser, "--cache", text)
+    parser.option("--cache", text)
     text = "folder for summary.json, solution.npz, and the state to go on from"
-    option(parser, "--out", text)
+    parser.option("--out", text)
     text = "write the charts as a page"
-    option(parser, "--html", text, metavar="PATH", type=path_value)
+    parser.option("--html", text, metavar="PATH", type=path_value)
 
 
-def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+def _solve(arguments: Arguments) -> dict[str, object]:
     stacks = [int(x) for x in _numbers("--stacks", arguments.stacks, r"\d{1,9}")]
     blinds = [int(x) for x in _numbers("--blinds", arguments.blinds, r"\d{1,9}")]
     decimal = r"\d{1,12}(\.\d{1,12})?"
     prizes = [float(x) for x in _numbers("--prizes", arguments.prizes, decimal)]
     unit, setting = solve.units_of(stacks, prizes, blinds)
-    settings = solve.SolveSettings(**given(arguments, "algorithm", "rounds", "steps"))
-    executor = executor_of(arguments)
+    settings = solve.SolveSettings(**arguments.given("algorithm", "rounds", "steps"))
+    executor = arguments.executor()
     if arguments.unrestricted_opponent:
         one_sided.check_room(setting)
     announce("looking for the table of all-in hands")
@@ -112,18 +101,18 @@ def _solve(arguments: argparse.Namespace) -> dict[str, object]:
         }
         if arguments.unrestricted_opponent:
             announce("what jam or fold wins against any opponent")
-            loops = given(arguments, "rounds", "steps")
+            loops = arguments.given("rounds", "steps")
             least = one_sided.guarantee(setting, engine.tables, on_round=tell, **loops)
             report["unrestricted_opponent"] = _least(least, unit)
     _print(report)
     title = f"Jam or fold: {arguments.stacks} chips, blinds {arguments.blinds}"
     if out:
-        with writing(arguments):
+        with arguments.writing():
             solve.save(out / "solution.npz", found)
             atomic.write_text(out / "summary.json", json.dumps(report, indent=1))
             print(f"\nall states   {out / 'solution.npz'}")
     if arguments.html:
-        with writing(arguments):
+        with arguments.writing():
             atomic.write_text(arguments.html, push_charts.push_page(title, report))
             print(f"charts       {arguments.html}")
     return report

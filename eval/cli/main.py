@@ -39,7 +39,7 @@ from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
 from . import signals
-from .command import Parser, check_arguments, note_unwritten
+from .command import Arguments, Parser, check_arguments
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
@@ -95,7 +95,7 @@ def write_help_pages() -> None:
     atomic.write_text(help_pages.HELP_PAGES, text + "\n")
 
 
-def _parse(argv: Sequence[str]) -> argparse.Namespace:
+def _parse(argv: Sequence[str]) -> Arguments:
     """Reads the command line; argparse exits by itself on --help and on mistakes."""
     parser = make_parser()
     arguments, surplus = parser.parse_known_args(argv[1:])
@@ -107,7 +107,7 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: Arguments) -> None:
     try:
         plugins.import_from_environment()
         plugins.import_own(getattr(arguments, "imports", ()))
@@ -202,7 +202,7 @@ def _own_module(error: Exception) -> str | None:
     return str(place.tb_frame.f_globals.get("__name__"))
 
 
-def _say_what_is_kept(arguments: argparse.Namespace) -> None:
+def _say_what_is_kept(arguments: Arguments) -> None:
     """After an interruption: where the same command goes on."""
     # Their old files do not have what is finished.
     unwritten = [pathlib.Path(path) for path in arguments.unwritten]
@@ -216,7 +216,7 @@ def _say_what_is_kept(arguments: argparse.Namespace) -> None:
 
 
 @contextlib.contextmanager
-def _warnings_in_lines(arguments: argparse.Namespace) -> Iterator[None]:
+def _warnings_in_lines(arguments: Arguments) -> Iterator[None]:
     """Warnings of this project in one line; what they say was not written counts."""
     with warnings.catch_warnings():
         show = warnings.showwarning
@@ -225,7 +225,7 @@ def _warnings_in_lines(arguments: argparse.Namespace) -> Iterator[None]:
             message: Any, category: type[Warning], *place: Any, **more: Any
         ) -> None:
             if issubclass(category, UnsavedWarning):
-                note_unwritten(arguments, message.error)
+                arguments.note_unwritten(message.error)
             elif category is UserWarning:
                 print(f"spiel-cr: warning: {message}", file=sys.stderr)
             else:

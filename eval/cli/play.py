@@ -15,7 +15,6 @@ examples:
   spiel-cr play --game leduc_poker --bots 'human;resolving(move_ms=200)' --web
 """
 
-import argparse
 import signal
 import sys
 import threading
@@ -35,7 +34,7 @@ from spiel_cr.players import bot_strings
 
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
-from .command import Commands, add_command, bot_options, option, split_bots, whole_value
+from .command import Arguments, Commands, add_command, split_bots, whole_value
 
 # Seconds that a bot's thread gets to end its move when the table is closed.
 _LAST_MOVE = 5.0
@@ -51,20 +50,20 @@ def add(commands: Commands) -> None:
     parser = add_command(
         commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
     )
-    bot_options(parser, "'A;B'", "see below", required=False)
+    parser.bot_options("'A;B'", "see below", required=False)
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=whole_value, help=text)
     text = "how many (default 1; with --web until you leave)"
-    option(parser, "--matches", text)
+    parser.option("--matches", text)
     text = "play in a page of the browser, which only this machine can open"
-    option(parser, "--web", text, action="store_true")
+    parser.option("--web", text, action="store_true")
     text = "of the page, from 1024 to 65535 (default: one that is free)"
     parser.add_argument("--port", type=whole_value, metavar="N", help=text)
     text = "print the page's address, and do not open the browser"
-    option(parser, "--no-open", text, action="store_true")
+    parser.option("--no-open", text, action="store_true")
 
 
-def _play(arguments: argparse.Namespace) -> dict[str, object]:
+def _play(arguments: Arguments) -> dict[str, object]:
     lobby = arguments.web and arguments.game is arguments.bots is None
     if not lobby and None in (arguments.game, arguments.bots):
         raise ValueError(
@@ -109,7 +108,7 @@ def _play(arguments: argparse.Namespace) -> dict[str, object]:
     return {"game": arguments.game, "bots": bots, **series.report()}
 
 
-def _check_page(arguments: argparse.Namespace, bots: Sequence[str]) -> None:
+def _check_page(arguments: Arguments, bots: Sequence[str]) -> None:
     """Refuses options of the page that do not go together."""
     port = arguments.port
     if port is not None and not 1024 <= port <= 65535:

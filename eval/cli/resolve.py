@@ -15,7 +15,7 @@ from spiel_cr.solvers.laying_out import Layout, lay_out
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
-from .command import Commands, add_command, given, option
+from .command import Arguments, Commands, add_command
 from .solve import add_form_option, add_solver_options, report_result, say_form
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
@@ -34,30 +34,27 @@ def add(commands: Commands) -> None:
         "4-card II-goofspiel and compare with what OpenSpiel bundles",
     )
     text = f"OpenSpiel game string (default {_DEMO_GAME})"
-    option(parser, "--game", text, required=False)
+    parser.option("--game", text, required=False)
     add_solver_options(parser)
     add_form_option(parser)
     text = "look N moves or rounds ahead in every solve, not to the end of the game"
-    option(parser, "--depth", text, metavar="N", type=int)
-    option(
-        parser,
+    parser.option("--depth", text, metavar="N", type=int)
+    parser.option(
         "--depth-unit",
         "what --depth counts; a round ends where chance moves after a decision, and "
         "moves from the start make one cut for the whole game",
         "moves",
         choices=get_args(DepthUnit),
     )
-    option(
-        parser,
+    parser.option(
         "--leaf",
         f"what the game is worth where --depth ends it: {', '.join(LEAVES)} (default "
         f"{DEFAULT})",
         metavar="LEAF",
     )
     text = "what keeps the opponent from gaining"
-    option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
-    option(
-        parser,
+    parser.option("--gadget", text, "cfrd", choices=get_args(Gadget))
+    parser.option(
         "--baselines",
         "also run bundled CFR+ for as many iterations, solve by CFR+ for the seconds "
         "that takes, outcome-sampling MCCFR for the seconds of resolving, and uniform "
@@ -66,16 +63,16 @@ def add(commands: Commands) -> None:
     )
 
 
-def _resolve(arguments: argparse.Namespace) -> dict[str, object]:
+def _resolve(arguments: Arguments) -> dict[str, object]:
     game = _DEMO_GAME if arguments.game is None else arguments.game
     iterations = 1000 if arguments.iterations is None else arguments.iterations
     # Before the game is walked for the judge; `resolve` checks, too.
     find(arguments.algorithm, families=(CFR,))
-    ahead = given(arguments, "depth", "depth_unit", "leaf")
+    ahead = arguments.given("depth", "depth_unit", "leaf")
     settings = ResolvingConfig(
         arguments.algorithm, iterations, gadget=arguments.gadget, **ahead
     )
-    layout = Layout(arguments.form, **given(arguments, "memory_limit", "cache"))
+    layout = Layout(arguments.form, **arguments.given("memory_limit", "cache"))
     started = time.perf_counter()
     laid = lay_out(game, need_of(settings), layout, progress=True)
     say_form(laid, arguments)

@@ -20,7 +20,6 @@ examples:
   spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
 
-import argparse
 import contextlib
 import pathlib
 import sys
@@ -45,7 +44,7 @@ from ..common.plurals import counted
 from ..inspection import infoset_view, spot_page, tree_page
 from ..reporting.html_page import plain
 from . import show_grid
-from .command import Commands, add_command, given, option, path_value, writing
+from .command import Arguments, Commands, add_command, path_value
 
 _LIMIT = 40
 # What a list of decisions shows.
@@ -57,20 +56,19 @@ def add(commands: Commands) -> None:
     text = "look inside a policy: probabilities, reach and values at its infosets"
     parser = add_command(commands, "show", _show, text, __doc__)
     text = "file written with --save"
-    option(parser, "--policy", text, metavar="PATH", type=path_value)
-    option(parser, "--game")
-    option(parser, "--player", "only this one's", type=int, choices=(0, 1))
+    parser.option("--policy", text, metavar="PATH", type=path_value)
+    parser.option("--game")
+    parser.option("--player", "only this one's", type=int, choices=(0, 1))
     text = "only information states with this text in them"
-    option(parser, "--find", text, metavar="TEXT")
+    parser.option("--find", text, metavar="TEXT")
     text = "in the game's order, by reach of all, or by own reach x gain (default game)"
-    option(parser, "--sort", text, choices=("game", "reach", "gain"))
+    parser.option("--sort", text, choices=("game", "reach", "gain"))
     text = f"this many at most for each player (default {_LIMIT})"
-    option(parser, "--limit", text, metavar="N", type=int)
-    option(parser, "--memory-limit")
+    parser.option("--limit", text, metavar="N", type=int)
+    parser.option("--memory-limit")
     text = "write a page to walk through, from the first decision on"
-    option(parser, "--html", text, metavar="FILE", type=path_value)
-    option(
-        parser,
+    parser.option("--html", text, metavar="FILE", type=path_value)
+    parser.option(
         "--node",
         "of a policy solved with --form signals: the players' actions that lead to a "
         "public node, such as 'check bet', by the names or numbers of the game's "
@@ -80,10 +78,9 @@ def add(commands: Commands) -> None:
         metavar="ACTIONS",
     )
     text = "at this node: only hands with these public cards, such as '5c 9d'"
-    option(parser, "--board", text, metavar="CARDS")
-    option(parser, "--plot", "draw the grid (png, svg or pdf)")
-    option(
-        parser,
+    parser.option("--board", text, metavar="CARDS")
+    parser.option("--plot", "draw the grid (png, svg or pdf)")
+    parser.option(
         "--csv",
         "at this node of hold'em: write all hands with their weight in the range, "
         "equity, EV, and how often each action is taken",
@@ -92,7 +89,7 @@ def add(commands: Commands) -> None:
     )
 
 
-def _show(arguments: argparse.Namespace) -> dict[str, object]:
+def _show(arguments: Arguments) -> dict[str, object]:
     limit = _LIMIT if arguments.limit is None else arguments.limit
     check_iterations(limit, name="limit")
     if not pathlib.Path(arguments.policy).is_file():
@@ -112,13 +109,13 @@ def _show(arguments: argparse.Namespace) -> dict[str, object]:
         except large as error:
             hint = "is too large for a list; --html FILE has the likeliest histories"
             raise type(error)(f"{arguments.game} {hint}") from error
-    report = show_grid.show(arguments) if signals else given(arguments, "policy")
+    report = show_grid.show(arguments) if signals else arguments.given("policy")
     if arguments.html:
         _write_page(arguments, _page(arguments), report)
     return report
 
 
-def _page(arguments: argparse.Namespace) -> str:
+def _page(arguments: Arguments) -> str:
     """The page of a policy that was solved without compiling; small games are, now."""
     policy = spiel_cr.load_policy(arguments.policy, arguments.game)
     reader = policy.signals.reader if isinstance(policy, SignalPolicy) else None
@@ -133,20 +130,18 @@ def _page(arguments: argparse.Namespace) -> str:
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
         raise ValueError("sort='gain': no gains are known here; choose --sort reach")
-    start = given(arguments, *_LISTED)
+    start = arguments.given(*_LISTED)
     return tree_page.tree_page(policy.game, policy, views, arguments.policy, start)
 
 
-def _write_page(
-    arguments: argparse.Namespace, page: str, report: dict[str, object]
-) -> None:
-    with writing(arguments):
+def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> None:
+    with arguments.writing():
         atomic.write_text(arguments.html, page)
         print(f"page: {arguments.html}", file=sys.stderr)
         report["html"] = arguments.html
 
 
-def _show_infosets(arguments: argparse.Namespace, limit: int) -> dict[str, object]:
+def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     """A policy of a compiled game, as lines or as a page."""
     tree = as_compiled(
         arguments.game,
@@ -178,7 +173,7 @@ def _show_infosets(arguments: argparse.Namespace, limit: int) -> dict[str, objec
     }
     if arguments.html:
         announce(f"making the page {arguments.html}")
-        start, every = given(arguments, *_LISTED), sum(views, [])
+        start, every = arguments.given(*_LISTED), sum(views, [])
         page = tree_page.tree_page(tree.game, policy, every, arguments.policy, start)
         _write_page(arguments, page, report)
     return report

@@ -1,6 +1,5 @@
 """The command `show` for policies of signal games: a public node as a grid of hands."""
 
-import argparse
 import pathlib
 import re
 
@@ -15,7 +14,7 @@ from spiel_cr.solvers.policy_files import load_policy
 from ..common.plurals import counted
 from ..inspection import hand_grid
 from ..reporting import plots
-from .command import given, writing
+from .command import Arguments
 from .spot import write_answers
 
 # Options of `show` that look at the infosets of a compiled game.
@@ -24,7 +23,7 @@ _INFOSETS = {"player": None, "find": None, "sort": None, "limit": None}
 _NODE = {"node": None, "board": None, "plot": None, "csv": None}
 
 
-def check(arguments: argparse.Namespace, signals: bool) -> None:
+def check(arguments: Arguments, signals: bool) -> None:
     """Refuses options that belong to the other kind of policy; nothing is loaded.
 
     Args:
@@ -46,7 +45,7 @@ def check(arguments: argparse.Namespace, signals: bool) -> None:
         pictures.check(arguments.plot)
 
 
-def show(arguments: argparse.Namespace) -> dict[str, object]:
+def show(arguments: Arguments) -> dict[str, object]:
     """Prints, and draws, what a policy plays at a public node.
 
     Args:
@@ -66,7 +65,7 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
     print(f"percentages of {', '.join(grid.actions)}\n")
     print(hand_grid.text_of(grid))
     report: dict[str, object] = {
-        **given(arguments, "policy"),
+        **arguments.given("policy"),
         "game": str(policy.game),
         "node": grid.path,
         "player": grid.player,
@@ -82,12 +81,12 @@ def show(arguments: argparse.Namespace) -> dict[str, object]:
     if arguments.csv:
         found = answers(policy, arguments.node or "")
         report["hands"] = found.rows()
-        with writing(arguments):
+        with arguments.writing():
             write_answers(pathlib.Path(arguments.csv), found)
             print(f"\nhands: {arguments.csv}")
             report["csv"] = arguments.csv
     if arguments.plot:
-        with writing(arguments):
+        with arguments.writing():
             plots.plot_hands(
                 grid.cells,
                 [_named(name) for name in grid.rows],

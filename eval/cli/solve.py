@@ -1,6 +1,5 @@
 """The command `solve`; the options and the report that it shares with `resolve`."""
 
-import argparse
 import dataclasses
 import sys
 import time
@@ -19,7 +18,7 @@ from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option, path_value, writing
+from .command import Arguments, Commands, Parser, add_command, path_value
 
 COMPILE = ("auto", "always", "never")
 
@@ -28,12 +27,11 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "solve a game by CFR, sampled CFR, networks, or linear programming"
     parser = add_command(commands, "solve", _solve, text, resumes=True)
-    option(parser, "--game")
+    parser.option("--game")
     add_solver_options(parser)
     add_form_option(parser)
     add_run_options(parser)
-    option(
-        parser,
+    parser.option(
         "--compile",
         "never: sample without laying out the game's tree, on a table that grows (for "
         "algorithms that sample); auto: so where the tree does not fit into "
@@ -43,15 +41,13 @@ def add(commands: Commands) -> None:
         choices=COMPILE,
     )
     text = "processes that step OpenSpiel's states, where the game is not compiled"
-    option(parser, "--workers", text, 1, metavar="N")
-    option(
-        parser,
+    parser.option("--workers", text, 1, metavar="N")
+    parser.option(
         "--no-vectorised",
         "step OpenSpiel's states though the game has rules on arrays",
         action="store_true",
     )
-    option(
-        parser,
+    parser.option(
         "--imperfect-recall",
         "let players forget what the game's bucket_key leaves out: such infosets share "
         "regrets; NashConv stays that of the whole game",
@@ -59,45 +55,41 @@ def add(commands: Commands) -> None:
     )
 
 
-def add_run_options(parser: argparse.ArgumentParser) -> None:
+def add_run_options(parser: Parser) -> None:
     """Adds when a solve ends, and what is kept of it on the way."""
     text = "stop after this many seconds of iterating"
-    option(parser, "--seconds", text, type=float)
+    parser.option("--seconds", text, type=float)
     text = "stop at this NashConv"
-    option(parser, "--until", text, type=float, metavar="NASH_CONV")
+    parser.option("--until", text, type=float, metavar="NASH_CONV")
     text = "compute NashConv every N iterations; the points are in the JSON"
-    option(parser, "--eval-every", text, type=int, metavar="N")
-    option(parser, "--plot", "draw these points (png, svg or pdf)")
+    parser.option("--eval-every", text, type=int, metavar="N")
+    parser.option("--plot", "draw these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
-    option(parser, "--checkpoint", text, metavar="PATH", type=path_value)
-    option(
-        parser,
+    parser.option("--checkpoint", text, metavar="PATH", type=path_value)
+    parser.option(
         "--lock",
         "keep these strategies as they are, and solve the rest against them: JSON of "
         "infosets and probabilities, or a file with that, or a policy (.npz)",
         metavar="JSON|FILE",
     )
     text = "whose strategy is taken from the policy of --lock"
-    option(parser, "--lock-player", text, type=int, choices=(0, 1))
+    parser.option("--lock-player", text, type=int, choices=(0, 1))
     text = "time between two writes"
-    option(parser, "--checkpoint-every", text, 60.0, metavar="SECONDS")
+    parser.option("--checkpoint-every", text, 60.0, metavar="SECONDS")
 
 
 def _names(family: Family) -> str:
     return ", ".join(family.presets)
 
 
-def add_solver_options(
-    parser: argparse.ArgumentParser, algorithm: str = "auto"
-) -> None:
+def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     """Adds the options of `solve`, `resolve` and `spot`.
 
     Args:
       parser: of the command.
       algorithm: the default.
     """
-    option(
-        parser,
+    parser.option(
         "--algorithm",
         f"auto: chosen by the form of the game, its size, the budget and a trial, and "
         f"said with its reason (in solves of subgames "
@@ -114,31 +106,24 @@ def add_solver_options(
         f"programming, exact up to rounding",
         algorithm,
     )
-    option(
-        parser,
+    parser.option(
         "--iterations",
         "iterations of every solve; of an algorithm that samples, each is a batch for "
         "each player (default 1000; solve with --seconds or --until goes on until "
         "then)",
     )
-    option(
-        parser,
+    parser.option(
         "--dtype",
         "arithmetic; float32 stalls earlier (default float64; float32 for algorithms "
         "that sample, and where auto finds that --until needs no more)",
         choices=("float64", "float32"),
     )
-    option(parser, "--memory-limit")
-    option(parser, "--cache")
-    option(
-        parser,
-        "--save",
-        "write the policy to this .npz file",
-        metavar="PATH",
-        type=path_value,
+    parser.option("--memory-limit")
+    parser.option("--cache")
+    parser.option(
+        "--save", "write the policy to this .npz file", metavar="PATH", type=path_value
     )
-    option(
-        parser,
+    parser.option(
         "--judge",
         "who computes exact NashConv at the end: OpenSpiel's Python tool, or our own "
         "best response, for games where that tool would take minutes to days; auto: "
@@ -146,13 +131,12 @@ def add_solver_options(
         "auto",
         choices=python_judge.JUDGES,
     )
-    option(parser, "--seed", "seed of whatever is sampled; CFR itself samples nothing")
+    parser.option("--seed", "seed of whatever is sampled; CFR itself samples nothing")
 
 
-def add_form_option(parser: argparse.ArgumentParser) -> None:
+def add_form_option(parser: Parser) -> None:
     """Adds --form, where games may have several."""
-    option(
-        parser,
+    parser.option(
         "--form",
         "compiled: history by history; signals: by public nodes and what cards tell, "
         "for games that declare them; worlds: by what has succeeded, for hidden boards "
@@ -164,11 +148,11 @@ def add_form_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _solve(arguments: argparse.Namespace) -> dict[str, object]:
+def _solve(arguments: Arguments) -> dict[str, object]:
     return solve_game(arguments)[0]
 
 
-def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result]:
+def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     """Lays the game out, solves it, and judges what comes out where that is known.
 
     Args:
@@ -183,11 +167,11 @@ def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result
         pictures.check(arguments.plot)
     how: dict[str, Any] = {
         "goal": spiel_cr.Goal(
-            **given(arguments, "iterations", "seconds", "until", "eval_every")
+            **arguments.given("iterations", "seconds", "until", "eval_every")
         ),
         "layout": _layout(arguments),
         "checkpoint": _checkpoint(arguments),
-        **given(arguments, "algorithm", "seed", "dtype"),
+        **arguments.given("algorithm", "seed", "dtype"),
     }
     task = task_of(**how)
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
@@ -206,13 +190,13 @@ def solve_game(arguments: argparse.Namespace) -> tuple[dict[str, object], Result
         report["curve"] = [point._asdict() for point in result.curve]
     if arguments.plot:
         title = f"{arguments.game}, {result.algorithm}"
-        with writing(arguments):
+        with arguments.writing():
             spiel_cr.plot(result, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
     return report, result
 
 
-def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
+def _layout(arguments: Arguments) -> spiel_cr.Layout:
     """What is asked of the form, by --form and --compile."""
     form = arguments.form
     if arguments.compile == "never":
@@ -241,18 +225,18 @@ def _layout(arguments: argparse.Namespace) -> spiel_cr.Layout:
         locks=locks,
         vectorised=not arguments.no_vectorised,
         imperfect_recall=arguments.imperfect_recall,
-        **given(arguments, "workers", "memory_limit", "cache"),
+        **arguments.given("workers", "memory_limit", "cache"),
     )
 
 
-def _checkpoint(arguments: argparse.Namespace) -> spiel_cr.Checkpoint | None:
+def _checkpoint(arguments: Arguments) -> spiel_cr.Checkpoint | None:
     check_number(arguments.checkpoint_every, "checkpoint_every", "(0, inf)")
     if arguments.checkpoint is None:
         return None
     return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
 
 
-def say_form(laid: laying_out.Laid, arguments: argparse.Namespace) -> None:
+def say_form(laid: laying_out.Laid, arguments: Arguments) -> None:
     """Says which form a game has where there was a choice, and who cannot judge it.
 
     Args:
@@ -305,17 +289,17 @@ def _head(game: str, result: Result) -> str:
     return head
 
 
-def _saved(arguments: argparse.Namespace, result: Result) -> bool:
+def _saved(arguments: Arguments, result: Result) -> bool:
     """Whether the policy was asked for, and could be written."""
     if not arguments.save:
         return False
-    with writing(arguments):
+    with arguments.writing():
         result.save(arguments.save)
         return True
     return False
 
 
-def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, object]:
+def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
     """Saves the result of a game that was not laid out, and says what there is to say.
 
     Nobody knows its NashConv.
@@ -364,9 +348,7 @@ def _report_stepped(arguments: argparse.Namespace, result: Result) -> dict[str, 
     return report
 
 
-def report_result(
-    game: str, result: Result, arguments: argparse.Namespace
-) -> dict[str, object]:
+def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, object]:
     """Saves and judges a result, prints it for people, returns it for programs.
 
     Args:

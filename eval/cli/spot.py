@@ -17,7 +17,6 @@ examples:
       --bets '50%,allin; raises 2.5x' --until 1 --node 'check bet-100' --csv hands.csv
 """
 
-import argparse
 import pathlib
 
 from spiel_cr.common import atomic
@@ -28,7 +27,7 @@ from spiel_cr.policies.signal_policy import SignalPolicy
 
 from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
-from .command import Commands, add_command, option, path_value, write_csv, writing
+from .command import Arguments, Commands, add_command, path_value, write_csv
 from .solve import add_run_options, add_solver_options, solve_game
 
 
@@ -37,29 +36,28 @@ def add(commands: Commands) -> None:
     text = "solve a turn or a river of hold'em: board, pot, ranges, bet sizes"
     parser = add_command(commands, "spot", _spot, text, __doc__, resumes=True)
     text = "four or five cards, such as 5c9dJs2h"
-    option(parser, "--board", text, required=True, metavar="CARDS")
+    parser.option("--board", text, required=True, metavar="CARDS")
     text = "chips in the middle"
-    option(parser, "--pot", text, required=True, type=int, metavar="CHIPS")
+    parser.option("--pot", text, required=True, type=int, metavar="CHIPS")
     text = "chips that each player has behind"
-    option(parser, "--stack", text, required=True, type=int, metavar="CHIPS")
-    option(parser, "--ranges", "of both players, see below", "random;random")
-    option(parser, "--bets", "sizes, see below", "50%,pot,allin", metavar="SIZES")
+    parser.option("--stack", text, required=True, type=int, metavar="CHIPS")
+    parser.option("--ranges", "of both players, see below", "random;random")
+    parser.option("--bets", "sizes, see below", "50%,pot,allin", metavar="SIZES")
     text = "who acts first; ip: oop has checked"
-    option(parser, "--first", text, "oop", choices=("oop", "ip"))
+    parser.option("--first", text, "oop", choices=("oop", "ip"))
     text = (
         "show the hands after these actions of the players, such as 'check bet-100' "
         "(default: where the first player acts)"
     )
-    option(parser, "--node", text, metavar="ACTIONS")
-    option(
-        parser,
+    parser.option("--node", text, metavar="ACTIONS")
+    parser.option(
         "--csv",
         "write these hands: weight in the range, equity, EV, how often each action",
         metavar="FILE",
         type=path_value,
     )
     text = "write a page: actions to click, a grid of hands, frequencies, EV, equity"
-    option(parser, "--html", text, metavar="FILE", type=path_value)
+    parser.option("--html", text, metavar="FILE", type=path_value)
     add_solver_options(parser, "dcfr")
     add_run_options(parser)
     # What `solve` asks of games that may have other forms.
@@ -72,7 +70,7 @@ def add(commands: Commands) -> None:
     )
 
 
-def _spot(arguments: argparse.Namespace) -> dict[str, object]:
+def _spot(arguments: Arguments) -> dict[str, object]:
     game = spot(
         arguments.board,
         arguments.pot,
@@ -94,7 +92,7 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
         print("\npercentages by hand, suited above the diagonal\n")
         print(hand_grid.text_of(hand_grid.hand_grid(policy, node)))
     if arguments.csv:
-        with writing(arguments):
+        with arguments.writing():
             write_answers(pathlib.Path(arguments.csv), found)
             print(f"\nhands: {arguments.csv}")
             report["csv"] = arguments.csv
@@ -106,7 +104,7 @@ def _spot(arguments: argparse.Namespace) -> dict[str, object]:
         )
         assert result.form is not None
         made = spot_page.spot_page(policy, result.form, lead)
-        with writing(arguments):
+        with arguments.writing():
             atomic.write_text(arguments.html, made)
             print(f"\npage: {arguments.html}")
             report["html"] = arguments.html

@@ -8,7 +8,6 @@ side, to the same figures. What was found in so many seconds (gameshrink) then t
 longer than alone.
 """
 
-import argparse
 import time
 
 from spiel_cr.common.announcing import announce
@@ -16,7 +15,7 @@ from spiel_cr.common.checks import check_number
 
 from ..studies import best_responses, gameshrink, hidden_boards, kuhn, leduc
 from ..studies.study import Line, Study
-from .command import Commands, add_command, executor_of, option, worker_options
+from .command import Arguments, Commands, add_command
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
@@ -32,18 +31,18 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "study", _study, text, __doc__, studies=listed)
     parser.add_argument("name", choices=tuple(STUDIES), help="see below")
     text = "of the default numbers of iterations and samples"
-    option(parser, "--size", text, 1.0, metavar="SHARE")
-    worker_options(parser)
+    parser.option("--size", text, 1.0, metavar="SHARE")
+    parser.worker_options()
 
 
-def _study(arguments: argparse.Namespace) -> dict[str, object]:
+def _study(arguments: Arguments) -> dict[str, object]:
     check_number(arguments.size, "--size", "(0, 1000]")
     study = STUDIES[arguments.name]
     started = time.perf_counter()
     print(f"{study.text}\n  source: {study.source}\n")
     announce(f"computing the figures of {study.name}")
     lines = []
-    for line in study.lines(arguments.size, executor_of(arguments)):
+    for line in study.lines(arguments.size, arguments.executor()):
         lines.append(line)
         print(_shown(line), flush=True)
     seconds = time.perf_counter() - started

@@ -10,7 +10,6 @@ commas (write a number for an action with a comma in its name). They must lead t
 second or later decision of a player; that player resolves the subgame there.
 """
 
-import argparse
 import json
 import pathlib
 from typing import Any, get_args
@@ -30,50 +29,48 @@ from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget_fronts import Gadget
 
 from ..common.plurals import counted
-from .command import Commands, add_command, given, option, write_csv, writing
+from .command import Arguments, Commands, add_command, write_csv
 
 
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "resolve one subgame on top of a trunk, and follow NashConv"
     parser = add_command(commands, "subgame", _subgame, text, __doc__)
-    option(parser, "--game")
+    parser.option("--game")
     text = "from the root to the subgame, see below"
-    option(parser, "--actions", text, required=True)
+    parser.option("--actions", text, required=True)
     text = "of the solve of the whole game"
-    option(parser, "--trunk-iterations", text, 1000, metavar="T")
-    option(parser, "--iterations", "of the solve of the subgame", 1000)
-    option(parser, "--algorithm", "of both solves, a full-width one", "cfr+")
-    option(
-        parser,
+    parser.option("--trunk-iterations", text, 1000, metavar="T")
+    parser.option("--iterations", "of the solve of the subgame", 1000)
+    parser.option("--algorithm", "of both solves, a full-width one", "cfr+")
+    parser.option(
         "--values",
         "the opponent's values at the subgame's root: its means over the trunk's "
         "iterates, or exact ones, of a best response to the trunk",
         "iterates",
         choices=get_args(OpponentValues),
     )
-    option(
-        parser,
+    parser.option(
         "--noise",
         "multiply these values by normal variables of mean 1 and this standard "
         "deviation",
         0.0,
         metavar="STD",
     )
-    option(parser, "--seed", "of the noise")
+    parser.option("--seed", "of the noise")
     text = "what keeps the opponent from gaining"
-    option(parser, "--gadget", text, "cfrd", choices=get_args(Gadget))
-    option(parser, "--memory-limit")
-    option(parser, "--plot")
-    option(parser, "--out", "write the curve here: JSON lines and CSV")
+    parser.option("--gadget", text, "cfrd", choices=get_args(Gadget))
+    parser.option("--memory-limit")
+    parser.option("--plot")
+    parser.option("--out", "write the curve here: JSON lines and CSV")
 
 
-def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
+def _subgame(arguments: Arguments) -> dict[str, object]:
     if arguments.plot:
         pictures.check(arguments.plot)
     config = OneStepConfig(
-        **given(arguments, "iterations", "trunk_iterations", "algorithm"),
-        **given(arguments, "values", "noise", "seed", "gadget"),
+        **arguments.given("iterations", "trunk_iterations", "algorithm"),
+        **arguments.given("values", "noise", "seed", "gadget"),
     )
     compiled = as_compiled(
         arguments.game,
@@ -88,13 +85,13 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     announce("judging")
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
-        **given(arguments, "game", "actions"),
+        **arguments.given("game", "actions"),
         "player": found.player,
         "layer": found.layer,
         "infosets": found.infosets,
         "augmented_infosets": found.augmented_infosets,
-        **given(arguments, "algorithm", "gadget", "values", "noise", "seed"),
-        **given(arguments, "trunk_iterations"),
+        **arguments.given("algorithm", "gadget", "values", "noise", "seed"),
+        **arguments.given("trunk_iterations"),
         "trunk_nash_conv": found.trunk_nash_conv,
     }
     report = {
@@ -108,24 +105,22 @@ def _subgame(arguments: argparse.Namespace) -> dict[str, object]:
     return report
 
 
-def _write(
-    arguments: argparse.Namespace, facts: dict[str, Any], found: OneStep
-) -> None:
+def _write(arguments: Arguments, facts: dict[str, Any], found: OneStep) -> None:
     """The curve in a folder, and drawn."""
     if arguments.out:
         folder = pathlib.Path(arguments.out)
         rows = [{**facts, **point._asdict()} for point in found.curve]
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        with writing(arguments):
+        with arguments.writing():
             atomic.write_text(folder / "subgame.jsonl", text)
-        with writing(arguments):
+        with arguments.writing():
             write_csv(folder / "subgame.csv", rows)
     if arguments.plot:
         label = arguments.values
         if arguments.noise:
             label += f", noise {arguments.noise:g}"
         title = f"{arguments.game} after {arguments.actions}"
-        with writing(arguments):
+        with arguments.writing():
             spiel_cr.plot({label: found.curve}, arguments.plot, title=title)
             print(f"  plot        {arguments.plot}")
 

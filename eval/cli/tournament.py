@@ -28,8 +28,6 @@ examples:
     --session stack=20,rounds=10 --bots 'solved(iterations=100);honest(rollouts=100)'
 """
 
-import argparse
-import functools
 import itertools
 import math
 import pathlib
@@ -44,18 +42,7 @@ from spiel_cr.players import bot_strings
 from ..common.plurals import counted
 from ..tournaments import sessions, styles, tournament
 from ..tournaments.round_robin import RoundRobinConfig
-from .command import (
-    Commands,
-    add_command,
-    bot_options,
-    executor_of,
-    given,
-    note_unwritten,
-    option,
-    split_bots,
-    worker_options,
-    writing,
-)
+from .command import Arguments, Commands, add_command, split_bots
 from .play import HUMAN
 
 
@@ -71,23 +58,23 @@ def add(commands: Commands) -> None:
         resumes=True,
         bots=bot_strings.describe_bots(),
     )
-    bot_options(parser, "'A;B;C'", "two or more, see below")
-    option(parser, "--matches", "matches of each pair, half in each seat", 100)
-    option(parser, "--out", "folder of the results", required=True)
-    option(parser, "--seed")
+    parser.bot_options("'A;B;C'", "two or more, see below")
+    parser.option("--matches", "matches of each pair, half in each seat", 100)
+    parser.option("--out", "folder of the results", required=True)
+    parser.option("--seed")
     text = "play sessions of several hands with stacks of chips (poker)"
-    option(parser, "--session", text, metavar="stack=S,rounds=N")
+    parser.option("--session", text, metavar="stack=S,rounds=N")
     text = (
         "take luck out of returns (AIVAT) by the values of this policy against itself: "
         "a file or a name such as 'cfr+(iterations=100)'; compiles the game"
     )
-    option(parser, "--aivat", text, metavar="POLICY")
+    parser.option("--aivat", text, metavar="POLICY")
     text = "action frequencies by street, and playing styles (poker)"
-    option(parser, "--styles", text, action="store_true")
-    worker_options(parser)
+    parser.option("--styles", text, action="store_true")
+    parser.worker_options()
 
 
-def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
+def _tournament(arguments: Arguments) -> dict[str, object]:
     bots = split_bots(arguments.bots)
     if HUMAN in bots:
         raise ValueError(
@@ -101,10 +88,10 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
             file=sys.stderr,
         )
     settings = RoundRobinConfig(
-        **given(arguments, "seed", "memory_limit"),
-        executor=executor_of(arguments),
+        **arguments.given("seed", "memory_limit"),
+        executor=arguments.executor(),
         progress=True,
-        unwritten=functools.partial(note_unwritten, arguments),
+        unwritten=arguments.note_unwritten,
     )
     if arguments.session is not None:
         if arguments.aivat is not None:
@@ -124,7 +111,7 @@ def _tournament(arguments: argparse.Namespace) -> dict[str, object]:
 
 
 def _matches(
-    arguments: argparse.Namespace, bots: list[str], settings: RoundRobinConfig
+    arguments: Arguments, bots: list[str], settings: RoundRobinConfig
 ) -> dict[str, object]:
     """Matches, printed and reported."""
     if arguments.styles:
@@ -151,7 +138,7 @@ def _matches(
 
 
 def _sessions(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     bots: list[str],
     config: sessions.SessionConfig,
     settings: RoundRobinConfig,
@@ -177,7 +164,7 @@ def _sessions(
     return result._asdict()
 
 
-def _styles(arguments: argparse.Namespace, name: str) -> dict[str, object]:
+def _styles(arguments: Arguments, name: str) -> dict[str, object]:
     """Styles of what lies in the folder, printed, written and reported.
 
     Args:
@@ -191,7 +178,7 @@ def _styles(arguments: argparse.Namespace, name: str) -> dict[str, object]:
     found = styles.styles_of(arguments.game, styles.read_hands(records))
     print("\nactions by street, and styles of play")
     print("\n".join(styles.lines_of_styles(found)))
-    with writing(arguments):
+    with arguments.writing():
         atomic.write_text(folder / "styles.csv", styles.table_of_styles(found))
     return {"styles": [{**style._asdict(), "style": style.text} for style in found]}
 

@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from spiel_cr.common.arrays import round_numbers
-from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.common.checks import COUNT, check_settings
 
 from .plurals import counted
 
@@ -25,10 +25,8 @@ class Budget(NamedTuple):
         """Raises ValueError unless one of the two is there, and positive."""
         if (self.seconds is None) == (self.iterations is None):
             raise ValueError("a budget is needed: either seconds or iterations")
-        if self.seconds is not None:
-            check_number(self.seconds, "seconds", "(0, inf)")
-        if self.iterations is not None:
-            check_iterations(self.iterations)
+        wanted = {"seconds": "(0, inf)", "iterations": COUNT}
+        check_settings(self, wanted, optional=True)
 
     def points(self) -> list[float]:
         """Where NashConv is computed: after how many seconds, or iterations."""

@@ -9,10 +9,7 @@ declares its game as a signal game instead, see `holdem`.
 
 from game_defs.bundled.battleship import vectorised_battleship
 from game_defs.bundled.goofspiel import vectorised_goofspiel
-from game_defs.bundled.hidden_boards import (
-    vectorised_dark_hex,
-    vectorised_phantom_ttt,
-)
+from game_defs.bundled.hidden_boards import vectorised_dark_hex, vectorised_phantom_ttt
 from game_defs.bundled.holdem import (
     signals_of_universal_poker,
     vectorised_universal_poker,

@@ -174,9 +174,7 @@ class VectorisedBattleship:
             [states[:, :1], states[:, own[0]], states[:, own[1]], cells], axis=1
         )
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own ships, then all shots in order."""
         own, other = self._parts[player], self._parts[1 - player]
         columns = [0, *range(own[0].start, own[1].stop)]

@@ -176,9 +176,7 @@ class VectorisedGoofspiel:
         columns = [states[:, self._bids[player]], states[:, self._point_cards]]
         return np.concatenate([phase, own, *columns, states[:, self._winners]], axis=1)
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns the strings of OpenSpiel's turn-based goofspiel."""
         rounds = self._num_cards
         columns = (

@@ -9,7 +9,7 @@ Phantom tic-tac-toe is won by three in a row. In dark hex player 0 connects the 
 row with the last one, player 1 the first column with the last one.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -209,9 +209,7 @@ class VectorisedHiddenBoard:
             columns.append(states[:, self._movers, None])
         return np.concatenate(columns, axis=1)
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own view of the board, turns, own tries."""
         num_cells = len(self._cells)
         tries = self._tries.unpack(states[:, self._try_columns(player)], num_cells)

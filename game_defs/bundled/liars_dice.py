@@ -167,9 +167,7 @@ class VectorisedLiarsDice:
             for row in dice
         ]
 
-    def information_state_strings(
-        self, states: np.ndarray, player: int
-    ) -> Sequence[str]:
+    def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own dice in order, then all bids."""
         dice = self._faces.unpack(states[:, self._dice_columns(player)], self._sides)
         made = self._bids.unpack(states[:, self._bid_columns], self._liar + 1)

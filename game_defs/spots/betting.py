@@ -6,15 +6,7 @@ from typing import NamedTuple
 
 from game_defs.base import TERMINAL
 from game_defs.bundled.holdem.betting import MAX_NODES, PublicTree, Row
-from game_defs.spots.bets import (
-    BETS,
-    DONKS,
-    PLAYERS,
-    RAISES,
-    STREETS,
-    BetSizes,
-    Size,
-)
+from game_defs.spots.bets import BETS, DONKS, PLAYERS, RAISES, STREETS, BetSizes, Size
 
 FOLD, CALL, FIRST_BET = 0, 1, 2
 

@@ -113,11 +113,7 @@ def abstract(
 
 
 def _buckets(
-    game: SignalGame,
-    player: int,
-    budget: Sequence[int],
-    method: Method,
-    seed: int,
+    game: SignalGame, player: int, budget: Sequence[int], method: Method, seed: int
 ) -> tuple[list[np.ndarray], list[float]]:
     """One player's buckets, int32 [H] by round, and what they cost by round."""
     # Players whose signals are alike get buckets that are.

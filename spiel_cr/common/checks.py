@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-# What attributes must be, see `check_settings`.
+# What attributes must be, see `check_settings`; and one that counts something.
 Wanted = Mapping[str, str | range | tuple[str, ...]]
+COUNT = range(1, 2**31)
 
 
 def check_whole(value: int, name: str, least: int, most: int = 2**31 - 1) -> int:
@@ -72,17 +73,20 @@ def check_choice(value: Any, name: str, choices: Collection[Any]) -> Any:
     return value
 
 
-def check_settings(settings: Any, wanted: Wanted) -> None:
+def check_settings(settings: Any, wanted: Wanted, *, optional: bool = False) -> None:
     """Checks attributes by a table; raises ValueError for the first bad one.
 
     Args:
       settings: whose attributes.
       wanted: by attributes (several with spaces between) an interval as of
         `check_number`, a range of whole numbers, or the choices.
+      optional: whether they may be None, too.
     """
     for names, one in wanted.items():
         for name in names.split():
             value = getattr(settings, name)
+            if optional and value is None:
+                continue
             if isinstance(one, str):
                 check_number(value, name, one)
             elif isinstance(one, range):

@@ -111,10 +111,7 @@ def rounds(
 
 
 def best_deviation(
-    game: StochasticGame,
-    profile: np.ndarray,
-    *,
-    tolerance: float = 0.0,
+    game: StochasticGame, profile: np.ndarray, *, tolerance: float = 0.0
 ) -> tuple[np.ndarray, np.ndarray]:
     """Solves each player's Markov decision process against the others' strategies.
 

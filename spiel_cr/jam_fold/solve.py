@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.checks import check_choice, check_number, check_whole
+from spiel_cr.common.checks import (
+    COUNT,
+    check_choice,
+    check_number,
+    check_settings,
+    check_whole,
+)
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.jam_fold import outer, rules
 from spiel_cr.jam_fold.chip_model import chip_model
@@ -49,9 +55,7 @@ class SolveSettings:
     def __post_init__(self) -> None:
         """Refuses values out of range."""
         check_choice(self.algorithm, "algorithm", ALGORITHMS)
-        for name in ("rounds", "steps"):
-            if getattr(self, name) is not None:
-                check_whole(getattr(self, name), name, 1)
+        check_settings(self, {"rounds steps": COUNT}, optional=True)
 
 
 class Level(NamedTuple):

@@ -39,10 +39,7 @@ class Tournament:
     """
 
     def __init__(
-        self,
-        setting: Setting,
-        engine: Engine,
-        rest: np.ndarray | None = None,
+        self, setting: Setting, engine: Engine, rest: np.ndarray | None = None
     ) -> None:
         """Lists all states.
 
@@ -184,8 +181,7 @@ class _Follow(NamedTuple):
             np.arange(n), states * outcomes
         )
         weights = scipy.sparse.coo_array(
-            (chance.ravel(), (rows, np.arange(chance.size))),
-            (states * n, chance.size),
+            (chance.ravel(), (rows, np.arange(chance.size))), (states * n, chance.size)
         ).tocsr()
         step = (weights @ self.later).toarray()
         paid = weights @ self.fixed.ravel()

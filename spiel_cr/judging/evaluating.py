@@ -15,22 +15,13 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
+from spiel_cr.common import record_checks as checks
 from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.executing import HERE, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.record_checks import (
-    Test,
-    check_fields,
-    is_duration,
-    is_list,
-    is_number,
-    is_table,
-    is_text,
-    is_whole,
-)
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.games.tree.fingerprints import fingerprint
@@ -43,17 +34,17 @@ EVALUATORS = ("traversing", "playing")
 # Of an evaluation that plays, where no number is given.
 MATCHES = 1000
 # What lines hold of all players, of those that are asked, and of those that play.
-_LINE: dict[str, Test] = {
-    "repeat": is_whole,
-    "seat": lambda value: is_whole(value) and value < 2,
-    "work": is_table(is_duration),
+_LINE: dict[str, checks.Test] = {
+    "repeat": checks.is_whole,
+    "seat": lambda value: checks.is_whole(value) and value < 2,
+    "work": checks.is_table(checks.is_duration),
 }
-_ASKED: dict[str, Test] = {"behaviour": is_list(is_duration)}
-_PLAYED: dict[str, Test] = {
-    "match": is_whole,
-    "keys": is_list(is_text),
-    "policies": is_list(is_list(is_duration)),
-    "utility": is_number,
+_ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
+_PLAYED: dict[str, checks.Test] = {
+    "match": checks.is_whole,
+    "keys": checks.is_list(checks.is_text),
+    "policies": checks.is_list(checks.is_list(checks.is_duration)),
+    "utility": checks.is_number,
 }
 # Of the probabilities of an answer, which were divided by their sum.
 _SUM_TOLERANCE = 1e-9
@@ -254,7 +245,7 @@ def _line_check(compiled: CompiledGame, plays: bool) -> Callable[[Record], None]
     ]
 
     def check(record: Record) -> None:
-        check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
+        checks.check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
         if set(record["work"]) != set(traversing.Work._fields):
             raise ValueError(f"has work other than {traversing.Work._fields}")
         seat = record["seat"]

@@ -204,9 +204,7 @@ def evaluate(
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
     first, second = (
         traversing.traverse(
-            tree,
-            seat_bot(bot, tree, seat, seed=seed, name="bot"),
-            progress=progress,
+            tree, seat_bot(bot, tree, seat, seed=seed, name="bot"), progress=progress
         )
         for seat in range(2)
     )

@@ -24,7 +24,7 @@ from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.conversions import check_probabilities
-from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.compiled_subgames import InfosetFinder
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
@@ -162,8 +162,8 @@ class OOSConfig:
             raise ValueError(
                 f"forget_matches={self.forget_matches!r} must be True or False"
             )
-        # The same checks as for a resolving player.
-        ResolvingConfig("cfr+", self.iterations, self.move_ms, self.init_ms)
+        times = self.move_ms, self.init_ms
+        check_budget("resolving", "iterations", self.iterations, *times)
 
 
 class OOSBot(PolicyPlayer):

@@ -9,16 +9,8 @@ from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.players.bot_strings import (
-    BOTS,
-    NamedBot,
-    bot_name,
-    is_bot,
-    plays,
-    read_bot,
-    saved,
-    solved,
-)
+from spiel_cr.players import bot_strings
+from spiel_cr.players.bot_strings import BOTS, NamedBot, bot_name
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solvers.algorithms import CFR, LP, MCCFR
@@ -91,14 +83,14 @@ def read_opponent(text: str, game: pyspiel.Game) -> NamedBot:
     text = text.strip()
     if text in CHUMPS:
         policy = chump(game, text)
-        return plays(lambda game, seed: policy, whole=False)
+        return bot_strings.plays(lambda game, seed: policy, whole=False)
     if text.endswith(".npz"):
-        return saved({"path": text})
-    if is_bot(text):
-        return read_bot(text)
+        return bot_strings.saved({"path": text})
+    if bot_strings.is_bot(text):
+        return bot_strings.read_bot(text)
     if bot_name(text) in _ALGORITHMS:
         algorithm, iterations = _read_algorithm(text)
-        return solved({"solver": algorithm, "iterations": iterations})
+        return bot_strings.solved({"solver": algorithm, "iterations": iterations})
     raise ValueError(
         f"opponent={text!r}: there is no such opponent; choose uniform, one of "
         f"{', '.join(CHUMPS)}, an algorithm such as cfr+(iterations=10) (one of "

@@ -7,6 +7,7 @@ its actions say so; see `PokerRoles`.
 import pyspiel
 
 from spiel_cr.policies.rollouts import first_decision
+from spiel_cr.policies.signal_nodes import action_labels
 
 ROLES = ("fold", "call", "raise")
 MEANINGS = ("fold", "check", "call", "raise")
@@ -39,7 +40,7 @@ class PokerRoles:
           NotPokerError: the actions have other names.
         """
         first = first_decision(game)
-        labels = set(_labels(first).values())
+        labels = set(action_labels(first).values())
         self.two_actions = labels == {"pass", "bet"}
         known = {_meaning(label) for label in labels}
         if not self.two_actions and not ("call" in known and known <= set(ROLES)):
@@ -60,7 +61,7 @@ class PokerRoles:
         if self.two_actions and state.current_player() >= 0:
             return _roles_after(state)
         roles: dict[str, int] = {}
-        labels = _labels(state)
+        labels = action_labels(state)
         for action in sorted(labels):
             roles.setdefault(str(_meaning(labels[action])), action)
         return roles
@@ -76,7 +77,7 @@ class PokerRoles:
             roles = _roles_after(state)
             role = next(role for role, own in roles.items() if own == action)
         else:
-            role = str(_meaning(_labels(state)[action]))
+            role = str(_meaning(action_labels(state)[action]))
         if role == "call" and not self.must_call(state):
             return "check"
         return role
@@ -94,19 +95,10 @@ class PokerRoles:
             player = before.current_player()
             if player < 0:
                 raiser = -1
-            elif _meaning(_labels(before)[action]) == "raise":
+            elif _meaning(action_labels(before)[action]) == "raise":
                 raiser = player
             before.apply_action(action)
         return raiser not in (-1, state.current_player())
-
-
-def _labels(state: pyspiel.State) -> dict[int, str]:
-    """Names of the legal actions: "player=1 move=Fold" is "fold"."""
-    player = state.current_player()
-    if player < 0:
-        return {}
-    names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
-    return {a: name.rpartition("move=")[2].strip().lower() for a, name in names.items()}
 
 
 def _meaning(label: str) -> str | None:
@@ -121,7 +113,7 @@ def _meaning(label: str) -> str | None:
 
 def _roles_after(state: pyspiel.State) -> dict[str, int]:
     """Roles in Kuhn poker, where a bet turns check | bet into fold | call."""
-    names = {name: action for action, name in _labels(state).items()}
+    names = {name: action for action, name in action_labels(state).items()}
     moves = [step.action for step in state.full_history() if step.player >= 0]
     if names["bet"] in moves:
         return {"fold": names["pass"], "call": names["bet"]}

@@ -16,7 +16,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import draws
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_iterations, check_number
+from spiel_cr.common.checks import COUNT, check_number, check_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Wanted
@@ -27,7 +27,7 @@ from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import generator_at
-from spiel_cr.resolving.clock import Clock, Statistics
+from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.partial.blueprint import blueprint_of, check_blueprint
 from spiel_cr.resolving.update_equivalence import (
@@ -72,21 +72,12 @@ class SearchBotConfig:
     blueprint_iterations: int = 500
 
     def __post_init__(self) -> None:
-        for name in ("particles", "blueprint_iterations"):
-            check_iterations(getattr(self, name), name=name)
-        if self.simulations is not None:
-            check_iterations(self.simulations, name="simulations")
-        for name in ("move_ms", "init_ms"):
-            if getattr(self, name) is not None:
-                why = "leave it out for no clock"
-                check_number(getattr(self, name), name, "(0, inf)", why=why)
+        check_settings(self, {"particles blueprint_iterations": COUNT})
+        times = self.move_ms, self.init_ms
+        check_budget("searching", "simulations", self.simulations, *times)
         check_number(self.eta, "eta", "[0, inf)", why="0 plays the blueprint")
         check_number(self.alpha, "alpha", "[0, inf)", why="0 is no magnet")
         check_blueprint(self.blueprint)
-        if self.simulations is None and self.move_ms is None:
-            raise ValueError(
-                "a searching player needs a budget: give simulations, move_ms, or both"
-            )
 
 
 class _Belief(NamedTuple):
@@ -117,12 +108,7 @@ class SearchBot(PolicyPlayer):
     """
 
     def __init__(
-        self,
-        game: Game,
-        player: int,
-        config: SearchBotConfig,
-        *,
-        seed: int = 0,
+        self, game: Game, player: int, config: SearchBotConfig, *, seed: int = 0
     ) -> None:
         """Loads its blueprint, or makes one.
 
@@ -149,12 +135,7 @@ class SearchBot(PolicyPlayer):
         if rules is not None:
             self._source = RulesSource(game, rules)
             self._belief = ArrayBelief(
-                game,
-                rules,
-                player,
-                self.blueprint,
-                most=config.particles,
-                seed=seed,
+                game, rules, player, self.blueprint, most=config.particles, seed=seed
             )
         self._posterior = StatePosterior(
             game,

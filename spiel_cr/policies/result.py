@@ -451,6 +451,11 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     return storage.load_metadata(path)
 
 
+def damaged(path: object, why: object) -> DamagedFileError:
+    """The error to raise for a policy file that is none; says what is wrong with it."""
+    return DamagedFileError(f"{path} is a damaged policy file: {why}")
+
+
 def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
     """A text that the metadata of a policy file must have.
 
@@ -464,7 +469,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
     """
     text = metadata.get(name)
     if not isinstance(text, str):
-        raise DamagedFileError(f"{path} is a damaged policy file: it has no {name}")
+        raise damaged(path, f"it has no {name}")
     return text
 
 
@@ -521,7 +526,7 @@ def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
             behaviour = first, second
         return kind.policy(laid, behaviour)
     except ValueError as error:
-        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
+        raise damaged(path, error) from error
 
 
 def check_policy_file(path: atomic.Path) -> None:
@@ -543,10 +548,7 @@ def _read(path: atomic.Path) -> tuple[Behaviours, str, str]:
     for player in range(2):
         own = arrays.get(f"player{player}")
         if own is None or own.ndim != 1 or own.dtype.name not in dtypes:
-            raise DamagedFileError(
-                f"{path} is a damaged policy file: it has no probabilities of player "
-                f"{player}"
-            )
+            raise damaged(path, f"it has no probabilities of player {player}")
         found.append(own)
     return (found[0], found[1]), named, seal
 

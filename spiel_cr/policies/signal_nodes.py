@@ -82,16 +82,18 @@ def after_deals(state: pyspiel.State) -> pyspiel.State:
     return state
 
 
-def action_names(state: pyspiel.State) -> dict[int, str]:
+def action_labels(state: pyspiel.State) -> dict[int, str]:
     """The legal actions by name: "player=1 move=Fold" is "fold"."""
     player = state.current_player()
     if player < 0:
         return {}
     names = {a: state.action_to_string(player, a) for a in state.legal_actions()}
-    return {
-        a: re.sub(r"\s+", "-", name.rpartition("move=")[2].strip().lower())
-        for a, name in names.items()
-    }
+    return {a: name.rpartition("move=")[2].strip().lower() for a, name in names.items()}
+
+
+def action_names(state: pyspiel.State) -> dict[int, str]:
+    """The same, each in one word."""
+    return {a: re.sub(r"\s+", "-", x) for a, x in action_labels(state).items()}
 
 
 def _find_action(word: str, names: dict[int, str]) -> int | None:

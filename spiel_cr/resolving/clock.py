@@ -9,6 +9,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.solvers.cfr.solver import Solver
 
 # Of a move's time, this share is never planned for: machines are not exact.
@@ -41,6 +42,36 @@ class Statistics:
     late_moves: int = 0
     max_ms: float = 0.0
     programs_compiled: int = 0
+
+
+def check_budget(
+    player: str,
+    name: str,
+    count: int | None,
+    move_ms: float | None,
+    init_ms: float | None,
+) -> None:
+    """Refuses a budget that is none, and times that are out of range.
+
+    Args:
+      player: whose, for the error.
+      name: of the count, for the error.
+      count: of iterations, or of what the player has in their place; None: no limit.
+      move_ms, init_ms: milliseconds per move and before the first one; None: no clock.
+
+    Raises:
+      ValueError: a number is out of range, or there is neither a count nor a clock.
+    """
+    if count is not None:
+        check_iterations(count, name=name)
+    for what, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
+        if milliseconds is not None:
+            why = "leave it out for no clock"
+            check_number(milliseconds, what, "(0, inf)", why=why)
+    if count is None and move_ms is None:
+        raise ValueError(
+            f"a {player} player needs a budget: give {name}, move_ms, or both"
+        )
 
 
 @runtime_checkable

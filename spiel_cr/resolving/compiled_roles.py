@@ -64,16 +64,6 @@ class CompiledRole:
     limit: DepthLimit | None = None
     gadget: Gadget = "cfrd"
 
-    @property
-    def player(self) -> int:
-        """See `layers.Role`."""
-        return self.d.player
-
-    @property
-    def num_layers(self) -> int:
-        """See `layers.Role`."""
-        return self.d.num_layers
-
     def start(self) -> LayerState:
         """See `layers.Role`."""
         return start(self.d, self.limit and self.limit.value)

@@ -20,10 +20,7 @@ from spiel_cr.resolving.compiled_roles import compiled_roles
 from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
-from spiel_cr.resolving.resolving_config import (
-    ResolvingConfig,
-    whole_game_settings,
-)
+from spiel_cr.resolving.resolving_config import ResolvingConfig, whole_game_settings
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
@@ -138,14 +135,13 @@ def need_of(wanted: ResolvingConfig) -> Need:
 
 
 def _resolve_roles(
-    roles: Sequence[Role],
-    work: Work,
-    progress: bool,
+    roles: Sequence[Role], work: Work, progress: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     config, iterations = work.config, work.iterations
     timings: list[tuple[float, float]] = []
-    total = sum(role.num_layers for role in roles) * iterations
+    layers = sum(role.d.num_layers for role in roles)
+    total = layers * iterations
     with tqdm(total=total, desc=f"resolve {config.name}", disable=not progress) as bar:
 
         def advance(count: int) -> None:
@@ -156,7 +152,7 @@ def _resolve_roles(
             # strategies one iteration newer than the average's, yet measured over many
             # games this order is the better one as often as not, and by more. With the
             # max-margin gadget it is the other way round, see `Front.other_first`.
-            number, layers = len(timings) + 1, sum(role.num_layers for role in roles)
+            number = len(timings) + 1
             bar.set_description(f"compiling program {number} of {layers}")
             solver = cfr.make_solver(
                 forest.form,
@@ -174,7 +170,7 @@ def _resolve_roles(
         behaviours = []
         for role in roles:
             state = role.start()
-            for layer in range(1, role.num_layers + 1):
+            for layer in range(1, role.d.num_layers + 1):
                 state = role.resolve(layer, state, solver_of)
             behaviours.append(state.behaviour)
     return (behaviours[0], behaviours[1]), timings

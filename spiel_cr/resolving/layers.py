@@ -130,18 +130,11 @@ SolverOf = Callable[[Cut, LayerForest], Solver]
 
 
 class Role(Protocol):
-    """One player's layers, resolved one after the other from 1 to `num_layers`.
-
-    Attributes:
-      player: i, the resolving player.
-      num_layers: how many there are.
-    """
+    """One player's layers, resolved one after the other from 1 to `d.num_layers`."""
 
     @property
-    def player(self) -> int: ...
-
-    @property
-    def num_layers(self) -> int: ...
+    def d(self) -> Cut:
+        """The game in layers."""
 
     def start(self) -> LayerState:
         """Before the first layer nothing is fixed."""
@@ -150,7 +143,7 @@ class Role(Protocol):
         """Solves all subgames of one layer and fixes i's strategy there.
 
         Args:
-          layer: 1 .. num_layers, after the layers above.
+          layer: 1 .. d.num_layers, after the layers above.
           state: what the layer above left.
           solver_of: solves a forest.
         """

@@ -12,6 +12,7 @@ from spiel_cr.games.signals.game import (
     Kernel,
     SignalGame,
     SparseKernel,
+    ancestors,
 )
 from spiel_cr.resolving.public_layers import PublicDecomposition
 
@@ -41,10 +42,7 @@ class Deal(NamedTuple):
 
     def ancestors(self, player: int, round: int, above: int) -> np.ndarray:
         """int32 [H], the signal of an earlier round behind each one of a round."""
-        signal = np.arange(len(self.parents[player][round]), dtype=np.int32)
-        for number in range(round, above, -1):
-            signal = self.parents[player][number][signal]
-        return signal
+        return ancestors(self.parents[player], round, above)
 
 
 def whole_deal(game: SignalGame) -> Deal:

@@ -119,10 +119,7 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
 
 
 def _forms(
-    d: PublicDecomposition,
-    roots: np.ndarray,
-    given: Sequence[np.ndarray],
-    gadget: str,
+    d: PublicDecomposition, roots: np.ndarray, given: Sequence[np.ndarray], gadget: str
 ) -> Iterator[tuple[PublicSubgame, SequenceForm]]:
     """The endgames of one player, layer by layer; `roots` as `endgame_roots` says."""
     i = d.player

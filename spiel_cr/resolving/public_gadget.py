@@ -119,9 +119,7 @@ class PublicSubgame:
         found: dict[tuple[int, int], np.ndarray] = {}
         weights = []
         for sequence, root in zip(
-            self.terms.sequences[player].tolist(),
-            self.term_root.tolist(),
-            strict=True,
+            self.terms.sequences[player].tolist(), self.term_root.tolist(), strict=True
         ):
             key = root, int(rounds[sequence])
             if key not in found:

@@ -44,16 +44,6 @@ class PublicRole:
 
     d: PublicDecomposition
 
-    @property
-    def player(self) -> int:
-        """See `layers.Role`."""
-        return self.d.player
-
-    @property
-    def num_layers(self) -> int:
-        """See `layers.Role`."""
-        return self.d.num_layers
-
     def start(self) -> LayerState:
         """See `layers.Role`."""
         return layers.blank(self.d)

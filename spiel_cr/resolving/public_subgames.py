@@ -20,11 +20,7 @@ from spiel_cr.games.signals.kernels import lay_out
 from spiel_cr.games.signals.public_nodes import Finder
 from spiel_cr.resolving.public_deals import Deal, Deals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import (
-    betting_kinds,
-    decompose_public,
-    reach_of,
-)
+from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig

@@ -4,14 +4,11 @@ import dataclasses
 from collections.abc import Iterable
 from typing import Literal, get_args
 
-from spiel_cr.common.checks import check_choice, check_iterations, check_number
+from spiel_cr.common.checks import check_choice
 from spiel_cr.policies.leaf_values import HistoryValues
+from spiel_cr.resolving.clock import check_budget
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.leaves.leaf_strings import (
-    DepthUnit,
-    check_lookahead,
-    is_fixed,
-)
+from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, is_fixed
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
@@ -63,16 +60,8 @@ class ResolvingConfig:
         self._check_leaf()
         check_choice(self.gadget, "gadget", get_args(Gadget))
         check_choice(self.values, "values", (*get_args(Values), None))
-        if self.iterations is not None:
-            check_iterations(self.iterations)
-        for name in ("move_ms", "init_ms"):
-            if getattr(self, name) is not None:
-                why = "leave it out for no clock"
-                check_number(getattr(self, name), name, "(0, inf)", why=why)
-        if self.iterations is None and self.move_ms is None:
-            raise ValueError(
-                "a resolving player needs a budget: give iterations, move_ms, or both"
-            )
+        times = self.move_ms, self.init_ms
+        check_budget("resolving", "iterations", self.iterations, *times)
 
     def algorithm(self, form: str) -> CFRConfig | MCCFRConfig:
         """The solver's settings for games in a form, "compiled" or "signals"."""

@@ -40,7 +40,6 @@ class Subgame(NamedTuple):
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
       next_augmented: int32 [n], those of the next layer; o's last infosets, in this
         order.
-      in_forest: for i and for o, int32, the infosets' numbers in the layer's forest.
     """
 
     decisions: tuple[Decisions, Decisions]
@@ -54,7 +53,6 @@ class Subgame(NamedTuple):
     roots: np.ndarray
     augmented: np.ndarray
     next_augmented: np.ndarray
-    in_forest: tuple[np.ndarray, np.ndarray]
 
 
 class GadgetGame(NamedTuple):
@@ -142,10 +140,7 @@ class Layer(Mapping[int, Subgame]):
         return subgame
 
     def game(
-        self,
-        number: int,
-        own_reach: np.ndarray,
-        opponent_values: np.ndarray,
+        self, number: int, own_reach: np.ndarray, opponent_values: np.ndarray
     ) -> GadgetGame:
         """A subgame with what the match decided before it.
 
@@ -196,7 +191,6 @@ class Layer(Mapping[int, Subgame]):
             roots=forest.own[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
-            in_forest=(own_kept, other_kept),
         )
 
 

@@ -91,9 +91,7 @@ DEEP = Family(
     what="trains networks, which have no such option",
 )
 SELF_PLAY = DEEP._replace(
-    name="self-play",
-    presets=self_play.SELF_PLAY_PRESETS,
-    makers=_networks(SelfPlay),
+    name="self-play", presets=self_play.SELF_PLAY_PRESETS, makers=_networks(SelfPlay)
 )
 LP = Family(
     "exact",

@@ -61,11 +61,7 @@ class Keeper:
     """
 
     def __init__(
-        self,
-        path: atomic.Path,
-        identity: Mapping[str, Any],
-        solver: Kept,
-        every: float,
+        self, path: atomic.Path, identity: Mapping[str, Any], solver: Kept, every: float
     ) -> None:
         """Prepares; nothing is read or written yet.
 

@@ -117,12 +117,7 @@ def solve(
       ImportError: optax is missing, and networks are asked for.
     """
     task = task_of(
-        algorithm,
-        goal,
-        layout=layout,
-        checkpoint=checkpoint,
-        dtype=dtype,
-        seed=seed,
+        algorithm, goal, layout=layout, checkpoint=checkpoint, dtype=dtype, seed=seed
     )
     with atomic.reserved(task.path, "checkpoint_path"):
         started = time.perf_counter()

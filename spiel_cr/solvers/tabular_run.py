@@ -18,15 +18,7 @@ from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import Held
 from spiel_cr.solvers import footprint, lp
-from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.bucket_labels import (
-    Labels,
-    digest,
-    first_members,
-    labels_by_number,
-    labels_of,
-    of_both,
-)
+from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.laying_out import Laid
@@ -94,19 +86,19 @@ def linear(laid: Laid, task: Task) -> Run:
     return LinearRun(held)
 
 
-def _labels(held: Held, task: Task) -> Labels:
+def _labels(held: Held, task: Task) -> bucket_labels.Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.layout.buckets, task.layout.imperfect_recall
     if isinstance(held.laid, CompiledGame):
-        return labels_of(held.laid, buckets, imperfect_recall=forget)
+        return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
     if isinstance(held.laid, WorldGame):
         return None, None  # `Task.need` refuses them
     labels = []
-    for player, given in enumerate(of_both(buckets)):
+    for player, given in enumerate(bucket_labels.of_both(buckets)):
         if given is not None:
             assert not isinstance(given, Mapping)  # `Task.need` refuses them
             infosets = len(held.form.decisions[player])
-            given = labels_by_number(given, infosets, player)
+            given = bucket_labels.labels_by_number(given, infosets, player)
             _check_actions(held.laid, given, player)
         labels.append(given)
     return labels[0], labels[1]
@@ -122,10 +114,10 @@ def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None
         for node in decisions.node.tolist()
     ]
     kind_of = np.repeat(np.array(kind, np.int32), decisions.num_signals)
-    odd = kind_of != kind_of[first_members(labels)[labels]]
+    odd = kind_of != kind_of[bucket_labels.first_members(labels)[labels]]
     if odd.any():
         infoset = int(np.argmax(odd))
-        usual = int(first_members(labels)[labels[infoset]])
+        usual = int(bucket_labels.first_members(labels)[labels[infoset]])
         raise ValueError(
             f"{signals.game}: infosets {usual} and {infoset} of player {player} are in "
             f"one bucket and have different legal actions; put them into buckets of "
@@ -172,12 +164,7 @@ class TabularRun(Run):
     enough: float = 0.0
 
     def __init__(
-        self,
-        solver: Solver,
-        held: Held,
-        *,
-        batch: int = 0,
-        seed: int | None = None,
+        self, solver: Solver, held: Held, *, batch: int = 0, seed: int | None = None
     ) -> None:
         """Takes a solver as it is.
 
@@ -220,8 +207,8 @@ class TabularRun(Run):
             "config": settings_text(self.solver.config),
             "dtype": self.solver.dtype.name,
             "seed": self._seed,
-            "buckets": digest(self.solver.buckets),
-            "locks": digest(self.solver.form.locks),
+            "buckets": bucket_labels.digest(self.solver.buckets),
+            "locks": bucket_labels.digest(self.solver.form.locks),
         }
 
     def finish(self, *, progress: bool) -> None:

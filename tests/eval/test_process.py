@@ -1,6 +1,5 @@
 """The process of a command: signals, streams, errors, and what cannot be written."""
 
-import argparse
 import errno
 import gc
 import importlib
@@ -54,7 +53,7 @@ def do(run, **defaults):
     """Runs a function as a command; its exit code."""
     defaults = {"json": True, "resumes": False, "unwritten": [], **defaults}
     try:
-        main._run(argparse.Namespace(run=run, **defaults))
+        main._run(command.Arguments(run=run, **defaults))
     except SystemExit as stopped:
         return stopped.code
     return 0
@@ -163,7 +162,7 @@ def test_mistakes_of_users_are_told_from_ours(capsys, error, code):
 def test_an_output_that_cannot_be_written_costs_no_other(capsys, tmp_path):
     def run(arguments):
         for name in ("large", "small"):
-            with command.writing(arguments):
+            with arguments.writing():
                 text = "x" * (9000 if name == "large" else 9)
                 atomic.write_text(tmp_path / name, text)
         return {"nash_conv": 0.5}

@@ -186,11 +186,7 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
 
 
 def _kernel(
-    deals: Deals,
-    round: int,
-    known: list[Signals],
-    boards: Boards,
-    showdown: bool,
+    deals: Deals, round: int, known: list[Signals], boards: Boards, showdown: bool
 ) -> Kernel:
     """Compares the signals of a round.
 

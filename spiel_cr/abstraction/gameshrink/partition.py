@@ -169,9 +169,7 @@ def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
 
 
 def lift(
-    game: SignalGame,
-    partition: Partition,
-    behaviour: Sequence[np.ndarray],
+    game: SignalGame, partition: Partition, behaviour: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """What abstract strategies play in the original game.
 

@@ -84,8 +84,7 @@ def _slices(slices: Slices, rows: jax.Array, vector: jax.Array) -> jax.Array:
         return matrix.at[rows].get(mode="promise_in_bounds")
     numbers = lax.GatherDimensionNumbers((1,), (), (0,))
     return lax.gather(
-        *(vector, rows, numbers, (width,)),
-        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+        *(vector, rows, numbers, (width,)), mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS
     )
 
 

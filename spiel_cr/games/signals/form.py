@@ -24,7 +24,7 @@ from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.sequence_form.treeplex import Slices
 from spiel_cr.games.signals import kernels as kernel_forms
-from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame, ancestors
 from spiel_cr.games.signals.places import (
     Places,
     join_slices,
@@ -38,7 +38,6 @@ from spiel_cr.games.signals.public_terms import (
     Parents,
     PublicSide,
     PublicTerms,
-    ancestors,
     list_payoffs,
     logical_decisions,
     num_signals,

@@ -15,7 +15,7 @@ terms, K kernels.
 import dataclasses
 import functools
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -243,10 +243,7 @@ class SignalGame:
         Returns:
           int32 [H].
         """
-        signal = np.arange(len(self.parents[player][round]), dtype=np.int32)
-        for r in range(round, above, -1):
-            signal = self.parents[player][r][signal]
-        return signal
+        return ancestors(self.parents[player], round, above)
 
     def check(self) -> None:
         """Raises InvalidGameError where the parts do not fit each other.
@@ -315,6 +312,14 @@ class SignalGame:
         other = rounds[terms.kernel] != betting.round[terms.leaf]
         yield "a kernel is of another round than its leaf", other.any()
         yield "a stake is not finite", not np.isfinite(terms.stake).all()
+
+
+def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
+    """int32 [H], the signal of an earlier round (-1: none) behind each of a round."""
+    signal = np.arange(len(parents[round]), dtype=np.int32)
+    for r in range(round, above, -1):
+        signal = parents[r][signal].astype(np.int32)
+    return signal
 
 
 def _feed(digest: Any, part: Any) -> None:

@@ -204,9 +204,7 @@ class SparseRows(LaidOut):
         return columns(jnp.concatenate(parts, axis=1), self.place)
 
 
-def lay_out_entries(
-    matrix: scipy.sparse.csr_array,
-) -> LaidOut:
+def lay_out_entries(matrix: scipy.sparse.csr_array) -> LaidOut:
     """Lays out a matrix in the form that costs a leaf least.
 
     Args:

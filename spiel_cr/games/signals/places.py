@@ -16,7 +16,8 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import layout, packing
 from spiel_cr.games.sequence_form.treeplex import Slices
-from spiel_cr.games.signals.public_terms import PublicSide, ancestors, logical_starts
+from spiel_cr.games.signals.game import ancestors
+from spiel_cr.games.signals.public_terms import PublicSide, logical_starts
 
 # Narrower slices are moved element by element, and all at once.
 _NARROW = 8

@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
-from spiel_cr.games.signals.game import Kernel, SignalGame
+from spiel_cr.games.signals.game import Kernel, SignalGame, ancestors
 
 # As many entries of a coupling are listed.
 _MOST_LISTED = 50_000_000
@@ -85,9 +85,7 @@ class Constants(NamedTuple):
     values: Sequence[np.ndarray]
 
 
-def public_form(
-    game: SignalGame,
-) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
+def public_form(game: SignalGame) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
     """Both players' public decisions, and the terms by their last public sequences."""
     betting = game.betting
     size = len(betting)
@@ -165,14 +163,6 @@ def list_payoffs(
         for part, kind in zip(parts, (np.int32, np.int32, np.float64), strict=True)
     )
     return sum_payoffs(rows, columns, values)
-
-
-def ancestors(parents: Sequence[np.ndarray], round: int, above: int) -> np.ndarray:
-    """int32 [H], the signal of an earlier round (-1: none) behind each of a round."""
-    signal = np.arange(len(parents[round]), dtype=np.int32)
-    for r in range(round, above, -1):
-        signal = parents[r][signal].astype(np.int32)
-    return signal
 
 
 def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarray:

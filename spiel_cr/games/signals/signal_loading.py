@@ -27,10 +27,7 @@ _SEED = 0
 
 
 def signal_game(
-    game: Openable,
-    *,
-    progress: bool = False,
-    memory_limit: memory.Limit = None,
+    game: Openable, *, progress: bool = False, memory_limit: memory.Limit = None
 ) -> SignalGame:
     """Builds the signal game that is declared for an OpenSpiel game.
 

@@ -112,10 +112,7 @@ def _compile(
         )
     else:
         walked = vectorised_walk.walk(
-            *(game, rules),
-            observations=observations,
-            max_histories=limit,
-            watch=watch,
+            *(game, rules), observations=observations, max_histories=limit, watch=watch
         )
     spot_check.check(opened, walked, strings or None)
     histories, infosets, labels = numbering.number(walked, game)
@@ -151,8 +148,5 @@ def as_compiled(
         memory.parse_limit(memory_limit)
         return game
     return compile_game(
-        game,
-        observations=observations,
-        memory_limit=memory_limit,
-        progress=progress,
+        game, observations=observations, memory_limit=memory_limit, progress=progress
     )

@@ -23,9 +23,7 @@ _SAMPLE = 6
 
 
 def check(
-    opened: Opened,
-    walked: Histories,
-    strings: Sequence[Sequence[str]] | None,
+    opened: Opened, walked: Histories, strings: Sequence[Sequence[str]] | None
 ) -> None:
     """Plays to some terminals again, by states of the game as it is loaded anew.
 

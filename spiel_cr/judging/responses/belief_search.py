@@ -23,12 +23,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.opening.game_checks import player_return
-from spiel_cr.judging.responses.belief_tree import (
-    BeliefNode,
-    Branch,
-    Weighted,
-    follow,
-)
+from spiel_cr.judging.responses.belief_tree import BeliefNode, Branch, Weighted, follow
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import Answers, play_on, uniform_numbers

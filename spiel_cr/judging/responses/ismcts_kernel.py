@@ -121,8 +121,7 @@ def search(
         full = each * (slots // roots.number + (place < slots % roots.number))
         new = jnp.where(place < roots.number, full, 0).astype(begun.dtype)
         after = table._replace(
-            visits=batch.visits,
-            begun=begun.at[roots.infosets].add(new),
+            visits=batch.visits, begun=begun.at[roots.infosets].add(new)
         )
         after = _back_up(arrays, after)
         return after, after.reached - table.reached
@@ -159,10 +158,7 @@ class _Walk(NamedTuple):
 
 
 def _simulate(
-    arrays: SearchTree,
-    batch: _Batch,
-    root: jax.Array,
-    draw: jax.Array,
+    arrays: SearchTree, batch: _Batch, root: jax.Array, draw: jax.Array
 ) -> _Batch:
     """One simulation from each of B roots."""
     shape = arrays.shape

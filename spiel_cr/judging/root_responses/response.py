@@ -143,10 +143,7 @@ class Response:
         return without_luck(returns, luck)
 
     def policy(
-        self,
-        game: pyspiel.Game,
-        source: Simulator,
-        own: openspiel_policy.Policy,
+        self, game: pyspiel.Game, source: Simulator, own: openspiel_policy.Policy
     ) -> TablePolicy:
         """An OpenSpiel policy, which can be saved.
 

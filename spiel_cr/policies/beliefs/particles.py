@@ -99,10 +99,7 @@ class ParticleFilter:
         self._particles, self._between = particles, between
 
     def follow(
-        self,
-        belief: Particles,
-        stages: Sequence[Stage],
-        random: np.random.Generator,
+        self, belief: Particles, stages: Sequence[Stage], random: np.random.Generator
     ) -> Particles:
         """From the decision before the last one of a view, or the start, to the last.
 

@@ -107,10 +107,7 @@ class StatePosterior:
         self._seed = check_seed(seed)
         uniform = openspiel_policy.UniformRandomPolicy(game)
         # Of the opponent's policy, and where that cannot have led to the view.
-        self._policies = (
-            Answers(opponent, 1 - player),
-            Answers(uniform, 1 - player),
-        )
+        self._policies = (Answers(opponent, 1 - player), Answers(uniform, 1 - player))
         self.restart()
 
     def restart(self) -> None:

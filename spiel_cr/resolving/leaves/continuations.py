@@ -62,11 +62,7 @@ class Continuations(HistoryValues):
     """
 
     def __init__(
-        self,
-        path: Strategies,
-        k: int = 4,
-        *,
-        kind: ContinuationKind = "responses",
+        self, path: Strategies, k: int = 4, *, kind: ContinuationKind = "responses"
     ) -> None:
         """Takes a blueprint of both players.
 

@@ -58,11 +58,7 @@ KINDS = {
 LEAVES = tuple(kind.text for kind in KINDS.values() if kind.compiled)
 
 
-def parse_leaf(
-    leaf: object,
-    *,
-    compiled: bool = True,
-) -> HistoryValues:
+def parse_leaf(leaf: object, *, compiled: bool = True) -> HistoryValues:
     """Reads a leaf value; files are checked.
 
     Args:

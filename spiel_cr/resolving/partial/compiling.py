@@ -31,9 +31,7 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_of(
-    rows: Rows,
-    states: np.ndarray,
-    simulator: LabelledSimulator,
+    rows: Rows, states: np.ndarray, simulator: LabelledSimulator
 ) -> Snapshot:
     """A partial tree as a compiled game, which ends at the frontier.
 

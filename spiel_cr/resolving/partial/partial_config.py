@@ -4,7 +4,7 @@ import dataclasses
 
 from open_spiel.python.policy import Policy
 
-from spiel_cr.common.checks import check_iterations, check_whole
+from spiel_cr.common.checks import COUNT, check_settings, check_whole
 from spiel_cr.resolving.partial.blueprint import check_blueprint
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
@@ -35,11 +35,8 @@ class PartialConfig:
     warmup_matches: int = 3
 
     def __post_init__(self) -> None:
-        for name in ("max_histories", "blueprint_iterations"):
-            check_iterations(getattr(self, name), name=name)
-        for name in ("k", "rollouts"):
-            if getattr(self, name) is not None:
-                check_iterations(getattr(self, name), name=name)
+        check_settings(self, {"max_histories blueprint_iterations": COUNT})
+        check_settings(self, {"k rollouts": COUNT}, optional=True)
         check_whole(self.warmup_matches, "warmup_matches", 0)
         check_blueprint(self.blueprint)
 

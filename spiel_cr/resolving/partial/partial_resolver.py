@@ -25,11 +25,7 @@ from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.stepping.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import (
-    Blueprint,
-    answers_arrays,
-    blueprint_of,
-)
+from spiel_cr.resolving.partial.blueprint import Blueprint, answers_arrays, blueprint_of
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree, no_capacity

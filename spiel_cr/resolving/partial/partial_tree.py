@@ -272,12 +272,7 @@ class PartialTree:
         """
         self.table.truncate(most)
 
-    def focus(
-        self,
-        ids: np.ndarray,
-        *,
-        collapse: bool = False,
-    ) -> "PartialTree":
+    def focus(self, ids: np.ndarray, *, collapse: bool = False) -> "PartialTree":
         """A tree with only what leads to some histories, and what comes after them.
 
         Their ancestors stay, with all their moves. What a dropped move led to becomes a

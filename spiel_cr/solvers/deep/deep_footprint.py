@@ -121,10 +121,7 @@ def check(
 
 
 def _remedy(
-    config: DeepConfig | SelfPlayConfig,
-    most: str,
-    share: float,
-    iterations: int | None,
+    config: DeepConfig | SelfPlayConfig, most: str, share: float, iterations: int | None
 ) -> str:
     """What takes less; `share` is how much of the largest part has room."""
     if isinstance(config, SelfPlayConfig):

@@ -48,11 +48,7 @@ class DeepSolver(Training):
     """
 
     def __init__(
-        self,
-        game: CompiledGame | Stepped,
-        config: DeepConfig | str,
-        *,
-        seed: int = 0,
+        self, game: CompiledGame | Stepped, config: DeepConfig | str, *, seed: int = 0
     ) -> None:
         """Makes networks and empty memories.
 

@@ -39,12 +39,7 @@ class Training(abc.ABC):
       seconds_of: time spent iterating, by what was done.
     """
 
-    def __init__(
-        self,
-        game: CompiledGame | Stepped,
-        config: Any,
-        seed: int,
-    ) -> None:
+    def __init__(self, game: CompiledGame | Stepped, config: Any, seed: int) -> None:
         """Has done nothing yet.
 
         Args:

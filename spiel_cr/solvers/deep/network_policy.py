@@ -6,6 +6,7 @@ per match plays, at an infoset, each iterate in proportion to its weight times i
 reach (Steinberger 2019).
 """
 
+import functools
 import math
 import os
 from collections import OrderedDict
@@ -18,7 +19,6 @@ import pyspiel
 
 from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import open_game
@@ -372,7 +372,7 @@ def load_deep_policy(
     try:
         return DeepPolicy(loaded, average)
     except ValueError as error:
-        raise DamagedFileError(f"{path} is a damaged policy file: {error}") from error
+        raise result.damaged(path, error) from error
 
 
 def _read(path: atomic.Path) -> tuple[str, Networks]:
@@ -385,10 +385,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
             f"networks; a strategy in numbers is played by policy(path=...)"
         )
     arrays, metadata = storage.load(path)
-
-    def damaged(why: str) -> DamagedFileError:
-        return DamagedFileError(f"{path} is a damaged policy file: {why}")
-
+    damaged = functools.partial(result.damaged, path)
     named = result.text_of(metadata, "game", path)
     features = result.text_of(metadata, "features", path)
     kind = result.text_of(metadata, "average", path)
@@ -432,7 +429,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     try:
         average.check()
     except ValueError as error:
-        raise damaged(str(error)) from error
+        raise damaged(error) from error
     return named, average
 
 

@@ -171,10 +171,7 @@ class Stepped(NamedTuple):
 
 
 def stepped(
-    opened: Opened,
-    features: str = "information_state",
-    *,
-    use_rules: bool = True,
+    opened: Opened, features: str = "information_state", *, use_rules: bool = True
 ) -> Stepped:
     """A source of histories of a game, and what is known at its positions.
 

@@ -248,9 +248,7 @@ def step(problem: PDHGProblem, state: PDHGState) -> PDHGState:
         now=now, mean=mean, since=since, iteration=state.iteration + 1
     )
     return jax.lax.cond(
-        state.iteration % _CHECK == 0,
-        lambda: _check(problem, state),
-        lambda: state,
+        state.iteration % _CHECK == 0, lambda: _check(problem, state), lambda: state
     )
 
 

@@ -13,11 +13,7 @@ _MAX_GAMMA = 5.0
 
 
 def visits_only(
-    config: MCCFRConfig,
-    entries: int,
-    *,
-    targets: bool = False,
-    buckets: bool = False,
+    config: MCCFRConfig, entries: int, *, targets: bool = False, buckets: bool = False
 ) -> bool:
     """Whether trajectories are walked one by one, and only what they visit is updated.
 

@@ -43,9 +43,7 @@ from spiel_cr.solvers.mccfr import (
     trajectories,
     visited,
 )
-from spiel_cr.solvers.mccfr import (
-    sobol_draws as draws,
-)
+from spiel_cr.solvers.mccfr import sobol_draws as draws
 
 
 class Problem(NamedTuple):
@@ -262,9 +260,7 @@ def _program(visiting: bool) -> Any:
         return jax.lax.fori_loop(0, iterations, lambda _, s: advance(s), state)
 
     return jax.jit(
-        run,
-        static_argnames=("plan", "config"),
-        donate_argnums=1 if visiting else None,
+        run, static_argnames=("plan", "config"), donate_argnums=1 if visiting else None
     )
 
 

@@ -320,8 +320,7 @@ def _change(
     )
     changed = jax.lax.fori_loop(0, count, action, start)
     scratch = scratch._replace(
-        pending=changed.pending,
-        listed=put(scratch.listed, point, jnp.bool_(False)),
+        pending=changed.pending, listed=put(scratch.listed, point, jnp.bool_(False))
     )
     state = state._replace(
         regrets=changed.regrets,

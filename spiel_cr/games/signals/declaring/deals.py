@@ -156,10 +156,7 @@ class Dealing:
                 self._after[kernel] = path[len(start) :]
         self._rounds = [_Round(1 + len(some)) for some in self._kernels]
         self._symmetry = Symmetry(
-            *(tree, line),
-            [len(some) for some in self._kernels],
-            num_deals,
-            random,
+            *(tree, line), [len(some) for some in self._kernels], num_deals, random
         )
         self._count = [0] * len(self._rounds)
 

@@ -110,10 +110,7 @@ def build(
     check_on(tree, deals(len(tree.betting), _FEWEST_CHECKED), stakes)
     with watched("dealing", "deals") as watch:
         dealt = Dealing(
-            *(tree, line, stakes),
-            num_deals=num_deals,
-            random=random,
-            progress=watch,
+            *(tree, line, stakes), num_deals=num_deals, random=random, progress=watch
         ).run()
     signal_game = SignalGame(
         game,
@@ -157,12 +154,7 @@ def _below(tree: PublicTree, line: Line) -> np.ndarray:
 class DealtReader:
     """Reads signals off states by the outcomes of chance alone (see `game.Reader`)."""
 
-    def __init__(
-        self,
-        tree: PublicTree,
-        line: Line,
-        dealt: Dealt,
-    ) -> None:
+    def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
         """Use `build` instead."""
         self._asked = tree.asked
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}

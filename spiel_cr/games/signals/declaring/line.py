@@ -67,10 +67,7 @@ class Deals(NamedTuple):
 
 
 def draw_deals(
-    asked: CheckedRules,
-    line: Line,
-    random: np.random.Generator,
-    count: int,
+    asked: CheckedRules, line: Line, random: np.random.Generator, count: int
 ) -> Deals:
     """Deals at random, along a line of bets.
 

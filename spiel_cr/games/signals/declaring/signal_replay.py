@@ -16,9 +16,7 @@ _ELSE = "than after other deals"
 
 
 def replay(
-    tree: PublicTree,
-    deals: Deals,
-    keep: np.ndarray | None = None,
+    tree: PublicTree, deals: Deals, keep: np.ndarray | None = None
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Plays deals through the public tree, level by level, and checks that they do.
 

@@ -36,11 +36,7 @@ class Stakes(NamedTuple):
     unit: np.ndarray
 
 
-def find_stakes(
-    tree: PublicTree,
-    deals: Deals,
-    prefer: np.ndarray,
-) -> Stakes:
+def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
     """Groups leaves whose payoffs are proportional on some deals.
 
     Args:
@@ -111,11 +107,7 @@ def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarr
     return one, number
 
 
-def payoffs_at(
-    tree: PublicTree,
-    deals: Deals,
-    leaves: np.ndarray,
-) -> np.ndarray:
+def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray:
     """What player 0 gets at some leaves on some deals, float64 [leaves, n]."""
     count = len(deals.outcomes)
     paid = np.zeros((len(leaves), count))
@@ -129,11 +121,7 @@ def payoffs_at(
     return paid
 
 
-def check_on(
-    tree: PublicTree,
-    deals: Deals,
-    stakes: Stakes,
-) -> None:
+def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
     """Plays other deals through the whole tree and compares everything.
 
     Args:

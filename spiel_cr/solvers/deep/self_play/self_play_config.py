@@ -113,11 +113,7 @@ SELF_PLAY_PRESETS: dict[str, SelfPlayConfig] = {
     for preset in (
         SelfPlayConfig("ppo", temperature=0.3),
         SelfPlayConfig(
-            "mmd",
-            learning_rate=2e-3,
-            normalise=False,
-            clip=math.inf,
-            proximity=2.0,
+            "mmd", learning_rate=2e-3, normalise=False, clip=math.inf, proximity=2.0
         ),
     )
 }

@@ -135,11 +135,7 @@ class Table:
         return self._index.find(keys)
 
     def insert(
-        self,
-        keys: np.ndarray,
-        count: np.ndarray,
-        parent: np.ndarray,
-        depth: np.ndarray,
+        self, keys: np.ndarray, count: np.ndarray, parent: np.ndarray, depth: np.ndarray
     ) -> np.ndarray:
         """Takes in keys that are not in the table; equal ones get one row.
 

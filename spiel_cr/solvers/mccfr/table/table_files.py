@@ -6,7 +6,6 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
 from spiel_cr.policies import result
@@ -78,9 +77,7 @@ def load_table_policy(
     named = result.text_of(metadata, "game", path)
     kind = result.text_of(metadata, "keys", path)
     if kind not in key_making.KINDS:
-        raise DamagedFileError(
-            f"{path} is a damaged policy file: its keys are of the kind {kind!r}"
-        )
+        raise result.damaged(path, f"its keys are of the kind {kind!r}")
     print_of_file = result.text_of(metadata, "fingerprint", path)
     loaded = result.named_game(named, path) if game is None else game
     opened = Opened(loaded)

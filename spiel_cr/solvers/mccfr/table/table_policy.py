@@ -1,15 +1,16 @@
 """A strategy of a game that was never compiled, as an OpenSpiel policy."""
 
+import functools
 from collections.abc import Mapping
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.policies import result
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
@@ -136,10 +137,7 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
     Raises:
       DamagedFileError: an array is missing or does not fit, or probabilities are none.
     """
-
-    def damaged(why: str) -> DamagedFileError:
-        return DamagedFileError(f"{path} is a damaged policy file: {why}")
-
+    damaged = functools.partial(result.damaged, path)
     for name, dtype in _TYPES.items():
         if name not in arrays or arrays[name].dtype != dtype:
             raise damaged(f"it has no {name} of type {np.dtype(dtype)}")
