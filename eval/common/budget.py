@@ -3,7 +3,7 @@
 from typing import NamedTuple
 
 from spiel_cr.common.arrays import round_numbers
-from spiel_cr.common.checks import COUNT, check_settings
+from spiel_cr.common.checks import COUNT, Wanted, check_settings
 
 from .plurals import counted
 
@@ -25,7 +25,7 @@ class Budget(NamedTuple):
         """Raises ValueError unless one of the two is there, and positive."""
         if (self.seconds is None) == (self.iterations is None):
             raise ValueError("a budget is needed: either seconds or iterations")
-        wanted = {"seconds": "(0, inf)", "iterations": COUNT}
+        wanted: Wanted = {"seconds": "(0, inf)", "iterations": COUNT}
         check_settings(self, wanted, optional=True)
 
     def points(self) -> list[float]:

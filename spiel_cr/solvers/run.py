@@ -12,7 +12,7 @@ from absl import logging
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts
-from spiel_cr.common.checks import COUNT, check_number, check_settings
+from spiel_cr.common.checks import COUNT, Wanted, check_number, check_settings
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS
 from spiel_cr.solvers.checkpoint import Keeper
@@ -44,7 +44,7 @@ class Goal:
     eval_every: int | None = None
 
     def __post_init__(self) -> None:
-        wanted = {"iterations eval_every": COUNT, "seconds until": "(0, inf)"}
+        wanted: Wanted = {"iterations eval_every": COUNT, "seconds until": "(0, inf)"}
         check_settings(self, wanted, optional=True)
 
     @classmethod
