@@ -65,6 +65,8 @@ COMMANDS = {
     "--algorithm=sd-cfr(hidden=8,layers=1,traversals=20,steps=5)",
     "self-play": "solve GAME SOLVE --algorithm=mmd(hidden=8,layers=1) --iterations=20",
     "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
+    # Learns to all ends, so that no clock decides what it comes to.
+    "search": "exploit GAME --policy=uniform --instruments=search --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20 --save=DIR/b.npz",
     "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
     "--steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
