@@ -127,10 +127,12 @@ def _matches(
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
+    if arguments.aivat is not None:
+        print(f"\nluck taken out (AIVAT, values of {arguments.aivat}):")
     _print_table(result)
-    if result.plain_half_width is not None:
-        print(f"\nluck taken out by {arguments.aivat}; half the width with it:")
-        _print_numbers(result.bots, result.mean, result.plain_half_width)
+    if result.plain_mean is not None and result.plain_half_width is not None:
+        print("\nas played, with luck:")
+        _print_numbers(result.bots, result.plain_mean, result.plain_half_width)
     keys = ("bots", "mean", "half_width", "matches", "plain_half_width")
     shares = [effort.unmet_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
