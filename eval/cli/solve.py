@@ -9,6 +9,7 @@ import spiel_cr
 from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
+from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
@@ -394,8 +395,8 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
         tool += ", by a best response on the signal form"
     elif verdict.by == "spiel_cr" and result.tree is None:
         tool += ", by a best response on the form of worlds"
-    span = result.game.max_utility() - result.game.min_utility()
-    rounding = verdict.nash_conv < sys.float_info.epsilon * span
+    low, high = utility_bounds(result.game) or (0.0, 0.0)
+    rounding = verdict.nash_conv < sys.float_info.epsilon * (high - low)
     print(f"  NashConv    {0.0 if rounding else verdict.nash_conv:.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     if verdict.bounds is not None:
