@@ -221,9 +221,14 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         where = forms.get(report["form"], "compiled game")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:
-        how = "exact value" if seat.is_exact else "mean of matches"
-        known = "" if seat.exact_value is None else f", best {seat.exact_value:+.6f}"
-        print(f"  player {seat.player}    {seat.value:+.6f} ({how}){known}")
+        how = "exact" if seat.is_exact else "mean of matches"
+        who, known = "the response", ""
+        if report["method"] == "exact":
+            who = "a best opponent"
+        elif seat.exact_value is not None:
+            known = f"; a best one {seat.exact_value:+.6f}"
+        where = f"in seat {seat.player} {who} wins"
+        print(f"  {where} {seat.value:+.6f} a match ({how}){known}")
         if len(seat.returns):
             number = counted(len(seat.returns), "match", "matches")
             plain = seat.plain_half_width
@@ -232,9 +237,9 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
         if seat.beliefs is not None:
             print(f"              {_beliefs(seat.beliefs)}")
     print(f"  {_total(report)}")
-    print(
-        f"  {counted(report['simulations'], 'simulation')} in {report['seconds']:.2f} s"
-    )
+    number = report["simulations"]
+    done = f"{counted(number, 'simulation')} in " if number else ""
+    print(f"  {done}{report['seconds']:.2f} s")
 
 
 def _total(report: dict[str, Any]) -> str:
@@ -242,7 +247,9 @@ def _total(report: dict[str, Any]) -> str:
     estimated = not report["judged_exactly"]
     name = "NashConv" if len(report["seats"]) == 2 else "value"
     if report["method"] == "exact" and not estimated:
-        return f"{name}  {report['value']:.6f}, exact"
+        half = report["value"] / 2
+        known = f" (exploitability {half:.6f})" if name == "NashConv" else ""
+        return f"{name}  {report['value']:.6f}, exact{known}"
     name += ": at least about" if estimated else " at least"
     value = f"{report['value']:.6f}"
     if estimated:

@@ -150,8 +150,9 @@ def _bar(settings: solve.SolveSettings) -> Iterator[Callable[[int, Round], None]
     with tqdm.tqdm(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
 
         def tell(players: int, last: Round) -> None:
+            change = f"{last.change:.1e}"
+            bar.set_postfix(players=players, change=change, refresh=False)
             bar.update()
-            bar.set_postfix(players=players, change=f"{last.change:.1e}")
 
         yield tell
 

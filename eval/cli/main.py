@@ -148,6 +148,8 @@ def _run(arguments: Arguments) -> None:
                 f"game={getattr(arguments, 'game', None)!r}: OpenSpiel fails in it"
                 f"{game_strings.reason(error)}; choose other values of its parameters"
             )
+        if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
+            text += "; a game of your own: --import MODULE.py"
         print(f"spiel-cr: error: {head}{text}", file=sys.stderr)
         sys.exit(2)
     # For work that was done to the end, and in vain.
@@ -206,6 +208,7 @@ def _say_what_is_kept(arguments: Arguments) -> None:
     """After an interruption: where the same command goes on."""
     # Their old files do not have what is finished.
     unwritten = [pathlib.Path(path) for path in arguments.unwritten]
+    lost = not unwritten and not getattr(arguments, "saved", False)
     for name in ("out", "checkpoint"):
         path = getattr(arguments, name, None) if arguments.resumes else None
         if not path or pathlib.Path(path) in unwritten:
@@ -213,6 +216,12 @@ def _say_what_is_kept(arguments: Arguments) -> None:
         if pathlib.Path(path).exists():
             kept = f"what is finished is kept in {path}"
             print(f"{kept}; the same command does the rest", file=sys.stderr)
+            lost = False
+    if lost and hasattr(arguments, "save"):
+        without = getattr(arguments, "checkpoint", "") is None
+        option = " (no --checkpoint)" if without else ""
+        later = "; --save is written at the end only" if arguments.save else ""
+        print(f"nothing is kept{option}{later}", file=sys.stderr)
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ def main() -> None:
             # Takes a second or two; answers about options alone need no line.
             if sys.argv[1:] and not sys.argv[1].startswith("-"):
                 announce("importing JAX and OpenSpiel", progress=True)
+            quieten_bars()
             from . import main as commands
 
             commands.main()
@@ -44,6 +45,16 @@ def main() -> None:
         print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
         code = code or 1
     sys.exit(code)
+
+
+def quieten_bars() -> None:
+    """Where stderr is no terminal, bars tell where they are twice a minute.
+
+    It sets what tqdm reads when it is imported, here and in worker processes.
+    """
+    if not sys.stderr.isatty():
+        os.environ.setdefault("TQDM_MININTERVAL", "30")
+        os.environ.setdefault("TQDM_MAXINTERVAL", "30")
 
 
 def _without_unfinished_bars(raised: Any) -> None:

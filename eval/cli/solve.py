@@ -9,6 +9,7 @@ import spiel_cr
 from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
+from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
@@ -55,15 +56,21 @@ def add(commands: Commands) -> None:
     )
 
 
-def add_run_options(parser: Parser) -> None:
-    """Adds when a solve ends, and what is kept of it on the way."""
+def add_run_options(parser: Parser, plot: str = "") -> None:
+    """Adds when a solve ends, and what is kept of it on the way.
+
+    Args:
+      parser: of the command.
+      plot: help of --plot, where there is more to say.
+    """
     text = "stop after this many seconds of iterating"
     parser.option("--seconds", text, type=float)
     text = "stop at this NashConv"
     parser.option("--until", text, type=float, metavar="NASH_CONV")
     text = "compute NashConv every N iterations; the points are in the JSON"
     parser.option("--eval-every", text, type=int, metavar="N")
-    parser.option("--plot", "draw these points (png, svg or pdf)")
+    text = "draw the curve of these points (png, svg or pdf)"
+    parser.option("--plot", plot or text)
     text = "continue from this file if it exists, and write the state to it"
     parser.option("--checkpoint", text, metavar="PATH", type=path_value)
     parser.option(
@@ -295,6 +302,7 @@ def _saved(arguments: Arguments, result: Result) -> bool:
         return False
     with arguments.writing():
         result.save(arguments.save)
+        arguments.saved = True
         return True
     return False
 
@@ -387,7 +395,9 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
         tool += ", by a best response on the signal form"
     elif verdict.by == "spiel_cr" and result.tree is None:
         tool += ", by a best response on the form of worlds"
-    print(f"  NashConv    {verdict.nash_conv:.3e}  ({tool})")
+    low, high = utility_bounds(result.game) or (0.0, 0.0)
+    rounding = verdict.nash_conv < sys.float_info.epsilon * (high - low)
+    print(f"  NashConv    {0.0 if rounding else verdict.nash_conv:.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     if verdict.bounds is not None:
         report["value_bounds"] = verdict.bounds
@@ -401,9 +411,11 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
                 f"  player {player}    {counted(count, 'infoset')} locked; free it "
                 f"would win {regret:.6g} more"
             )
+    rate = ""
+    if result.algorithm != "lp":
+        rate = f", {_rate(result.iterations_per_second)} iterations/s"
     print(
-        f"  solving     {result.seconds:.2f} s, "
-        f"{_rate(result.iterations_per_second)} iterations/s; "
+        f"  solving     {result.seconds:.2f} s{rate}; "
         f"jit {result.compile_seconds:.1f} s, building {result.build_seconds:.1f} s, "
         f"judging {judging:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )

@@ -59,7 +59,11 @@ def add(commands: Commands) -> None:
     text = "write a page: actions to click, a grid of hands, frequencies, EV, equity"
     parser.option("--html", text, metavar="FILE", type=path_value)
     add_solver_options(parser, "dcfr")
-    add_run_options(parser)
+    text = (
+        "draw the curve of NashConv (png, svg or pdf); the picture of hands: --save "
+        "FILE, then spiel-cr show --plot"
+    )
+    add_run_options(parser, text)
     # What `solve` asks of games that may have other forms.
     parser.set_defaults(
         form="signals",

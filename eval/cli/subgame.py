@@ -135,6 +135,8 @@ def _print(report: dict[str, Any]) -> None:
         f"  trunk       NashConv {report['trunk_nash_conv']:.3e} after "
         f"{counted(report['trunk_iterations'], 'iteration')}"
     )
+    print("  iterations  NashConv of trunk and subgame together")
     for point in report["curve"]:
         print(f"  {point['iterations']:>10,}  {point['nash_conv']:.3e}")
     print(f"  NashConv    {report['nash_conv']:.3e}  (OpenSpiel, exact)")
+    print("  the strategy itself is not shown")

@@ -34,6 +34,8 @@ import pathlib
 import sys
 from collections.abc import Sequence
 
+import numpy as np
+
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
 from spiel_cr.judging.many_matches import Slot
@@ -127,10 +129,12 @@ def _matches(
     print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
+    if arguments.aivat is not None:
+        print(f"\nluck taken out (AIVAT, values of {arguments.aivat}):")
     _print_table(result)
-    if result.plain_half_width is not None:
-        print(f"\nluck taken out by {arguments.aivat}; half the width with it:")
-        _print_numbers(result.bots, result.mean, result.plain_half_width)
+    if result.plain_mean is not None and result.plain_half_width is not None:
+        print("\nas played, with luck:")
+        _print_numbers(result.bots, result.plain_mean, result.plain_half_width)
     keys = ("bots", "mean", "half_width", "matches", "plain_half_width")
     shares = [effort.unmet_share for effort in result.efforts]
     report = {key: getattr(result, key) for key in keys}
@@ -203,18 +207,27 @@ def _print_numbers(
 
 def _print_doubts(numbers: Sequence[str], result: tournament.Tournament) -> None:
     """Pairs of which nobody knows who is better, and how long it would take to know."""
-    for i, j in itertools.combinations(range(len(numbers)), 2):
+    pairs = list(itertools.combinations(range(len(numbers)), 2))
+    doubted = known = 0
+    for i, j in pairs:
         mean, half = result.mean[i][j], result.half_width[i][j]
+        known += bool(mean and half is not None and abs(mean) > half)
         if mean and half and abs(mean) < half:
             # The interval shrinks with the root of the number.
             need = math.ceil(result.matches[i][j] * (half / mean) ** 2)
             pair = f"{numbers[i]} and {numbers[j]}"
             said = f"about {need:,} matches would be enough, if the mean stays"
             print(f"{pair}: not significant; {said}")
+            doubted += 1
+    if known and known + doubted == len(pairs):
+        print(f"all {'other ' if doubted else ''}pairs: significant at 95 %")
 
 
 def _print_table(result: tournament.Tournament) -> None:
     numbers = _print_numbers(result.bots, result.mean, result.half_width)
+    means = [np.mean([m for m in row if m is not None]) for row in result.mean]
+    order = sorted(zip(numbers, means, strict=True), key=lambda one: -one[1])
+    print("in all: " + ", ".join(f"{number} {mean:+.4f}" for number, mean in order))
     _print_doubts(numbers, result)
     print(
         f"\n{'':4}{'moves':>9}{'mean ms':>10}{'max ms':>10}{'late':>7}{'compiled':>10}"

@@ -5,6 +5,7 @@ is a row for each hand and a column for each board. On one board, hands of two c
 laid out by their ranks, suited ones above the diagonal; other hands are rows alone.
 """
 
+import itertools
 import re
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -151,12 +152,21 @@ def _means(played: np.ndarray, place: np.ndarray, shape: tuple[int, int]) -> np.
 
 
 def text_of(grid: HandGrid) -> str:
-    """The grid as text: percentages, one grid for each action, or one table."""
+    """The grid as text: percentages, one grid for each action, or one table.
+
+    Rows and columns without a hand are left out.
+    """
     if grid.columns == ("",):
         return _table(grid.rows, grid.actions, grid.cells[:, 0])
     parts = []
+    there = ~np.isnan(grid.cells[..., 0])
+    across, down = there.any(axis=1), there.any(axis=0)
+    rows, columns = (
+        list(itertools.compress(names, any_there))
+        for names, any_there in ((grid.rows, across), (grid.columns, down))
+    )
     for number, action in enumerate(grid.actions):
-        table = _table(grid.rows, grid.columns, grid.cells[..., number])
+        table = _table(rows, columns, grid.cells[across][:, down, number])
         parts.append(f"{action}\n{table}")
     return "\n\n".join(parts)
 

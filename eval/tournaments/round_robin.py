@@ -176,7 +176,7 @@ def run_round_robin(
         log.arrange(plan)
         # A folder may hold more than was asked for now.
         records = {slot: log.records[slot] for slot in plan}
-        tables = _tables(len(bots), records, kind.pair)
+        tables = tables_of(len(bots), records, kind.pair)
         result, summary = kind.result(tables, records)
         text = json.dumps(json_log.sealed({**log.settings, **summary}), indent=1)
         files = {kind.table: _pairs_csv(bots, tables), "summary.json": f"{text}\n"}
@@ -214,9 +214,16 @@ def _check_slot(bots: Sequence[str], record: Record) -> None:
         raise ValueError("has other players than these bots")
 
 
-def _tables(
+def tables_of(
     size: int, records: Records, pair: Callable[[Records], dict[str, tuple[Any, Any]]]
 ) -> Tables:
+    """What bots have against each other.
+
+    Args:
+      size: number of bots.
+      records: of all slots.
+      pair: as of `Kind`.
+    """
     tables: Tables = {}
     for i, j in itertools.combinations(range(size), 2):
         met = {s: records[s] for s in records if (s.row, s.column) == (i, j)}

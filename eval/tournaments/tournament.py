@@ -74,6 +74,7 @@ class Tournament(NamedTuple):
       matches: played.
       efforts: each bot's.
       plain_half_width: as `half_width`, of returns with their luck; None: it stayed.
+      plain_mean: as `mean`, likewise; in no file.
     """
 
     bots: tuple[str, ...]
@@ -82,6 +83,7 @@ class Tournament(NamedTuple):
     matches: list[list[int]]
     efforts: list[Effort]
     plain_half_width: list[list[_Number]] | None = None
+    plain_mean: list[list[_Number]] | None = None
 
 
 def play_tournament(
@@ -218,7 +220,13 @@ class _Matches:
         efforts = [_effort(bot, n, records) for n, bot in enumerate(self._bots)]
         shown = {name: tables[name] for name in tables if name not in _AS_PLAYER}
         found = Tournament(self._bots, **shown, efforts=efforts)
-        return found, found._asdict() | {"efforts": [e._asdict() for e in efforts]}
+        summary = found._asdict() | {"efforts": [e._asdict() for e in efforts]}
+        del summary["plain_mean"]
+        if self.values is not None:
+            lucky = _Matches(self._bots, self._seed, self._bounds, ()).pair
+            plain = round_robin.tables_of(len(self._bots), records, lucky)
+            found = found._replace(plain_mean=plain["mean"])
+        return found, summary
 
 
 def _late_moves(bot: pyspiel.Bot) -> int | None:

@@ -129,9 +129,11 @@ def parse(text: str, what: str, *, empty: bool = False) -> Parameters:
     """
 
     def wrong(why: str) -> ValueError:
+        several = what == "algorithm" and ";" in text
         return ValueError(
             f"{what}={text!r} cannot be read: {why}; write name or "
             f"name(parameter=value,...)"
+            f"{'; several: spiel-cr compare' if several else ''}"
         )
 
     if not isinstance(text, str):

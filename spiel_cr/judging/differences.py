@@ -13,6 +13,9 @@ from spiel_cr.players.given_players import GivenPolicy, check_order
 from spiel_cr.policies import conversions, met
 from spiel_cr.policies.best_responses import reach_of, value_bounds
 
+# The share of matches from which on an infoset differs clearly.
+_CLEAR = 0.01
+
 
 @dataclasses.dataclass(frozen=True)
 class Difference:
@@ -48,6 +51,7 @@ class Differences:
         first one, against the first one; the sum of `worth` at all its infosets.
       nash_conv: of the first and of the second policy.
       infosets: how many infosets of both players differ.
+      clear: how many of these are `apart` in more than 1 % of matches.
       rows: those that were asked for.
     """
 
@@ -55,18 +59,20 @@ class Differences:
     nash_conv: tuple[float, float]
     infosets: int
     rows: tuple[Difference, ...]
+    clear: int
 
     def __str__(self) -> str:
         gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
         nash_convs = " and ".join(f"{one:.2e}" for one in self.nash_conv)
         lines = [
-            f"{self.infosets:,} infosets differ; gains by the second policy against "
-            f"the first one: {gains}; NashConv {nash_convs}"
+            f"{self.infosets:,} infosets differ, {self.clear:,} in more than 1 % of "
+            f"matches; gains by the second policy against the first one: {gains}; "
+            f"NashConv {nash_convs}"
         ]
         for row in self.rows:
             both = zip(row.actions, row.first, row.second, strict=True)
             played = ", ".join(f"{name} {a:.0%} → {b:.0%}" for name, a, b in both)
-            worth = f"worth {row.worth:+.2g}, apart {row.apart:.2%}"
+            worth = f"worth {row.worth:+.2g}, apart in {row.apart:.2%} of matches"
             lines.append(f"player {row.player}, {row.infoset}: {played}; {worth}")
         return "\n".join(lines)
 
@@ -137,4 +143,5 @@ def differences(
         (high - low, most_won - least),
         int(sum((one > 0).sum() for one in apart)),
         tuple(rows),
+        int(sum((one > _CLEAR).sum() for one in apart)),
     )

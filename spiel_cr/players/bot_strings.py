@@ -191,9 +191,9 @@ def _deep(given: dict[str, Any]) -> NamedBot:
     return bot._replace(make=draw) if given.get("draw", False) else bot
 
 
-def _own(text: str) -> NamedBot:
+def _own(text: str, what: str) -> NamedBot:
     """A bot that a user wrote, or one that plays a policy of theirs."""
-    check_own(text)
+    check_own(text, what)
 
     def make(game: Game, player: int, seed: int) -> pyspiel.Bot:
         made = load_own(text, open_game(game).game, player, seed)
@@ -232,7 +232,9 @@ BOTS: dict[str, _Kind] = {
         {"solver": str, "iterations": int, "seconds": float},
         "plays the solution that a solver finds beforehand",
     ),
-    "policy": _Kind(saved, {"path": str}, "plays a policy from a file of --save"),
+    "policy": _Kind(
+        saved, {"path": str}, "plays a policy from a file of --save; in short PATH.npz"
+    ),
     "honest": _Kind(
         _honest,
         {"rollouts": int},
@@ -302,8 +304,14 @@ def prepare(
 
 
 def bot_name(text: str) -> str:
-    """The name in a bot's string, or what stands in its place."""
-    return text.partition("(")[0].strip()
+    """The name in a bot's string, or what stands in its place; of a file "policy"."""
+    return "policy" if is_file(text) else text.partition("(")[0].strip()
+
+
+def is_file(text: str) -> bool:
+    """Whether a string is the path of a policy file, short for policy(path=...)."""
+    named = text.partition("(")[0].strip() in BOTS
+    return text.strip().endswith(".npz") and not named
 
 
 def is_bot(text: str) -> bool:
@@ -319,7 +327,8 @@ def load_bot(game: Game, text: str, player: int, *, seed: int = 0) -> pyspiel.Bo
         `observations=True` it serves several bots.
       text: name and parameters in OpenSpiel's syntax. A solver with parameters of its
         own is written with them: solver=evr-mccfr(batch=512). Or a bot or policy of
-        one's own by its module, "module:name", see `own_players.load_own`.
+        one's own by its module, "module:name", see `own_players.load_own`; or the path
+        of a policy file that ends in .npz.
       player: the seat, 0 or 1.
       seed: of everything that the bot draws.
 
@@ -334,17 +343,20 @@ def load_bot(game: Game, text: str, player: int, *, seed: int = 0) -> pyspiel.Bo
     return read_bot(text).make(game, player, seed)
 
 
-def read_bot(text: str) -> NamedBot:
+def read_bot(text: str, what: str = "bot") -> NamedBot:
     """Refuses what `load_bot` refuses whatever the game; nothing is compiled.
 
     Args:
       text: as for `load_bot`.
+      what: whose string it is, for errors of users' own.
 
     Raises:
       OSError, ValueError: as `load_bot`.
     """
+    if isinstance(text, str) and is_file(text):
+        return saved({"path": text.strip()})
     if isinstance(text, str) and is_own(text):
-        return _own(text)
+        return _own(text, what)
     parameters = parse(text, "bot")
     if parameters.name not in BOTS:
         raise ValueError(

@@ -1,5 +1,6 @@
 """Players as people give them: strings, policies, results, bots, functions."""
 
+import inspect
 from collections.abc import Callable
 from typing import TypeAlias
 
@@ -69,6 +70,7 @@ def _seated(given: object, seat: int, seed: int, name: str) -> pyspiel.Bot:
         return PolicyBot(seat, given, seed=seed)
     bot = given
     if not isinstance(given, pyspiel.Bot) and callable(given):
+        _check_maker(given, name)
         bot = given(seat, seed)
     if not isinstance(bot, pyspiel.Bot):
         raise ValueError(
@@ -78,6 +80,20 @@ def _seated(given: object, seat: int, seed: int, name: str) -> pyspiel.Bot:
         )
     check_seat(bot, seat, name)
     return bot
+
+
+def _check_maker(make: Callable[..., object], name: str) -> None:
+    """Refuses a function that does not take a seat and a seed."""
+    try:
+        inspect.signature(make).bind(0, 0)
+    except TypeError as error:
+        raise ValueError(
+            f"{name}={make!r}: {error}; a function must be (player, seed) -> bot; of a "
+            f"function of states make an OpenSpiel policy: subclass "
+            f"open_spiel.python.policy.Policy"
+        ) from error
+    except ValueError:  # of C++
+        pass
 
 
 def asked_player(

@@ -84,10 +84,8 @@ def read_opponent(text: str, game: pyspiel.Game) -> NamedBot:
     if text in CHUMPS:
         policy = chump(game, text)
         return bot_strings.plays(lambda game, seed: policy, whole=False)
-    if text.endswith(".npz"):
-        return bot_strings.saved({"path": text})
     if bot_strings.is_bot(text):
-        return bot_strings.read_bot(text)
+        return bot_strings.read_bot(text, "policy")
     if bot_name(text) in _ALGORITHMS:
         algorithm, iterations = _read_algorithm(text)
         return bot_strings.solved({"solver": algorithm, "iterations": iterations})
@@ -109,7 +107,7 @@ def signal_file(text: str) -> str | None:
       OSError, DamagedFileError: the file cannot be read, or is none of ours.
     """
     path: str | None = text.strip()
-    if bot_name(text) == "policy":
+    if bot_name(text) == "policy" and not bot_strings.is_file(text):
         path = parse(text, "bot").given.get("path")
     if path is None or not path.endswith(".npz"):
         return None

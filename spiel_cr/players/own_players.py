@@ -21,15 +21,19 @@ def is_own(text: str) -> bool:
     return ":" in text.partition("(")[0]
 
 
-def check_own(text: str) -> None:
+def check_own(text: str, what: str = "bot") -> None:
     """Looks up what a string names, and refuses what `load_own` cannot use.
+
+    Args:
+      text: as for `load_own`.
+      what: whose string it is, for errors.
 
     Raises:
       ValueError: `plugins.import_own` did not import its module; no such name; it is
         neither policy, nor a class of these or of bots, nor a function that takes a
         game, player or seed; or parameters that its function has not.
     """
-    _find(parse(text, "bot"))
+    _find(parse(text, what))
 
 
 def load_own(
@@ -76,9 +80,10 @@ def load_own(
 def _find(found: Parameters) -> Any:
     """The object that a string names; its parameters fit."""
     module_name, _, name = found.name.partition(":")
+    named = f"{found.what}={found.text!r}"
     if not plugins.was_named(module_name):
         raise ValueError(
-            f"bot={found.text!r}: module {module_name!r} was not imported; write "
+            f"{named}: module {module_name!r} was not imported; write "
             f"module:name of a function or policy, and name its module or file with "
             f"--import (in Python: spiel_cr.common.plugins.import_own)"
         )
@@ -88,7 +93,7 @@ def _find(found: Parameters) -> Any:
             made = getattr(made, attribute)
     except (ImportError, AttributeError, ValueError) as error:
         raise ValueError(
-            f"bot={found.text!r}: {error}; write module:name of a function or policy, "
+            f"{named}: {error}; write module:name of a function or policy, "
             f"and import its file before (--import FILE)"
         ) from error
     if isinstance(made, Policy):
@@ -97,15 +102,16 @@ def _find(found: Parameters) -> Any:
         wanted = _parameters(made)
         if not _makes_players(made, wanted):
             raise ValueError(
-                f"bot={found.text!r} takes none of game, player, seed, so it is not "
-                f"called; write module:name of a function that makes a bot"
+                f"{named} takes none of game, player, seed, so it is not called; "
+                f"write module:name of a function that makes a bot, or an OpenSpiel "
+                f"policy: def {name}(game): return MyPolicy(game, [0, 1])"
             )
         if any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             return made
         names = tuple(set(wanted) - {"game", "player", "seed"})
     else:
         raise ValueError(
-            f"bot={found.text!r} is a {type(made).__name__}; write module:name of a "
+            f"{named} is a {type(made).__name__}; write module:name of a "
             f"function that makes a bot, or of an OpenSpiel policy"
         )
     found.convert(dict.fromkeys(names, str))

@@ -1,10 +1,17 @@
 """Convergence curves of results in one picture. Needs the extra `plots`."""
 
 import os
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
+
+import numpy as np
 
 from spiel_cr.common import pictures
 from spiel_cr.policies.result import CurvePoint, Result
+
+# Letters of a title that stand beside each other.
+_WIDTH = 100
 
 
 def plot(
@@ -28,6 +35,8 @@ def plot(
       ValueError: a result has no curve, or a picture cannot be drawn or written.
     """
     pictures.check_installed()
+    from matplotlib.ticker import LogFormatterSciNotation, NullLocator
+
     if path is not None:
         pictures.check(path)
     if isinstance(results, Result):
@@ -49,12 +58,19 @@ def plot(
         for axis, across in zip(axes, ("iterations", "seconds"), strict=True):
             places = [getattr(point, across) for point in points]
             axis.loglog(places, [point.nash_conv for point in points], label=label)
-            axis.minorticks_off()  # whose numbers would cover each other
+    for one in (*(axis.xaxis for axis in axes), axes[0].yaxis):
+        low, high = np.log10(one.get_view_interval())
+        if np.floor(high) - np.ceil(low) >= 1:
+            one.set_minor_locator(NullLocator())  # whose numbers would cover each other
+        else:
+            one.set_tick_params(which="minor", labelsize="small")
+            one.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
     axes[0].set(xlabel="iterations", ylabel="NashConv (game's units)")
     axes[1].set(xlabel="seconds of iterating")
     axes[1].legend()
     figure = axes[0].figure
-    figure.suptitle(", ".join(games) if title is None else title)
+    title = re.sub(r",\s*", ", ", ", ".join(games) if title is None else title)
+    figure.suptitle(textwrap.fill(title, _WIDTH))
     if path is not None:
         pictures.save(figure, path)
     return pictures.Picture(figure)

@@ -72,6 +72,9 @@ def begin(find: Find, laid: Laid, task: Task) -> Run:
       As `Maker`.
     """
     run = _begin(find, laid, task)
+    unkept = dataclasses.replace(task, checkpoint=None)
+    if task.checkpoint and not _kept(task) and _suits_linear(laid, unkept):
+        run.why += "; lp keeps no checkpoint"
     if _suits_polish(laid, task) and isinstance(run, tabular_run.TabularRun):
         game = laid.game.game
         span = game.max_utility() - game.min_utility()

@@ -4,6 +4,7 @@ bars.
 
 import abc
 import dataclasses
+import sys
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -122,6 +123,7 @@ class Run(abc.ABC):
       solver: that is driven.
       name: of the algorithm.
       whole: whether all iterations are whole, so that somebody may go on from here.
+      in_one_step: whether nothing is seen of it on the way, so that it has no bar.
       compile_seconds: spent on making and compiling programs, beside iterating.
       why: why this algorithm, where it was chosen; else empty.
       curve: what was evaluated before it was handed over.
@@ -131,6 +133,7 @@ class Run(abc.ABC):
     why: str = ""
     curve: tuple[CurvePoint, ...] = ()
     whole: bool = True
+    in_one_step: bool = False
 
     def __init__(self, solver: Any) -> None:
         self.solver = solver
@@ -238,7 +241,8 @@ def drive(
     """
     curve = list(run.curve) if keeper is None else keeper.curve
     total = None if most == MOST_ITERATIONS else most
-    options: dict[str, Any] = {"desc": run.name, "disable": not progress}
+    silent = run.in_one_step or not progress
+    options: dict[str, Any] = {"desc": run.name, "disable": silent}
     with tqdm(total=total, initial=run.iterations, **options) as bar:
 
         def left() -> float | None:
@@ -264,7 +268,7 @@ def drive(
                 point = CurvePoint(run.iterations, run.seconds, run.nash_conv())
                 curve.append(point)
             last = curve[-1].nash_conv
-            bar.set_postfix(nash_conv=f"{last:.2e}")
+            bar.set_postfix(nash_conv=f"{last:.2e}", refresh=sys.stderr.isatty())
             return goal.until is not None and last <= goal.until
 
         try:

@@ -250,6 +250,7 @@ class TabularRun(Run):
 class LinearRun(Run):
     """A linear program, which is solved in one step."""
 
+    in_one_step = True
     seconds = 0.0
     iterations = 0
 

@@ -296,3 +296,43 @@ def test_a_bar_that_was_not_made_says_nothing(monkeypatch, capsys):
     del other
     gc.collect()
     assert "something else" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({}, "nothing is kept (no --checkpoint); --save is written at the end only"),
+        ({"save": None}, "nothing is kept (no --checkpoint)"),
+        ({"checkpoint": __file__}, "what is finished is kept in"),
+        ({"saved": True}, ""),
+    ],
+)
+def test_an_interrupt_says_what_is_lost(capsys, given, said):
+    def run(arguments):
+        raise KeyboardInterrupt
+
+    defaults = {"resumes": True, "checkpoint": None, "save": "a.npz", **given}
+    assert do(run, **defaults) == 128 + signal.SIGINT
+    *lines, last = capsys.readouterr().err.splitlines()
+    assert last == "spiel-cr: interrupted"
+    assert len(lines) == bool(said) and all(line.startswith(said) for line in lines)
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_files_get_few_states_of_a_bar(terminal):
+    """On a terminal ten a second; in a file one at the beginning and one at the end."""
+    code = """
+        import sys, time
+        from spiel_cr.eval.cli import process
+
+        sys.stderr.isatty = lambda: sys.argv[1] == "True"
+        process.quieten_bars()
+        from tqdm import tqdm
+
+        for _ in tqdm(range(20), file=sys.stderr):
+            time.sleep(0.05)
+    """
+    words = [sys.executable, "-c", textwrap.dedent(code), str(terminal)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0 and "20/20" in done.stderr
+    assert (done.stderr.count("it/s]") <= 3) != terminal

@@ -158,6 +158,7 @@ EARLY = [
     (f"resolve {KUHN} --judge openspiel --algorithm lp", "lp"),
     (f"resolve {KUHN} --judge openspiel --iterations 0", "iterations=0"),
     (f"{EVALUATE} nobody", "there is no bot 'nobody'"),
+    ("info --game my_matrix", "; a game of your own: --import MODULE.py"),
     (f"{EVALUATE} resolving(iterations=0)", "iterations=0"),
     (f"{EVALUATE} resolving(iterations=1_0)", "iterations=1_0 must be a number"),
     (f"{EVALUATE} resolving(max_histories=9,gadget=safe)", "gadget='safe'"),

@@ -93,6 +93,19 @@ def test_hands_of_two_cards_lie_by_rank():
     assert cells[1, 0].tolist() == [0.25, 0.75] and np.isnan(cells[5, 5]).all()
 
 
+def test_rows_and_columns_without_hands_are_not_printed():
+    rows = columns = ("A", "K", "Q")
+    cells = np.full((3, 3, 2), np.nan)
+    cells[0, 1], cells[0, 2] = (0.25, 0.75), (1, 0)
+    grid = hand_grid.HandGrid(
+        (), 0, 0, ("check", "bet"), (), (), np.zeros((0, 2)), rows, columns, cells
+    )
+    assert hand_grid.text_of(grid).split("\n") == [
+        *("check", "    K   Q", "A  25 100", ""),
+        *("bet", "    K   Q", "A  75   0"),
+    ]
+
+
 def test_names_of_kuhn():
     policy = SignalPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     grid = hand_grid.hand_grid(policy, "pass bet")

@@ -1,5 +1,7 @@
 """AIVAT: unbiased whatever the values, and of little variance where they are good."""
 
+import json
+
 import numpy as np
 import pytest
 
@@ -13,7 +15,7 @@ from spiel_cr.policies.conversions import (
     history_values,
     move_probabilities,
 )
-from tests.support.commands import refused, report
+from tests.support.commands import refused, report, told
 from tests.support.games import compiled
 
 
@@ -136,9 +138,25 @@ def test_tournament(capsys, tmp_path):
     words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
     aivat = ["--aivat", "cfr+(iterations=50)"]
     first = report(capsys, *words, *aivat, "--matches", 40)
-    found = report(capsys, *words, *aivat, "--matches", 60)
+    found, out, _ = told(capsys, *words, *aivat, "--matches", 60)
     assert first["matches"][0][1] == 40 and found["matches"][0][1] == 60
     assert found["half_width"][0][1] < 0.4 * found["plain_half_width"][0][1]
+    lines = (tmp_path / "out" / "matches.jsonl").read_text("utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    lucky = np.mean([record["returns"][record["swapped"]] for record in records])
+    half, lucky_half = (found[key][0][1] for key in ("half_width", "plain_half_width"))
+    for title, mean, width in (
+        (
+            "luck taken out (AIVAT, values of cfr+(iterations=50)):",
+            found["mean"][0][1],
+            half,
+        ),
+        ("as played, with luck:", lucky, lucky_half),
+    ):
+        row = out.partition(f"{title}\n")[2].splitlines()[1]
+        assert row.split("-", 1)[1].split() == f"{mean:+.4f} ± {width:.4f}".split()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
+    assert "plain_half_width" in summary and "plain_mean" not in summary
     for other in ([], ["--aivat", "uniform"]):
         said = refused(capsys, *words, "--matches", 60, *other)
         assert "holds a tournament with aivat=cfr+(iterations=50), not" in said

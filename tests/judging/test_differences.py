@@ -53,6 +53,11 @@ def test_one_infoset_is_worth_what_changing_it_alone_is(policies):
     assert row.worth == found.gains[0] == pytest.approx(gain, abs=1e-12)
     # One card of six, a call of two moves, a raise of two: two thirds of it apart.
     assert row.apart == pytest.approx(1 / 6 / 2 / 2 * 2 / 3)
+    assert "apart in 2.78% of matches" in str(found)
+    assert "1 infosets differ, 1 in more than 1 % of matches; " in str(found)
+    changed.policy_for_key(state.information_state_string())[:] = 0.3, 0.3, 0.4
+    little = spiel_cr.differences(tree, first, changed)
+    assert "1 infosets differ, 0 in more than 1 % of matches; " in str(little)
     assert "Fold 33% → 0%" in str(found) and "Fold 33% → 0%" in found._repr_html_()
 
 

@@ -17,7 +17,7 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
 from tests.support import games
-from tests.support.commands import refused, report, run
+from tests.support.commands import refused, report, run, told
 from tests.support.learner import Learner
 from tests.support.scripted import Opinionated
 
@@ -654,8 +654,11 @@ STEP = ("subgame", "--game", "kuhn_poker", "--actions", "0,1,0,1")
 
 def test_subgame(capsys, tmp_path):
     words = (*STEP, "--trunk-iterations", 2000, "--iterations", 1000)
-    found = report(capsys, *words, "--out", tmp_path)
+    found, out, _ = told(capsys, *words, "--out", tmp_path)
     curve = found["curve"]
+    head = "  iterations  NashConv of trunk and subgame together"
+    first = f"  {curve[0]['iterations']:>10,}  {curve[0]['nash_conv']:.3e}"
+    assert f"\n{head}\n{first}\n" in out and "strategy itself is not shown" in out
     assert [p["iterations"] for p in curve][-3:] == [200, 500, 1000]
     assert curve[-1]["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
     assert found["nash_conv"] < 1e-3 < 0.1 < curve[0]["nash_conv"]

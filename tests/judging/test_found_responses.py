@@ -397,7 +397,13 @@ def test_command_reports_all_keys(capsys):
     assert found["matches"] == 0 and found["half_width"] == 0
     *text, _ = out.strip().splitlines()
     assert "  exact, by a best response on the compiled game" in text
-    assert not any("±" in line or "match" in line for line in text)
+    assert not any("±" in line or "matches" in line for line in text)
+    # Who wins it, and nothing that was not done.
+    for seat, won in enumerate((0.5, 5 / 12)):
+        wins = f"in seat {seat} a best opponent wins {won:+.6f} a match (exact)"
+        assert f"  {wins}" in text
+    assert "  NashConv  0.916667, exact (exploitability 0.458333)" in text
+    assert not any("simulation" in line for line in text)
 
 
 def test_command_searches_where_it_does_not_fit(capsys):

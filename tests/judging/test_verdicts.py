@@ -78,6 +78,28 @@ def test_a_best_response_to_bots():
         spiel_cr.best_response("kuhn_poker", bot, 2)
 
 
+def of_states(state):
+    return state.legal_actions()[0]
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda player: spiel_cr.nash_conv("kuhn_poker", player),
+        lambda player: spiel_cr.differences("kuhn_poker", "uniform", player),
+        lambda player: spiel_cr.evaluate("kuhn_poker", player),
+        lambda player: spiel_cr.play_matches("kuhn_poker", [player, "uniform"], 2),
+    ],
+)
+def test_a_function_of_states_is_no_player(judge):
+    wanted = (
+        r"of_states.*: too many .*; a function must be \(player, seed\) -> bot; of a "
+        r"function of states .* subclass open_spiel\.python\.policy\.Policy"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        judge(of_states)
+
+
 @pytest.mark.slow
 def test_a_searched_response():
     config = spiel_cr.ResponseConfig(search=SearchConfig(simulations=2000))

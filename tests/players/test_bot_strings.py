@@ -3,6 +3,7 @@
 import pytest
 
 from spiel_cr import load_bot, solve
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings, bots
 from spiel_cr.players.search_bot import SearchBot
 from spiel_cr.resolving import continual
@@ -158,3 +159,19 @@ def test_a_state_of_the_other_player_is_no_other_game(text):
             bot.step(state)
         with pytest.raises(ValueError, match=f"{who} acts .* the bot is player 0"):
             bot.get_policy(state)
+
+
+def test_the_path_of_a_policy_file_is_a_bot(tmp_path, monkeypatch):
+    """The same bot as policy(path=...), and the game is compiled for it once."""
+    monkeypatch.chdir(tmp_path)
+    solve(games.compiled("kuhn"), "cfr+", 5).save("kuhn(5).npz")
+    long, short = (
+        load_bot(games.compiled("kuhn"), text, 0, seed=1)
+        for text in ("policy(path=kuhn(5).npz)", " kuhn(5).npz")
+    )
+    assert isinstance(short, bots.PolicyBot)
+    assert short.get_policy(kuhn()) == long.get_policy(kuhn())
+    prepared = bot_strings.prepare("kuhn_poker", ["kuhn(5).npz", "uniform"])
+    assert isinstance(prepared, CompiledGame)
+    with pytest.raises(ValueError, match="a bracket is not closed"):
+        load_bot("kuhn_poker", "policy(path=kuhn.npz", 0)

@@ -249,3 +249,13 @@ def test_workers_import_too(tmp_path):
     expected = spiel_cr.nash_conv("kuhn_poker", "uniform")
     assert found["uniform"] == pytest.approx(expected, abs=1e-9)
     assert found["my_bots:First"] is not None
+
+
+@pytest.mark.usefixtures("imported")
+def test_a_policy_that_is_none_is_called_one():
+    wanted = (
+        "^policy='my_bots:run' takes none of game, player, seed, so it is not called; "
+        r".* an OpenSpiel policy: def run\(game\): return MyPolicy\(game, \[0, 1\]\)"
+    )
+    with pytest.raises(ValueError, match=wanted):
+        spiel_cr.nash_conv("kuhn_poker", "my_bots:run")

@@ -7,6 +7,7 @@ import pytest
 from open_spiel.python.algorithms import expected_game_score
 
 import spiel_cr
+from spiel_cr.policies.result import CurvePoint
 
 GAME = "kuhn_poker"
 
@@ -59,6 +60,24 @@ def test_curves_of_several_results_are_one_picture(results, tmp_path):
     named = spiel_cr.plot({"mine": results[0], "points": results[1].curve})
     labels = [line.get_label() for line in named.figure.axes[0].get_lines()]
     assert labels == ["mine", "points"]
+
+
+def test_axes_have_numbers_and_titles_fit():
+    """Less than a decade on both axes, and the name of a spot with its ranges."""
+    agg = pytest.importorskip("matplotlib.backends.backend_agg")
+    curve = [CurvePoint(200 + i, 0.02 + 0.001 * i, 10.0**-i) for i in range(1, 6)]
+    name = f"python_poker_spot(board=5c9dJs2h3c,ranges={','.join(['AKs:0.5'] * 30)})"
+    figure = spiel_cr.plot({"cfr+": curve}, title=name).figure
+    agg.FigureCanvasAgg(figure).draw()
+    for axis in figure.axes:
+        low, high = axis.get_xlim()
+        ticks = axis.xaxis.get_major_ticks() + axis.xaxis.get_minor_ticks()
+        shown = [tick for tick in ticks if low <= tick.get_loc() <= high]
+        assert len([tick for tick in shown if tick.label1.get_text()]) >= 2
+    # NashConv has decades, whose parts need no numbers.
+    assert not figure.axes[0].yaxis.get_minor_ticks()
+    extent = figure._suptitle.get_window_extent()
+    assert 0 <= extent.x0 and extent.x1 <= figure.bbox.x1
 
 
 def test_a_result_without_a_curve_is_told_how_to_have_one():

@@ -177,3 +177,13 @@ def test_resolving_takes_the_form():
     assert tree.algorithm == automatic.OF_SUBGAMES["compiled"]
     river = spiel_cr.resolve(_RIVER, iterations=20, layout=Layout("signals"))
     assert river.algorithm == automatic.OF_SUBGAMES["signals"]
+
+
+def test_a_checkpoint_keeps_no_linear_program_and_says_so(tmp_path):
+    path = tmp_path / "kuhn.npz"
+    found = spiel_cr.solve("kuhn_poker", checkpoint=path)
+    assert found.algorithm != "lp" and found.why.endswith("; lp keeps no checkpoint")
+    again = spiel_cr.solve("kuhn_poker", checkpoint=path)
+    assert again.why == found.why
+    counted = spiel_cr.solve("kuhn_poker", goal=30, checkpoint=tmp_path / "a.npz")
+    assert "lp" not in counted.why

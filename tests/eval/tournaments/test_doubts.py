@@ -15,3 +15,18 @@ def test_matches_too_few_to_tell_say_how_many_would_be(capsys):
         "[1] and [2]: not significant; "
         "about 400 matches would be enough, if the mean stays\n"
     )
+
+
+def test_pairs_that_are_told_apart_and_the_order_of_all(capsys):
+    mean = [[None, 0.5, -2.0], [-0.5, None, -3.0], [2.0, 3.0, None]]
+    half_width = [[None, 1.0, 1.0], [1.0, None, 1.0], [1.0, 1.0, None]]
+    matches = [[0, 100, 100], [100, 0, 100], [100, 100, 0]]
+    efforts = [tournament.Effort(bot, 1, 1.0, 1.0, 0, 0) for bot in "abc"]
+    result = tournament.Tournament(tuple("abc"), mean, half_width, matches, efforts)
+    tournament_command._print_table(result)
+    lines = capsys.readouterr().out.splitlines()
+    assert "in all: [3] +2.5000, [1] -0.7500, [2] -1.7500" in lines
+    assert "all other pairs: significant at 95 %" in lines
+    mean[0][1], mean[1][0] = 1.5, -1.5
+    tournament_command._print_doubts(["[1]", "[2]", "[3]"], result)
+    assert capsys.readouterr().out == "all pairs: significant at 95 %\n"
