@@ -2,6 +2,7 @@
 
 import inspect
 import re
+import runpy
 import subprocess
 import sys
 
@@ -36,6 +37,15 @@ def test_python_of_the_readme_runs(capsys):
     assert 0 < resolved < 0.1
     assert abs(value - -0.085606424) < 1e-8  # Southey et al. 2005, and OpenSpiel
     assert "infosets differ" in second
+
+
+def test_the_example_with_cards_is_solved(capsys):
+    """Bluffs and calls are indifferent: a third of each (Chen & Ankenman 2006)."""
+    runpy.run_path(str(ROOT / "examples" / "card_game.py"), run_name="__main__")
+    numbers = re.findall(r"[\d.]*\d", capsys.readouterr().out)
+    value, _, bets, _, calls = map(float, numbers)
+    assert abs(value - 1 / 18) < 1e-4
+    assert abs(bets - 1 / 3) < 1e-6 and abs(calls - 1 / 3) < 1e-6
 
 
 @each_page
