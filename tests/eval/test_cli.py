@@ -135,7 +135,8 @@ def test_checkpoint_is_continued(capsys, tmp_path):
 
 
 def test_progress_goes_to_stderr(capsys, tmp_path):
-    words = (*KUHN, "--iterations", 100, "--save", tmp_path / "policy.npz")
+    words = (*KUHN, "--algorithm", "cfr+", "--iterations", 100)
+    words += ("--save", tmp_path / "policy.npz")
     for command in ("solve", "resolve"):
         found, out, err = told(capsys, command, *words)
         assert str(words[-1]) in out
