@@ -121,7 +121,7 @@ def add(commands: Commands) -> None:
     text = "of abrupt hidden boards: go on from this file, and write to it on the way"
     parser.option("--checkpoint", text, metavar="PATH", type=path_value)
     parser.option("--seed")
-    text = "processes that play matches on states; 0: this one"
+    text = "processes that play matches on states, or ask a bot; 0: this one"
     parser.worker_options(text)
 
 
@@ -140,6 +140,7 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         signals=config.method == "exact" and not arguments.states,
         **arguments.given("seed", "memory_limit"),
         progress=True,
+        executor=arguments.executor(),
     )
     if arguments.checkpoint is not None:
         if target.streamed is None:

@@ -23,7 +23,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
 
 from spiel_cr.common import plugins, processes, storage
@@ -100,7 +100,7 @@ class Executor:
         *,
         lost: Callable[[_Key, str], _Result] | None = None,
         named: Callable[[_Key], str] | None = None,
-    ) -> Iterator[tuple[_Key, _Result]]:
+    ) -> Generator[tuple[_Key, _Result], None, None]:
         """Does tasks.
 
         A task may return an iterator: then each of its results comes as it is ready,

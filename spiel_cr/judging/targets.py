@@ -5,18 +5,22 @@ large hidden boards on that of worlds, any other one on the compiled game, or wh
 does not fit on OpenSpiel's states.
 """
 
+import contextlib
+import functools
 import math
 import time
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -32,8 +36,10 @@ from spiel_cr.judging.response_config import Behaviours
 from spiel_cr.judging.response_seats import seated
 from spiel_cr.judging.streamed import Streamed
 from spiel_cr.players import opponent_strings
+from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.given_players import GivenPlayer, asked_player
+from spiel_cr.players.opponents import Answered, BotPolicy
 from spiel_cr.policies import conversions
 from spiel_cr.policies.result import LaidGame, Result
 from spiel_cr.policies.signal_policy import SignalPolicy
@@ -53,6 +59,9 @@ _VECTORS = 6
 # on arrays and by OpenSpiel's states, and hidden boards (dark hex and phantom
 # tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
 _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
+# Infosets that a worker is asked at in one task; with fewer in all than these this
+# process asks, as a worker spends some 14 s before it answers.
+_SHARD, _DEALT = 16, 500
 
 
 class Target(NamedTuple):
@@ -154,6 +163,7 @@ def load_target(
     memory_limit: Limit = None,
     seconds: float = math.inf,
     progress: bool = False,
+    executor: Executor = HERE,
 ) -> Target:
     """Opens a game and a player of it.
 
@@ -169,6 +179,8 @@ def load_target(
       seconds: for laying the game out and asking the policy there; where that would
         take longer it is as if it did not fit, unless the policy needs it.
       progress: show progress bars on stderr.
+      executor: where a bot is asked, if it has a string, plays one strategy whatever it
+        was asked before, and is asked at every infoset of the compiled game.
 
     Raises:
       OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
@@ -204,13 +216,14 @@ def load_target(
         if whole:
             raise
     tree = laid if isinstance(laid, CompiledGame) else None
+    dealt = not executor.is_here and _is_long(named, tree)
     if named is None:
         policy, rivals = asked_player(given, loaded, seat, seed=seed)
     else:
         announce(f"taking the policy {given}")
         known = loaded if tree is None else tree
         rivals = opponent_strings.rivals_of(named, known, seed)
-        policy = opponent_strings.policy_of(named, known, seed)
+        policy = opponent_strings.policy_of(named, known, seed, asked_here=not dealt)
     name = given if isinstance(given, str) else type(given).__name__
     form = None if tree is None else tree.form
     target = Target(name, loaded, policy, tree, form, None, rivals, too_large)
@@ -218,6 +231,8 @@ def load_target(
         return target
     try:
         if laid is not None:
+            if dealt and tree is not None and isinstance(policy, BotPolicy):
+                _deal(policy, (name, tree, seed), executor, until)
             behaviour = _behaviours(laid, policy, until, progress)
             if isinstance(laid, WorldGame):
                 target = target._replace(policy=WorldPolicy(laid, behaviour))
@@ -248,6 +263,43 @@ def made_again(target: Target | Again) -> Target:
     rivals = opponent_strings.rivals_of(named, known, seed)
     policy = opponent_strings.policy_of(named, known, seed)
     return Target(name, loaded, policy, rivals=rivals)
+
+
+def _is_long(named: NamedBot | None, tree: CompiledGame | None) -> bool:
+    """Whether workers may ask a bot at all infosets, and pay: copies answer alike."""
+    if named is None or tree is None or not named.exact:
+        return False
+    return sum(map(len, tree.infosets)) >= _DEALT
+
+
+def _deal(policy: BotPolicy, again: Again, executor: Executor, until: float) -> None:
+    """Has workers ask a bot at all infosets, each a copy of its own.
+
+    Args:
+      policy: takes the answers, which depend on nothing but the infoset.
+      again: the bot on its compiled game.
+      executor: of the workers.
+      until: when there is no more time; as of `_InTime`.
+    """
+    tree = again[1]
+    assert isinstance(tree, CompiledGame)
+    histories = np.concatenate([own.history for own in tree.infosets])
+    paths = tree.histories.paths_to(histories)
+    shards = {i: paths[i : i + _SHARD] for i in range(0, len(paths), _SHARD)}
+    results = executor.map(_asked, again, shards)
+    bar = tqdm(total=len(paths), desc="infosets", disable=not is_wanted())
+    with bar, contextlib.closing(results):
+        for answered in in_order(results, shards):
+            policy.take(answered)
+            bar.update(len(answered))
+            _check_time(until)
+
+
+def _asked(*again: Any) -> Callable[[np.ndarray], Answered]:
+    """Asks a bot in a worker, after paths of a shard."""
+    target = made_again(again)
+    assert isinstance(target.policy, BotPolicy)
+    return functools.partial(target.policy.answers, target.game)
 
 
 def lay_out_to_judge(
@@ -294,6 +346,11 @@ def lay_out_to_judge(
     return shared_worlds(opened, memory_limit)
 
 
+def _check_time(until: float) -> None:
+    if time.perf_counter() > until:
+        raise GameTooLargeError("there was no time to ask the policy everywhere")
+
+
 class _InTime(openspiel_policy.Policy):
     """A policy until some time."""
 
@@ -305,8 +362,7 @@ class _InTime(openspiel_policy.Policy):
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
         """As the policy; raises GameTooLargeError when the time is over."""
-        if time.perf_counter() > self._until:
-            raise GameTooLargeError("there was no time to ask the policy everywhere")
+        _check_time(self._until)
         odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
         return odds
 

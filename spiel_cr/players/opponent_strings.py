@@ -49,13 +49,20 @@ def load_opponent(
     return policy_of(named, game if isinstance(game, CompiledGame) else loaded, seed)
 
 
-def policy_of(named: NamedBot, game: CompiledGame | pyspiel.Game, seed: int) -> Policy:
+def policy_of(
+    named: NamedBot,
+    game: CompiledGame | pyspiel.Game,
+    seed: int,
+    *,
+    asked_here: bool = True,
+) -> Policy:
     """What a named player plays in both seats; a bot is asked, see `BotPolicy`.
 
     Args:
       named: from `read_opponent`.
       game: compiled if it plays on the whole of it.
       seed: of sampled algorithms and of bots.
+      asked_here: make a bot now; else only when it is needed.
     """
     policy = named.policy(game, seed)
     if policy is not None:
@@ -65,8 +72,9 @@ def policy_of(named: NamedBot, game: CompiledGame | pyspiel.Game, seed: int) -> 
         lambda player, seed: named.make(game, player, seed),
         seed=seed,
     )
-    # What the game makes wrong is refused now.
-    asked.bot(0)
+    if asked_here:
+        # What the game makes wrong is refused now.
+        asked.bot(0)
     return asked
 
 

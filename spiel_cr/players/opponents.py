@@ -6,12 +6,14 @@ Strings name them, too: see `players.opponent_strings`.
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.games.histories import states_along
 from spiel_cr.players.poker_roles import PokerRoles
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.bot_base import Learns
@@ -25,6 +27,8 @@ _WISHES: dict[str, tuple[tuple[str, ...], ...]] = {
     "call_raise": (("call", "fold", "raise"), ("raise", "call", "fold")),
 }
 CHUMPS = tuple(_WISHES)
+# Probabilities of legal actions, by player and information state string.
+Answered: TypeAlias = dict[tuple[int, str], dict[int, float]]
 
 
 class ChumpPolicy(policy_lib.Policy):
@@ -134,7 +138,7 @@ class BotPolicy(policy_lib.Policy):
         self._seed = check_seed(seed)
         self._make_bot = make_bot
         self._bots: dict[int, pyspiel.Bot] = {}
-        self._known: dict[tuple[int, str], dict[int, float]] = {}
+        self._known: Answered = {}
         self.queries = 0
 
     def action_probabilities(
@@ -148,6 +152,19 @@ class BotPolicy(policy_lib.Policy):
                 self._known.clear()
             self._known[key] = self._ask(state, self.bot(player))
         return dict(self._known[key])
+
+    def answers(self, game: pyspiel.Game, paths: np.ndarray) -> Answered:
+        """What it answers after paths, for `take`; see `states_along`."""
+        answered = {}
+        for _, state in states_along(game, paths):
+            key = state.current_player(), state.information_state_string()
+            answered[key] = self.action_probabilities(state)
+        return answered
+
+    def take(self, answered: Answered) -> None:
+        """Remembers what this bot answered in another process, and is not asked."""
+        self._known |= answered
+        self.queries += len(answered)
 
     def bot(self, player: int) -> pyspiel.Bot:
         """The bot of a seat, made when it is first needed."""
