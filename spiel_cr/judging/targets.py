@@ -60,8 +60,8 @@ _VECTORS = 6
 # tic-tac-toe, 5 x 10^5 worlds: 37 to 53 s on two busy cores).
 _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 # Infosets that a worker is asked at in one task; with fewer in all than these this
-# process asks, as a worker spends some 14 s before it answers.
-_SHARD, _DEALT = 16, 500
+# process asks, as workers make bots for some 20 s: two lose at 936, win at 5,120.
+_SHARD, _DEALT = 16, 2000
 
 
 class Target(NamedTuple):
