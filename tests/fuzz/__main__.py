@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from typing import Any
 
@@ -105,7 +106,10 @@ def _do(
             try:
                 row |= trial(number)
             except AssertionError as error:
-                row |= {"outcome": "fault", "faults": [str(error)]}
+                row |= {
+                    "outcome": "fault",
+                    "faults": [str(error) or traceback.format_exc(limit=-1)],
+                }
             _add(record, row | {"seconds": round(time.monotonic() - began, 2)})
 
 

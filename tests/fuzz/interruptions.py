@@ -129,7 +129,11 @@ class Ended(NamedTuple):
     def results(self, folder: pathlib.Path) -> Any:
         """What lasts of the last line, wherever the folder of the trial is."""
         line = self.out.splitlines()[-1].replace(str(folder), "DIR")
-        return lasting(json.loads(line), PASSING)
+        found = json.loads(line)
+        if "instrument" in (found.get("curve") or [{}])[0]:
+            # The clock says which seat's points of a curve came first; each keeps its.
+            found["curve"].sort(key=lambda point: point["player"])
+        return lasting(found, PASSING)
 
 
 class Process:
@@ -347,7 +351,8 @@ class Harness:
         lines = journals(folder)
         again = Process(self.words(command, folder)).end()
         assert again.code == 0, again.err
-        assert again.results(folder) == true.results
+        found = again.results(folder)
+        assert found == true.results, (found, true.results)
         check_files(folder, finished=True)
         for name, found in journals(folder).items():
             old = lines.get(name, [])
