@@ -1,6 +1,6 @@
 """What a GPU changes: the time of an iteration, and whether iterates are the same.
 
-A row is one solver on one game, first on the CPU, then on JAX's first device, in one
+A row is one solver on one game, first on the CPU, then on JAX's last device, in one
 process. See docs/measurements/devices.md.
 """
 
@@ -16,7 +16,7 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import string_of
 from spiel_cr.solvers.solve import lay_out, task_of
 
-# Games and algorithms, most in float64; a batch is what a device can be busy with.
+# Games and algorithms; /float32 where float64 is not the algorithm's own precision.
 RUNS = tuple(
     (
         "kuhn:cfr+ leduc:cfr+ goofspiel5:cfr+ liars_dice6:cfr+ ii_goofspiel6:cfr+ "
@@ -35,7 +35,8 @@ def measure(run: str, seconds: float) -> Row:
     """Solves a game on both devices within a time; compares their iterates.
 
     Args:
-      run: "GAME:ALGORITHM", and "/float32" where it is not float64.
+      run: "GAME:ALGORITHM", and "/float32" where that is timed; iterates are compared
+        in float64.
       seconds: of iterating, on each.
 
     Raises:
