@@ -1,11 +1,11 @@
-"""The command `spot`: solve a turn or a river of hold'em as poker players describe it.
+"""The command `spot`: solve a spot of hold'em as poker players describe it.
 
 ranges, of player 0 (out of position) and of player 1, with a semicolon between them:
   QQ+  AKs  KTo  A5s-A2s  JTs-87s  22-77  AhKh  random, each with a weight: AA:0.5
 bets, clauses with semicolons between them; later ones count:
   sizes   50% of the pot, pot, 120c (chips), allin, allin:150% (if it is at most so
           much of the pot), none; raises also 2.5x the bet
-  where   turn, river, oop, ip, bets, raises, donks, before the sizes
+  where   flop, turn, river, oop, ip, bets, raises, donks, before the sizes
   limits  cap 4 (bets and raises on a street); force 15% (bets that leave at most so
           much of the pot behind are all-in)
 
@@ -33,9 +33,9 @@ from .solve import add_run_options, add_solver_options, solve_game
 
 def add(commands: Commands) -> None:
     """Adds the command."""
-    text = "solve a turn or a river of hold'em: board, pot, ranges, bet sizes"
+    text = "solve a flop, turn or river of hold'em: board, pot, ranges, bet sizes"
     parser = add_command(commands, "spot", _spot, text, __doc__, resumes=True)
-    text = "four or five cards, such as 5c9dJs2h"
+    text = "three, four or five cards, such as 5c9dJs2h"
     parser.option("--board", text, required=True, metavar="CARDS")
     text = "chips in the middle"
     parser.option("--pot", text, required=True, type=int, metavar="CHIPS")

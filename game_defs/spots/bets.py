@@ -4,9 +4,9 @@ Clauses stand between semicolons. A clause is words that say where it holds, the
 with commas or spaces between them; a later clause takes the place of an earlier one
 where both hold.
 
-  where   turn, river; oop, ip; bets (the first of a street), raises, donks (the first
-          bet of the river by the player who has called on the turn; as bets, if no
-          clause names them). What is left out is everything.
+  where   flop, turn, river; oop, ip; bets (the first of a street), raises, donks (the
+          first bet of a street by oop, if it has called on the street before; as bets,
+          if no clause names them). What is left out is everything.
   sizes   50%    of the pot; a raise by so much of the pot after a call
           pot    100%
           120c   chips; a raise by so many
@@ -24,7 +24,7 @@ import re
 from collections.abc import Mapping
 from typing import NamedTuple
 
-STREETS, PLAYERS = ("turn", "river"), ("oop", "ip")
+STREETS, PLAYERS = ("flop", "turn", "river"), ("oop", "ip")
 BETS, RAISES, DONKS = KINDS = ("bets", "raises", "donks")
 _SIZE = re.compile(r"([0-9]*\.?[0-9]+)(%|x|c)|(allin|all-in)(?::([0-9]*\.?[0-9]+)%)?")
 _MOST = 1e6
@@ -119,8 +119,8 @@ def _size(word: str, raises: bool) -> Size:
     if found is None:
         raise ValueError(
             f"bets: {word!r} is no size and no word for where it holds; write such as "
-            f"50%, pot, 120c, 2.5x, allin, none, after turn, river, oop, ip, bets, "
-            f"raises, donks"
+            f"50%, pot, 120c, 2.5x, allin, none, after flop, turn, river, oop, ip, "
+            f"bets, raises, donks"
         )
     if found[3]:
         return Size("allin", float(found[4] or "inf"))

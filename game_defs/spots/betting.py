@@ -18,7 +18,7 @@ class Stakes(NamedTuple):
       pot: chips in the middle before the first bet, half of them each player's own.
       stack: chips behind, of each player.
       bets: the sizes.
-      deal: public cards to come, 0 or 1.
+      deal: public cards to come, one per street: from 0 to 2.
       first: who acts first, 0 or 1; 1: player 0 has checked.
     """
 
@@ -165,7 +165,7 @@ def _amounts(place: _Place, stakes: Stakes) -> list[int]:
     kind = RAISES if other > own else BETS
     if kind == BETS and place.caller == place.player == 0:
         kind = DONKS
-    street = STREETS[place.round + 1 - stakes.deal]
+    street = STREETS[place.round - stakes.deal - 1]
     found = set()
     for size in stakes.bets.sizes[street, PLAYERS[place.player], kind]:
         by = _raise_by(size, place, stakes, other)

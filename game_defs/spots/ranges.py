@@ -16,7 +16,7 @@ from game_defs.bundled.holdem.cards import RANKS, SUITS, Deck, Sets
 
 DECK = Deck(len(RANKS), len(SUITS))
 # All hands, in the order of every range.
-HANDS = Sets(range(len(DECK)), 2, DECK)
+HANDS = Sets(range(len(DECK)), (2,), DECK)
 
 _EXAMPLES = "write such as QQ+, A5s-A2s, KTo, AhKh:0.5 or random"
 _KIND = rf"([{RANKS}])([{RANKS}])([so]?)"

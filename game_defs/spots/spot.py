@@ -1,16 +1,16 @@
-"""A spot of hold'em: two players on a turn or a river, with ranges and bet sizes.
+"""A spot of hold'em: two players from a flop, turn or river on, ranges, bet sizes.
 
 Rules. Some chips lie in the middle, half of which count as each player's own, and both
 players have equally many behind. Each is dealt a hand of its range, so that a pair of
 hands without a common card, or one of the board, is as likely as the product of their
 weights. Player 0, out of position ("oop"), acts first on each street, player 1 ("ip")
 second. Who faces no bet checks or bets; who faces one folds, calls or raises. No raise
-is smaller than the bet or raise before it, unless it is all-in. On a turn a river card
-is dealt once the turn's bets are over. Payoffs are net chips: who folds at once loses
+is smaller than the bet or raise before it, unless it is all-in. Once the bets of a
+flop or turn are over, a card is dealt. Payoffs are net chips: who folds at once loses
 half the pot. There is no rake: with it, the game would not be zero-sum.
 
 Parameters.
-  board: four or five cards, such as 5c9dJs2h.
+  board: three to five cards, such as 5c9dJs2h.
   pot: chips in the middle, from 1 to 1 000 000.
   stack: chips behind, from 1 to 1 000 000.
   ranges: of player 0 and of player 1 with a semicolon between them, see `ranges`; in
@@ -21,7 +21,7 @@ Parameters.
 Actions are 0, fold, 1, check or call, and from 2 on the sizes of a decision from the
 smallest one; their names have chips of the street ("Raise 300": to 300). Sizes are
 whole chips. The outcomes of chance are the hand of player 0 and that of player 1, by
-numbers of `ranges.HANDS`, and the river card.
+numbers of `ranges.HANDS`, and the cards of turn and river.
 
 Source: spots are what solvers for poker players solve. Where `universal_poker` can say
 one, both are the same game.
@@ -47,7 +47,7 @@ from game_defs.spots.betting import Stakes, lay_out
 from game_defs.spots.ranges import DECK, HANDS, read_range
 
 NAME = "python_poker_spot"
-_RIVER, _TURN = 5, 4
+_FLOP, _RIVER = 3, 5
 _CARD = re.compile(f"[{RANKS}][{SUITS}]")
 _FIRST = ("oop", "ip")
 _GAME_TYPE = base.game_type(
@@ -89,7 +89,7 @@ class Spot(base.Shared):
         board = _read_board(given["board"])
         deal = _RIVER - len(board)
         reaches = _read_ranges(given["ranges"])
-        self.deals = Deals(Rules(DECK, 2, board, deal, True, reaches))
+        self.deals = Deals(Rules(DECK, 2, board, (0,) + (1,) * deal, reaches))
         possible = HANDS.bits & self.deals.board_mask == 0
         for player, weights in enumerate(reaches):
             if not (weights * possible).any():
@@ -121,8 +121,9 @@ class Spot(base.Shared):
         Args:
           dealt: the outcomes so far.
         """
-        if len(dealt) == base.NUM_PLAYERS:
-            known = {*self.deals.rules.board, *HANDS.cards[[*dealt]].flat}
+        if len(dealt) >= base.NUM_PLAYERS:
+            held = HANDS.cards[[*dealt[: base.NUM_PLAYERS]]].flat
+            known = {*self.deals.rules.board, *held, *dealt[base.NUM_PLAYERS :]}
             left = [card for card in range(len(DECK)) if card not in known]
             return [(card, 1 / len(left)) for card in left]
         weights = self._first
@@ -144,7 +145,7 @@ def _spot(*given: tuple[str, Any]) -> Spot:
 
 
 def _read_board(text: str) -> tuple[int, ...]:
-    """The cards of a turn or a river."""
+    """The cards of a flop, a turn or a river."""
     pairs = _CARD.findall(text)
     if "".join(pairs) != text.replace(" ", ""):
         raise ValueError(
@@ -152,11 +153,11 @@ def _read_board(text: str) -> tuple[int, ...]:
             f"of {SUITS}, such as 5c9dJs2h"
         )
     twice = [card for card in pairs if pairs.count(card) > 1]
-    if twice or len(pairs) not in (_TURN, _RIVER):
+    if twice or not _FLOP <= len(pairs) <= _RIVER:
         problem = f"{twice[0]} twice" if twice else f"{len(pairs)} cards"
         raise ValueError(
-            f"board={text!r} has {problem}; give 4 different cards (a turn) or 5 (a "
-            f"river): earlier streets are not supported"
+            f"board={text!r} has {problem}; give 3 different cards (a flop), 4 (a "
+            f"turn) or 5 (a river): before the flop spots are not supported"
         )
     return tuple(DECK.cards("".join(pairs)))
 
@@ -318,15 +319,17 @@ class SpotObserver(base.Observer):
     """Observer: private is the own hand, public are deals, board and bets.
 
     The pieces of the tensor: `hand` [52], private; `deals` [4], how many there were;
-    `board` [52]; `bets` [most bets in a game, actions], all actions in order, which are
-    shown without perfect recall, too.
+    `board` [cards to come, at least 1, 52], where the first cards and the first one
+    dealt share a row; `bets` [most bets in a game, actions], all actions in order,
+    which are shown without perfect recall, too.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, game: SpotGame) -> None:
         cards = (len(DECK),)
         bets = (game.max_game_length(), game.num_distinct_actions())
         deals = (game.max_chance_nodes_in_history() + 1,)
-        public = {"deals": deals, "board": cards, "bets": bets}
+        board = (max(1, game.spot.stakes.deal), *cards)
+        public = {"deals": deals, "board": board, "bets": bets}
         super().__init__(shows, {"hand": cards}, public)
 
     def _set_private(self, pieces: base.Pieces, state: SpotState, owner: int) -> None:
@@ -335,8 +338,8 @@ class SpotObserver(base.Observer):
 
     def _set_public(self, pieces: base.Pieces, state: SpotState) -> None:
         pieces["deals"][len(state.dealt)] = 1
-        board = [*state.spot.deals.rules.board, *state.dealt[base.NUM_PLAYERS :]]
-        pieces["board"][board] = 1
+        pieces["board"][0, list(state.spot.deals.rules.board)] = 1
+        base.mark(pieces["board"], list(state.dealt[base.NUM_PLAYERS :]))
         bets = state.spot.bets
         actions = bets.tree.action[bets.path(state.node)]
         base.mark(pieces["bets"], actions.tolist())

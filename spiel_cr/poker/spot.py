@@ -20,13 +20,13 @@ def spot(
     bets: str = "50%,pot,allin",
     first: str = "oop",
 ) -> pyspiel.Game:
-    """A turn or a river between two players, as a game that declares its signals.
+    """A flop, turn or river between two players, as a game that declares its signals.
 
     Payoffs are net chips, half of the pot being each player's own: who folds at once
     loses half the pot. Two-player zero-sum games are solved, so there is no rake.
 
     Args:
-      board: four or five cards, such as "5c9dJs2h".
+      board: three, four or five cards, such as "5c9dJs2h".
       pot: chips in the middle.
       stack: chips that each player has behind.
       ranges: of player 0, out of position, and of player 1: "QQ+,AKs,A5s:0.5". Pieces
@@ -34,10 +34,10 @@ def spot(
         "JTs-87s", two cards, or "random", and a weight from 0 to 1 behind a colon.
       bets: sizes: "50%" of the pot, "pot", "120c" (chips), "2.5x" (of the bet, for
         raises), "allin", "allin:150%" (up to so much of the pot), "none"; before them,
-        where they hold: turn, river, oop, ip, bets, raises, donks. Semicolons part
-        clauses, and later ones count: "50%,allin; raises 2.5x; river oop none; cap 4;
-        force 15%" (at most four bets and raises on a street; bets that leave at most
-        15 % of the pot behind are all-in).
+        where they hold: flop, turn, river, oop, ip, bets, raises, donks. Semicolons
+        part clauses, and later ones count: "50%,allin; raises 2.5x; river oop none;
+        cap 4; force 15%" (at most four bets and raises on a street; bets that leave at
+        most 15 % of the pot behind are all-in).
       first: who acts first on the first street: "oop", or "ip" after oop's check.
 
     Raises:

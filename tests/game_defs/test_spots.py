@@ -218,6 +218,12 @@ def test_streets_caps_and_donk_bets():
     assert after(laid, "Check", "Bet 50", "Call") == ["Check", "Bet 40"]
     assert after(laid, "Check", "Check") == ["Check", "Bet 50"]
     assert after(laid, "Check", "Check", "Check") == ["Check"]
+    laid = tree("flop 50%; turn donks 20%; river 30%", deal=2)
+    street = ["Check", "Bet 50", "Call"]
+    assert after(laid, *street) == ["Check", "Bet 40"]
+    assert after(laid, "Check", "Check") == ["Check"]
+    assert after(laid, *street, "Check", "Check") == ["Check", "Bet 60"]
+    assert laid.tree.dealt.max() == 2
 
 
 def test_first_to_act():
@@ -250,7 +256,7 @@ def test_deals_are_as_likely_as_weights_say():
     ("given", "said"),
     [
         ({"board": "5c9dJs2h5c"}, "board='5c9dJs2h5c' has 5c twice"),
-        ({"board": "5c9dJs"}, "has 3 cards; give 4 different cards (a turn)"),
+        ({"board": "5c9d"}, "has 2 cards; give 3 different cards (a flop)"),
         ({"board": "5c9dJx2h"}, "is not a list of cards; write ranks of"),
         ({"pot": 0}, "pot=0 is out of range"),
         ({"stack": -1}, "stack=-1 is out of range"),

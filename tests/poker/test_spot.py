@@ -8,9 +8,17 @@ import pytest
 
 import spiel_cr
 from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.declaration import declare
+from game_defs.bundled.holdem.signals import Deals
 from spiel_cr import poker
-from spiel_cr.games.signals import SignalGame, check_compiled, signal_game
+from spiel_cr.games.signals import (
+    SignalGame,
+    check_compiled,
+    signal_game,
+    signal_loading,
+)
 from spiel_cr.games.signals.form import form_of
+from tests.support import signal_walks as walks
 from tests.support.strategies import solver_of
 
 slow = pytest.mark.slow
@@ -100,6 +108,41 @@ def test_states_are_what_is_declared(board, first):
     check_compiled(signal_game(game), spiel_cr.compile_game(game))
 
 
+@pytest.mark.parametrize(
+    ("board", "ranges"),
+    [
+        ("5c9cJc", "AhAd;KhKd"),  # Hearts and diamonds are alike.
+        pytest.param("5c9cJc", "AA:0.5,AhKh;QQ,9h9d", marks=slow),
+        pytest.param("5h9hJs", "KK,4c3d;AdTd,AcTc", marks=slow),
+    ],
+)
+def test_flops_are_what_is_declared(board, ranges):
+    """In which order turn and river came is known, whatever suits are alike."""
+    bets = "50%; cap 1; flop ip none; river bets pot"
+    game = poker.spot(board, 20, 30, ranges=ranges, bets=bets)
+    signals = signal_game(game)
+    policy = walks.random_policy(signals, np.random.default_rng(0))
+    value = walks.value_of_states(signals, policy, game.new_initial_state())
+    assert abs(walks.value_of_form(signals, policy) - value) < 1e-12
+
+
+@slow
+def test_alike_suits_of_a_flop_make_no_difference():
+    """All signals, or those that stand for others: one player's gains are the same."""
+    game = poker.spot("5c9cJc", 20, 60, ranges="AA,KcQc;TT", bets="50%")
+    bets, rules = game.spot.bets.tree, game.spot.deals.rules
+    found = []
+    for suits in (True, False):
+        declared = declare(Deals(rules, suits=suits), lambda boards: bets)
+        made = signal_loading.from_declaration(game, declared)
+        made.check()
+        solver = solver_of(form_of(made), "cfr+")
+        solver.run(5)
+        found.append((solver.nash_conv(), made.num_signals(0)))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-12) != 0
+    assert all(a < b for a, b in zip(found[0][1], found[1][1], strict=True))
+
+
 @pytest.mark.parametrize(("first", "value"), [("AA,65s;KK", 40), ("KK;AA,65s", -40)])
 def test_nuts_or_air(first, value):
     """Six hands that win against four that lose, and a bet of the pot.
@@ -129,7 +172,7 @@ def test_words_make_one_string():
         ({"stack": 0}, "stack=0"),
         ({"first": "button"}, "first='button'"),
         ({"ranges": ("AA", "KK", "QQ")}, "3 ranges; give two"),
-        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 4 different"),
+        ({"board": "AsKs"}, "board='AsKs' has 2 cards; give 3 different"),
     ],
 )
 def test_refusals(given, said):

@@ -29,8 +29,8 @@ class PublicTree(NamedTuple):
       player: int8 [P], who acts: 0, 1 or TERMINAL.
       parent: int32 [P], the node above; -1 at the root.
       action: int32 [P], OpenSpiel's action that leads here; -1 at the root.
-      round: int8 [P], 0, or 1 after public cards that were dealt after bets. An end is
-        in the round of the last bet, even if cards are dealt after it.
+      round: int8 [P], how often public cards were dealt after bets. An end is in the
+        round of the last bet, even if cards are dealt after it.
       dealt: int8 [P], public cards that were dealt since the start; at ends, too.
       stake: float64 [P], at ends: player 0's returns if it wins the showdown, or if
         somebody folded; else 0.
@@ -90,7 +90,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
             dealt = _deal_board(state, rules, cards)
         player = states[0].current_player()
         end = player == base.TERMINAL
-        round = last_round if end else int(rules.late and dealt > 0)
+        round = last_round if end else rules.round_of(dealt)
         number = len(rows)
         stake, showdown = _paid(states) if end else (0.0, False)
         rows.append((player, above, action, round, dealt, stake, showdown))

@@ -44,23 +44,33 @@ class Deck(NamedTuple):
 
 
 class Sets:
-    """All sets of some cards, numbered in lexicographic order.
+    """All sets of some cards, or all rows of such sets, in lexicographic order.
 
     Attributes:
-      cards: int64 [n, size], ascending in each set.
+      sizes: of the sets of a row, which share no card.
+      cards: int64 [n, sum of sizes], ascending in each set.
       bits: int64 [n], the cards as a mask.
     """
 
-    def __init__(self, cards: Sequence[int], size: int, deck: Deck) -> None:
+    def __init__(self, cards: Sequence[int], sizes: Sequence[int], deck: Deck) -> None:
         """Lists them.
 
         Args:
           cards: that sets are made of, ascending.
-          size: of each set.
+          sizes: of the sets of a row, such as (2,) for hands.
           deck: whose cards they are.
         """
-        every = list(itertools.combinations(cards, size))
-        self.cards = np.array(every, np.int64).reshape(len(every), size)
+        every: list[tuple[int, ...]] = [()]
+        for size in sizes:
+            every = [
+                (*known, *more)
+                for known in every
+                for more in itertools.combinations(
+                    [card for card in cards if card not in known], size
+                )
+            ]
+        self.sizes = tuple(sizes)
+        self.cards = np.array(every, np.int64).reshape(len(every), sum(sizes))
         self.bits = bits(self.cards)
         self._base = len(deck)
         self._codes = self._code(self.cards)
@@ -75,12 +85,13 @@ class Sets:
         return code
 
     def find(self, cards: np.ndarray) -> np.ndarray:
-        """The numbers of sets int [m, size], cards in any order; int64 [m].
+        """The numbers of rows int [m, cards], each set in any order; int64 [m].
 
         Raises:
           KeyError: one is not listed.
         """
-        code = self._code(np.sort(cards, axis=1))
+        sets = np.split(cards, np.cumsum(self.sizes)[:-1], axis=1)
+        code = self._code(np.concatenate([np.sort(s, axis=1) for s in sets], axis=1))
         number = np.searchsorted(self._codes, code).clip(max=len(self) - 1)
         if (self._codes[number] != code).any():
             raise KeyError("a set of cards is not there")

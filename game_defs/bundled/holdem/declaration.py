@@ -124,12 +124,11 @@ def declare(
       ValueError: there are too many signals or bets; says what to do.
     """
     rules = deals.rules
-    none, last = deals.boards(0), deals.boards(rules.deal)
-    seen = [none, last] if rules.late and rules.deal else [last]
+    seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
     rounds = [
         tuple(deals.signals(player, boards) for boards in seen) for player in range(2)
     ]
-    tree = bets(last)
+    tree = bets(seen[-1])
     ends = np.flatnonzero(tree.stake != 0)
     kinds, kernel = np.unique(
         np.stack([tree.round[ends], tree.showdown[ends]], axis=1),
@@ -138,15 +137,18 @@ def declare(
     )
     kernels = []
     for round, showdown in kinds.tolist():
-        known = [own[round] for own in rounds]
-        boards = last if showdown else seen[round]
-        kernels.append(_kernel(deals, round, known, boards, bool(showdown)))
+        known, boards = [own[round] for own in rounds], seen[round]
+        to_come = sum(rules.deals[round + 1 :]) if showdown else 0
+        if to_come:  # In which order makes no difference any more.
+            boards = deals.boards((*rules.deals[: round + 1], to_come))
+        behind = dealing.begun(boards, seen[round])
+        kernels.append(_kernel(deals, round, known, boards, behind, bool(showdown)))
     terms = Terms(
         ends.astype(np.int32), kernel.reshape(-1).astype(np.int32), tree.stake[ends]
     )
-    parents = dealing.parents_of(rounds[0]), dealing.parents_of(rounds[1])
+    parents = tuple(dealing.parents_of(seen, own) for own in rounds)
     found = reader(deals, seen, rounds)
-    return Declaration(tree, parents, tuple(kernels), terms, found)
+    return Declaration(tree, (parents[0], parents[1]), tuple(kernels), terms, found)
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
@@ -186,7 +188,12 @@ def _decisive(deals: Deals, boards: Boards) -> Deal:
 
 
 def _kernel(
-    deals: Deals, round: int, known: list[Signals], boards: Boards, showdown: bool
+    deals: Deals,
+    round: int,
+    known: list[Signals],
+    boards: Boards,
+    behind: np.ndarray,
+    showdown: bool,
 ) -> Kernel:
     """Compares the signals of a round.
 
@@ -195,22 +202,22 @@ def _kernel(
       round: of the signals.
       known: each player's signals in that round.
       boards: that hands meet on: those of the round, or those that are to come.
+      behind: int64 [B], the canonical board of the round behind each canonical one.
       showdown: strengths count.
     """
     rules = deals.rules
     left = len(rules.deck) - len(rules.board) - 2 * rules.hole
-    size = boards.every.cards.shape[1]
-    ways = np.prod([(left - i) / (i + 1) for i in range(size)])
     # Half of it, as a factor, for each player.
+    ways = dealing.ways(left, boards.every.sizes)
     scale = np.sqrt(boards.orbit / (deals.total() * ways))
+    public = boards.every.bits[boards.canonical]
+    fits = deals.hands.bits & public[:, None] == 0
+    strength = _strengths(deals, boards, np.arange(len(public)))
     both = []
     for player, own in enumerate(known):
-        public = boards.every.bits[boards.canonical]
-        fits = deals.hands.bits & public[:, None] == 0
-        # Signals of a round before the board know nothing of it.
-        number = np.broadcast_to(own.number, fits.shape)
+        # Signals of a round know nothing of cards to come.
+        number = own.number[behind]
         board, hand = np.nonzero(fits & (number >= 0))
-        strength = _strengths(deals, boards, np.arange(len(public)))
         both.append(
             Hands(
                 number[board, hand],

@@ -46,13 +46,12 @@ class HandReader:
         Args:
           player: who holds the hand.
           hand: private cards, in any order; see `cards.Deck` for the numbers.
-          public: those that were dealt after the first ones, in any order.
+          public: those that were dealt after the first ones, deal by deal.
 
         Raises:
           ValueError: the deal has probability 0.
         """
-        late = len(self._boards) - 1
-        round = late if len(public) == self._deals.rules.deal else 0
+        round = self._deals.rules.round_of(len(public))
         boards, signals = self._boards[round], self._signals[player][round]
         size = boards.every.cards.shape[1]
         which = boards.every.find(np.array([public[:size]], np.int64))[0]

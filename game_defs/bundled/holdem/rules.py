@@ -18,8 +18,7 @@ class Rules(NamedTuple):
       deck: all cards.
       hole: private cards of each player.
       board: public cards that lie there from the start, as the game's string has them.
-      deal: how many public cards are dealt, all at once.
-      late: they are dealt after bets; else before.
+      deals: how many public cards are dealt before each round of bets.
       reaches: float64 [2, n], how likely each player is to hold each hand, in the order
         of `cards.Sets`; None: all hands are equally likely.
     """
@@ -27,9 +26,13 @@ class Rules(NamedTuple):
     deck: Deck
     hole: int
     board: tuple[int, ...]
-    deal: int
-    late: bool
+    deals: tuple[int, ...]
     reaches: np.ndarray | None
+
+    def round_of(self, dealt: int) -> int:
+        """The round, from 0, in which so many public cards were dealt."""
+        known = np.cumsum(self.deals)
+        return max(0, int(np.searchsorted(known, dealt, "right")) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:
@@ -65,7 +68,7 @@ def rules_of(game: pyspiel.Game) -> Rules:
             " trained on it, without compiling it: algorithm os-mccfr or sd-cfr"
         )
     reaches = _reaches(given["handReaches"], deck, hole)
-    return Rules(deck, hole, board, deals[0] or sum(late), not deals[0], reaches)
+    return Rules(deck, hole, board, (deals[0], *late), reaches)
 
 
 def _deals(given: dict, shown: int) -> list[int]:

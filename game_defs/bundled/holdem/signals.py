@@ -8,6 +8,7 @@ is renamed together with the board, so which cards are suited with which stays k
 5; Waugh 2013, "A fast and optimal hand isomorphism algorithm").
 """
 
+import math
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,7 +26,7 @@ class Boards(NamedTuple):
     """Public cards that may be dealt after the first ones.
 
     Attributes:
-      every: all sets of them; a single empty one if none is dealt.
+      every: all of them, deal by deal; a single empty one if none is dealt.
       canonical: int64 [B], numbers of those that stand for all.
       orbit: float64 [B], how many each one stands for.
       stands_for: int64 [n], for each set the index in `canonical` of its canonical one.
@@ -90,7 +91,7 @@ class Deals:
         """
         self.rules = rules
         deck = rules.deck
-        self.hands = Sets(range(len(deck)), rules.hole, deck)
+        self.hands = Sets(range(len(deck)), (rules.hole,), deck)
         self.board_mask = int(card_sets.bits(np.array([rules.board], np.int64))[0])
         if rules.reaches is None:
             reaches = np.ones((2, len(self.hands)))
@@ -132,16 +133,19 @@ class Deals:
             )
         return total
 
-    def boards(self, size: int) -> Boards:
+    def boards(self, sizes: Sequence[int]) -> Boards:
         """The public cards to come, and those that stand for others.
+
+        Args:
+          sizes: cards of each deal.
 
         Raises:
           ValueError: there are too many.
         """
         deck = self.rules.deck
         left = [card for card in range(len(deck)) if not self.board_mask >> card & 1]
-        self._refuse_many(len(left), size)
-        every = Sets(left, size, deck)
+        self._refuse_many(len(left), sizes)
+        every = Sets(left, sizes, deck)
         images = np.stack(
             [
                 every.find(deck.permuted(every.cards, suits))
@@ -154,13 +158,13 @@ class Deals:
         )
         return Boards(every, canonical, orbit.astype(float), stands_for, by)
 
-    def _refuse_many(self, left: int, size: int) -> None:
+    def _refuse_many(self, left: int, sizes: Sequence[int]) -> None:
         """Before anything large is made."""
-        boards = np.prod([(left - i) / (i + 1) for i in range(size)])
-        signals = boards * len(self.hands) / len(self.symmetry.suits)
+        signals = ways(left, sizes) * len(self.hands) / len(self.symmetry.suits)
         if signals > MAX_SIGNALS:
+            cards = sum(sizes)
             raise ValueError(
-                f"about {signals:.2g} signals per player after {size} public cards;"
+                f"about {signals:.2g} signals per player after {cards} public cards;"
                 f" at most {MAX_SIGNALS:.2g} are supported. Take a later subgame (give"
                 " potSize and boardCards), or a smaller deck (numRanks, numSuits)"
             )
@@ -188,15 +192,37 @@ class Deals:
         own = boards.every.cards[boards.canonical]
         for suits, hands in zip(self.symmetry.suits[1:], images[1:], strict=True):
             moved = self.rules.deck.permuted(own, suits)
-            fixed = card_sets.bits(moved) == boards.every.bits[boards.canonical]
+            fixed = boards.every.find(moved) == boards.canonical
             least[fixed] = np.minimum(least[fixed], hands)
         return least
 
 
-def parents_of(rounds: Sequence[Signals]) -> tuple[np.ndarray, ...]:
+def ways(left: int, sizes: Sequence[int]) -> float:
+    """How many deals of sets of these sizes there are, of so many cards."""
+    found = 1.0
+    for size in sizes:
+        found *= math.comb(left, size)
+        left -= size
+    return found
+
+
+def begun(boards: Boards, earlier: Boards) -> np.ndarray:
+    """int64 [B], the canonical board of an earlier deal behind each canonical one.
+
+    The first cards of a board that comes first among its images come first among
+    theirs, so no suits change.
+    """
+    cards = boards.every.cards[boards.canonical]
+    known = earlier.every.find(cards[:, : earlier.every.cards.shape[1]])
+    return earlier.stands_for[known]
+
+
+def parents_of(
+    boards: Sequence[Boards], rounds: Sequence[Signals]
+) -> tuple[np.ndarray, ...]:
     """For each round int32 [n], the signal of the round before; zeros in the first."""
-    first = np.zeros(len(rounds[0].hand), np.int32)
-    return first, *(
-        before.number[0, after.hand]
-        for before, after in zip(rounds, rounds[1:], strict=False)
-    )
+    parents = [np.zeros(len(rounds[0].hand), np.int32)]
+    for r, own in enumerate(rounds[1:]):
+        behind = begun(boards[r + 1], boards[r])[own.board]
+        parents.append(rounds[r].number[behind, own.hand])
+    return tuple(parents)

@@ -50,8 +50,7 @@ def _make(game: str) -> "VectorisedLimitPoker | None":
     given = loaded.get_parameters()
     deck, hole = Deck(given["numRanks"], given["numSuits"]), given["numHoleCards"]
     board = [int(cards) for cards in given["numBoardCards"].split()]
-    public = sum(board[: given["numRounds"]])
-    rules = Rules(deck, hole, (), public, True, None)
+    rules = Rules(deck, hole, (), tuple(board[: given["numRounds"]]), None)
     shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
@@ -66,7 +65,7 @@ def _deal(rules: Rules) -> Deal:
     hole, random = rules.hole, np.random.default_rng(0)
     for _ in range(1000):
         hands = cards[:hole], cards[hole : 2 * hole]
-        board = cards[2 * hole : 2 * hole + rules.deal]
+        board = cards[2 * hole : 2 * hole + sum(rules.deals)]
         strong = [
             int(
                 strengths.strengths(

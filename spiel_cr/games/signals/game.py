@@ -15,6 +15,7 @@ terms, K kernels.
 import dataclasses
 import functools
 import hashlib
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
@@ -26,6 +27,9 @@ from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
+
+# Pairs of hands that are compared at once, but for those of one board.
+_PAIRS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -152,14 +156,19 @@ class HandKernel:
 
     def coordinates(self) -> Payoffs:
         """The entries; for games that are small enough to list them."""
-        first, second = self.hands
-        i, j = _pairs(first.board, second.board)
-        shared = (first.cards[i][:, :, None] == second.cards[j][:, None, :]).any((1, 2))
-        i, j = i[~shared], j[~shared]
-        values = first.weight[i] * second.weight[j]
-        if self.showdown:
-            values = values * np.sign(first.strength[i] - second.strength[j])
-        return sum_entries(first.signal[i], second.signal[j], values, self.shape)
+        total: sparse.csr_array = sparse.csr_array(self.shape)
+        for first, second in _some_boards(*self.hands):
+            i, j = _pairs(first.board, second.board)
+            apart = np.ones(len(i), bool)
+            for mine, theirs in itertools.product(first.cards.T, second.cards.T):
+                apart &= mine[i] != theirs[j]
+            i, j = i[apart], j[apart]
+            values = first.weight[i] * second.weight[j]
+            if self.showdown:
+                values = values * np.sign(first.strength[i] - second.strength[j])
+            pairs = first.signal[i], second.signal[j]
+            total = total + sparse.csr_array((values, pairs), shape=self.shape)
+        return _entries(total)
 
 
 class Terms(NamedTuple):
@@ -352,6 +361,25 @@ def _outside(numbers: np.ndarray, counts: np.ndarray | int) -> bool:
     return bool(((numbers < 0) | (numbers >= counts)).any())
 
 
+def _some_boards(*hands: Hands) -> Iterator[tuple[Hands, Hands]]:
+    """Both players' hands on the first boards, on the next ones, and so on."""
+    orders = [np.argsort(own.board, kind="stable") for own in hands]
+    first, second = (
+        Hands(*(field[order] for field in own))
+        for own, order in zip(hands, orders, strict=True)
+    )
+    boards = np.intersect1d(first.board, second.board)
+    ends = [np.searchsorted(own.board, boards, "right") for own in (first, second)]
+    begins = [np.searchsorted(own.board, boards) for own in (first, second)]
+    pairs = np.cumsum((ends[0] - begins[0]) * (ends[1] - begins[1]))
+    parts = np.flatnonzero(np.diff(pairs // _PAIRS, prepend=-1))
+    for start, stop in itertools.pairwise([*parts.tolist(), len(boards)]):
+        yield (
+            Hands(*(field[begins[0][start] : ends[0][stop - 1]] for field in first)),
+            Hands(*(field[begins[1][start] : ends[1][stop - 1]] for field in second)),
+        )
+
+
 def _pairs(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """All places i of the first and j of the second array that hold equal numbers."""
     order, others = np.argsort(first, kind="stable"), np.argsort(second, kind="stable")
@@ -366,10 +394,14 @@ def sum_entries(
     rows: np.ndarray, columns: np.ndarray, values: np.ndarray, shape: tuple[int, int]
 ) -> Payoffs:
     """Adds up entries of equal pairs; those that cancel are left out."""
-    total = sparse.csr_array((values, (rows, columns)), shape=shape)
+    return _entries(sparse.csr_array((values, (rows, columns)), shape=shape))
+
+
+def _entries(total: sparse.csr_array) -> Payoffs:
+    """The entries of a matrix but for zeros."""
     total.eliminate_zeros()
     return Payoffs(
-        np.repeat(np.arange(shape[0], dtype=np.int32), np.diff(total.indptr)),
+        np.repeat(np.arange(total.shape[0], dtype=np.int32), np.diff(total.indptr)),
         total.indices.astype(np.int32),
         total.data,
     )

@@ -11,14 +11,19 @@ need only know the sums of the others: sums of each block by card, a product wit
 signs between blocks, and back. Nothing but the shared cards is ever subtracted: what is
 left of rounding are a few units in the last place of the reach of all hands on a board.
 
+Which hands hold which cards and which of two hands wins are matrices of 0, 1 and -1.
+They are kept where they are small; those of many boards are made anew, board by board,
+which costs little beside the products.
+
 Legend for shapes: L leaves, H signals, K boards, n blocks of one board, b hands in one
-block, C cards on hand on a board, and one; a prime marks the opponent's.
+block, c cards of a hand, C cards on hand on a board, and one; a prime marks the
+opponent's.
 """
 
 import dataclasses
 import functools
 import operator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -37,8 +42,8 @@ _BLOCKS = (48, 64, 96)
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
 _SIDE = 8
 
-# As many bytes may the comparisons within blocks take while they are laid out.
-_CHUNK = 1 << 26
+# Matrices of so many bytes in double precision are kept.
+_KEPT = 1 << 23
 
 
 class SignalSums(NamedTuple):
@@ -81,6 +86,20 @@ class SignalSums(NamedTuple):
         return float(max(some.max(initial=0) for some in sums or [values]))
 
 
+class Placed(NamedTuple):
+    """One player's hands, in k boards or blocks.
+
+    Attributes:
+      weight: float [k, b], 0 at padding.
+      card: int8 [k, b, c], the place of each card among those of its board, from 1.
+      strength: int32 [k, b], in the order of all strengths.
+    """
+
+    weight: jax.Array
+    card: jax.Array
+    strength: jax.Array
+
+
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
 class Folds(LaidOut):
@@ -88,36 +107,43 @@ class Folds(LaidOut):
 
     Attributes:
       signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
-      into: float [K, b', C], each hand's weight, at place 0 and at its cards; 0 at
-        padding.
-      back: float [K, C, b], the player's weights with its sign, negative at cards.
+      theirs: the opponent's hands.
+      mine: the player's, weighed with its sign.
+      kept: see `_matrices`; None where they are made anew.
       twin: int32 [K, b], the opponent's signal with the same two cards, which were
         subtracted twice; None where a player's hands are single cards.
       twin_weight: float [K, b], the player's own utility against it; 0 where there is
         none.
       sums: hands to signals.
+      count: C.
     """
 
     signal: jax.Array
-    into: jax.Array
-    back: jax.Array
+    theirs: Placed
+    mine: Placed
+    kept: tuple[jax.Array, jax.Array] | None
     twin: jax.Array | None
     twin_weight: jax.Array | None
     sums: SignalSums
+    count: int = dataclasses.field(metadata={"static": True})
 
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
         x = jnp.asarray(x)
-        hands = columns(x, self.signal).transpose(1, 2, 0)
-        by_card = jnp.einsum("kil,kic->klc", hands, self.into)
-        values = jnp.einsum("klc,kcj->klj", by_card, self.back).transpose(1, 0, 2)
+        on_board = functools.partial(_folds_on_board, x, self.count)
+        parts = self.signal, self.theirs, self.mine, self.kept
+        if self.kept is None:
+            values = lax.map(on_board, parts)
+        else:
+            values = jax.vmap(on_board)(parts)
+        values = values.transpose(1, 0, 2)
         if self.twin is not None and self.twin_weight is not None:
             values += columns(x, self.twin) * self.twin_weight[None]
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
         """A bound on the |entries|; see `LaidOut`."""
-        return _bound(self.signal, self.into[..., 0], self.back[:, 0], self.sums)
+        return _bound(self.signal, self.theirs.weight, self.mine.weight, self.sums)
 
 
 @jax.tree_util.register_dataclass
@@ -126,52 +152,97 @@ class Showdowns(LaidOut):
     """Who wins, weighed; see `LaidOut`.
 
     Attributes:
-      signal: int32 [K · n, b'], the opponent's signal of each hand; 0 at padding.
-      into: float [K · n, b', C], each hand's weight, at place 0 and at its cards; 0 at
-        padding.
+      signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
+      theirs: the opponent's hands, [K, n, ...].
+      mine: the player's, likewise.
+      kept: see `_matrices`; None where they are made anew.
       sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
         block, -1 where they lose, 0 within a block and where all tie.
-      back: float [K · n, C + b', b], the player's weights, negative at cards; then the
-        entries within the block.
       sums: hands to signals.
+      count: C.
     """
 
     signal: jax.Array
-    into: jax.Array
+    theirs: Placed
+    mine: Placed
+    kept: tuple[jax.Array, jax.Array] | None
     sign: jax.Array
-    back: jax.Array
     sums: SignalSums
+    count: int = dataclasses.field(metadata={"static": True})
 
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
         x = jnp.asarray(x)
-        shape = self.sign.shape[:2]
-        arrays = [a.reshape(*shape, *a.shape[1:]) for a in (self.signal, self.into)]
-        parts = *arrays, self.sign, self.back.reshape(*shape, *self.back.shape[1:])
+        parts = self.signal, self.theirs, self.mine, self.kept, self.sign
         # What belongs to one board stays in the processor's cache.
-        values = lax.map(functools.partial(_on_board, x), parts)
+        values = lax.map(functools.partial(_on_board, x, self.count), parts)
         values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
         return self.sums.apply(values.reshape(len(x), -1))
 
     def largest(self) -> float:
         """A bound on the |entries|; see `LaidOut`."""
-        boards = len(self.sign)
-        return _bound(
-            np.asarray(self.signal).reshape(boards, -1),
-            np.asarray(self.into[..., 0]).reshape(boards, -1),
-            np.asarray(self.back[:, 0]).reshape(boards, -1),
-            self.sums,
+        signal, theirs, mine = (
+            np.asarray(array).reshape(len(self.sign), -1)
+            for array in (self.signal, self.theirs.weight, self.mine.weight)
         )
+        return _bound(signal, theirs, mine, self.sums)
 
 
-def _on_board(x: jax.Array, parts: tuple[jax.Array, ...]) -> jax.Array:
+def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
+    """float [L, b], values of the hands of a board; its parts of `Folds`."""
+    signal, theirs, mine, kept = parts
+    into, back = kept or _matrices(theirs, mine, count, x.dtype)
+    hands = columns(x, signal) * theirs.weight[None]
+    by_card = jnp.einsum("li,ic->lc", hands, into)
+    return jnp.einsum("lc,cj->lj", by_card, back) * mine.weight[None]
+
+
+def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
-    signal, into, sign, back = parts
-    hands = columns(x, signal).transpose(1, 0, 2)
+    signal, theirs, mine, kept, sign = parts
+    into, back = kept or _matrices(theirs, mine, count, x.dtype, showdown=True)
+    hands = columns(x, signal).transpose(1, 0, 2) * theirs.weight[:, None]
     by_card = jnp.einsum("nli,nic->nlc", hands, into)
     below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
     both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
-    return jnp.einsum("nlc,ncj->nlj", both, back)
+    return jnp.einsum("nlc,ncj->nlj", both, back) * mine.weight[:, None]
+
+
+def _matrices(
+    theirs: Placed,
+    mine: Placed,
+    count: int,
+    dtype: Any,
+    *,
+    showdown: bool = False,
+) -> tuple[jax.Array, jax.Array]:
+    """What hands are multiplied by.
+
+    Args:
+      theirs: the opponent's hands, with any axes before those of one board or block.
+      mine: the player's.
+      count: C.
+      dtype: of the matrices.
+      showdown: compare hands of one block, too.
+
+    Returns:
+      [..., b', C], 1 at place 0 and at the cards of each of the opponent's hands;
+      [..., C, b], 1 at place 0 and -1 at the cards of each of the player's, and below
+      it [..., b', b], who wins where hands share no card, if `showdown`.
+    """
+    namespace = theirs.card.__array_namespace__()
+    place = namespace.arange(count).reshape(*(1 for _ in mine.card.shape), count)
+    holds = [(h.card[..., None] == place).any(axis=-2) for h in (theirs, mine)]
+    all_of_them = place[..., 0, :] == 0
+    into = (holds[0] | all_of_them).astype(dtype)
+    back = (all_of_them.astype(dtype) - holds[1].astype(dtype)).swapaxes(-1, -2)
+    if showdown:
+        first, second = mine.strength[..., None, :], theirs.strength[..., :, None]
+        wins = (first > second).astype(dtype) - (first < second).astype(dtype)
+        cards = mine.card[..., None, :, :, None], theirs.card[..., :, None, None, :]
+        apart = ~(cards[0] == cards[1]).any(axis=(-1, -2))
+        back = namespace.concatenate([back, wins * apart.astype(dtype)], axis=-2)
+    return into, back
 
 
 def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
@@ -263,22 +334,6 @@ def _agree(own: Hands, other: Hands, keys: list[np.ndarray]) -> bool:
     return bool((own.strength[i] == other.strength[j]).all())
 
 
-class _Laid(NamedTuple):
-    """One player's hands where they are laid out.
-
-    Attributes:
-      hands: the player's.
-      card: int64 [hands, cards], the place of each card among those of its board.
-      block: int64 [hands], in which block.
-      slot: int64 [hands], where in it.
-    """
-
-    hands: Hands
-    card: np.ndarray
-    block: np.ndarray
-    slot: np.ndarray
-
-
 def _folds(
     own: Hands, other: Hands, keys: list[np.ndarray], num_signals: int, sign: float
 ) -> Folds:
@@ -286,10 +341,12 @@ def _folds(
     card, count = _card_places(own, other, boards)
     slot, width = _in_order(own.board)
     other_slot, other_width = _in_order(other.board)
-    mine = _Laid(own, card[0], own.board, slot)
-    theirs = _Laid(other, card[1], other.board, other_slot)
-    signal, into = _sums_by_card(theirs, (boards, other_width, count))
-    back = _back(mine, (boards, count, width)) * sign
+    own_weights = own._replace(weight=sign * own.weight)
+    mine = _placed(own_weights, card[0], own.board, slot, (boards, width))
+    shape = boards, other_width
+    theirs = _placed(other, card[1], other.board, other_slot, shape)
+    signal = np.zeros(shape, np.int32)
+    signal[other.board, other_slot] = other.signal
     twin = twin_weight = None
     if _of_two_cards(own, other):
         twin = np.zeros((boards, width), np.int32)
@@ -297,13 +354,16 @@ def _folds(
         _, i, j = np.intersect1d(keys[0], keys[1], True, True)
         twin[own.board[i], slot[i]] = other.signal[j]
         twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
+    small = 8 * boards * (width + other_width) * count <= _KEPT
     return Folds(
         typed(signal),
-        typed(into),
-        typed(back),
+        theirs,
+        mine,
+        _matrices(theirs, mine, count, np.float64) if small else None,
         None if twin is None else typed(twin),
         None if twin_weight is None else typed(twin_weight),
         _signal_sums(own, own.board * width + slot, boards * width, num_signals),
+        count,
     )
 
 
@@ -323,19 +383,42 @@ def _showdowns(own: Hands, other: Hands, num_signals: int) -> Showdowns:
     rank = [number_within(part) for part in block]
     high, wide = (_round_up(1 + int(part.max())) for part in rank)
     size = boards * per_board
-    mine = _Laid(own, card[0], block[0], rank[0])
-    theirs = _Laid(other, card[1], block[1], rank[1])
-    signal, into = _sums_by_card(theirs, (size, wide, count))
-    back = np.zeros((size, count + wide, high))
-    back[:, :count] = _back(mine, (size, count, high))
-    back[:, count:] = _within_blocks(mine, theirs, (size, wide, high))
+    shape = boards, per_board, wide
+    mine = _placed(own, card[0], block[0], rank[0], (boards, per_board, high))
+    theirs = _placed(other, card[1], block[1], rank[1], shape)
+    signal = np.zeros((size, wide), np.int32)
+    signal[block[1], rank[1]] = other.signal
+    small = 8 * size * (wide * count + (count + wide) * high) <= _KEPT
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
-        typed(signal),
-        typed(into),
+        typed(signal.reshape(shape)),
+        theirs,
+        mine,
+        _matrices(theirs, mine, count, np.float64, showdown=True) if small else None,
         typed(sign),
-        typed(back),
         _signal_sums(own, block[0] * high + rank[0], size * high, num_signals),
+        count,
+    )
+
+
+def _placed(
+    hands: Hands,
+    card: np.ndarray,
+    block: np.ndarray,
+    slot: np.ndarray,
+    shape: tuple[int, ...],
+) -> Placed:
+    """Hands in an array of some shape, the last axis of which are slots."""
+    size = int(np.prod(shape[:-1])), shape[-1]
+    weight, strength = np.zeros(size), np.zeros(size, np.int32)
+    cards = np.zeros((*size, card.shape[1]), np.int8)
+    weight[block, slot] = hands.weight
+    cards[block, slot] = card
+    strength[block, slot] = hands.strength
+    return Placed(
+        typed(weight.reshape(shape)),
+        typed(cards.reshape(*shape, -1)),
+        typed(strength.reshape(shape)),
     )
 
 
@@ -366,27 +449,6 @@ def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
 def _round_up(size: int) -> int:
     """The next multiple of `_SIDE`."""
     return -(-size // _SIDE) * _SIDE
-
-
-def _sums_by_card(
-    theirs: _Laid, shape: tuple[int, int, int]
-) -> tuple[np.ndarray, np.ndarray]:
-    """`signal` and `into` of the opponent's hands."""
-    hands, card, block, slot = theirs
-    signal, into = np.zeros(shape[:2], np.int32), np.zeros(shape)
-    signal[block, slot] = hands.signal
-    into[block, slot, 0] = hands.weight
-    into[block[:, None], slot[:, None], card] = hands.weight[:, None]
-    return signal, into
-
-
-def _back(mine: _Laid, shape: tuple[int, int, int]) -> np.ndarray:
-    """float64 [blocks, C, b], what sums of the opponent's reach are multiplied by."""
-    hands, card, block, slot = mine
-    back = np.zeros(shape)
-    back[block, 0, slot] = hands.weight
-    back[block[:, None], card, slot[:, None]] = -hands.weight[:, None]
-    return back
 
 
 def _strength_blocks(
@@ -449,33 +511,6 @@ def _board_strength(hands: Hands) -> np.ndarray:
     return hands.board.astype(np.int64) << 32 | (
         hands.strength.astype(np.int64) + (1 << 31)
     )
-
-
-def _within_blocks(
-    mine: _Laid, theirs: _Laid, shape: tuple[int, int, int]
-) -> np.ndarray:
-    """float64 [blocks, b', b], the entries of hands that share a block."""
-    size, wide, high = shape
-    own, other = mine.hands, theirs.hands
-    tables = []
-    for laid, width in ((mine, high), (theirs, wide)):
-        index = np.full((size, width), -1, np.int64)
-        index[laid.block, laid.slot] = np.arange(len(laid.slot))
-        tables.append(index)
-    values = np.zeros(shape)
-    step = max(1, _CHUNK // (wide * high * 32))
-    for begin in range(0, size, step):
-        i = tables[0][begin : begin + step, None, :]
-        j = tables[1][begin : begin + step, :, None]
-        met = (i >= 0) & (j >= 0)
-        for first in own.cards.T:
-            for second in other.cards.T:
-                met &= first[i] != second[j]
-        entries = np.sign(
-            own.strength[i].astype(np.int64) - other.strength[j].astype(np.int64)
-        ) * (own.weight[i] * other.weight[j])
-        values[begin : begin + step] = np.where(met, entries, 0.0)
-    return values
 
 
 def _signal_sums(

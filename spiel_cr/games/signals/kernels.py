@@ -5,6 +5,7 @@
 """
 
 import dataclasses
+import math
 
 import numpy as np
 import scipy.sparse
@@ -13,6 +14,9 @@ from spiel_cr.common.arrays import joint_components
 from spiel_cr.games.signals.game import HandKernel, Kernel, SparseKernel
 from spiel_cr.games.signals.kernel_blocks import LaidOut, dense_cost, lay_out_entries
 from spiel_cr.games.signals.kernel_hands import hands_cost, lay_out_hands
+
+# As many entries of a kernel of hands are listed.
+_MOST_LISTED = 20_000_000
 
 
 def lay_out(kernel: Kernel, player: int) -> LaidOut:
@@ -58,8 +62,11 @@ def _exponent(values: np.ndarray) -> int:
     return int(np.frexp(np.abs(values).max(initial=0))[1])
 
 
-def _listed_cost(kernel: HandKernel, player: int) -> int:
-    """What dense blocks of a kernel of hands would cost, before they are listed."""
+def _listed_cost(kernel: HandKernel, player: int) -> float:
+    """What dense blocks of a kernel of hands would cost, before they are listed.
+
+    Infinite where there would be too many entries.
+    """
     own, other = kernel.hands[player], kernel.hands[1 - player]
     signals = kernel.shape[player], kernel.shape[1 - player]
     boards = 1 + max(int(own.board.max(initial=0)), int(other.board.max(initial=0)))
@@ -71,6 +78,8 @@ def _listed_cost(kernel: HandKernel, player: int) -> int:
     heights = np.bincount(part[: signals[0]], minlength=count)
     widths = np.bincount(part[signals[0] :], minlength=count)
     both = (heights > 0) & (widths > 0)
+    if (heights[both] * widths[both]).sum() > _MOST_LISTED:
+        return math.inf
     if len(both) == 1:  # one matrix, without any gathers
         return signals[0] * signals[1]
     return dense_cost(heights[both], widths[both])

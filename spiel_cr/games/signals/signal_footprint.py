@@ -23,8 +23,8 @@ _STATES = 1.6
 _VECTORS = 1
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
-# How often kernels of hands are there: for both players, on the host and cast.
-_HANDS = 4
+# Of kernels of hands, for each hand: laid out for both players, on the host and cast.
+_HAND = 120
 
 
 class Size(NamedTuple):
@@ -85,14 +85,7 @@ def _hand_bytes(kernel: Kernel) -> float:
     """What a kernel of hands takes laid out for both players, and cast; 0 of others."""
     if not isinstance(kernel, HandKernel):
         return 0.0
-    hands = max(kernel.hands, key=lambda own: len(own.board))
-    if not len(hands.board):
-        return 0.0
-    _, counts = np.unique(hands.board, return_counts=True)
-    cards = 1 + len(np.unique(hands.cards))
-    # Into sums by card and back; at a showdown, the block's own pairs, too.
-    wide = 3 if kernel.showdown else 2
-    return _HANDS * 8.0 * len(counts) * int(counts.max()) * wide * cards
+    return float(_HAND * sum(len(own.board) for own in kernel.hands))
 
 
 def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:

@@ -36,4 +36,4 @@ def test_kernels_of_hands_count_as_they_are_laid_out():
         "maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
         "boardCards=5c9dJs2h)"
     )
-    assert footprint.peak_bytes(turn, np.float32) == pytest.approx(1.84e9, rel=0.3)
+    assert footprint.peak_bytes(turn, np.float32) == pytest.approx(1.06e9, rel=0.3)
