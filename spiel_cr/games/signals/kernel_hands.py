@@ -11,9 +11,9 @@ need only know the sums of the others: sums of each block by card, a product wit
 signs between blocks, and back. Nothing but the shared cards is ever subtracted: what is
 left of rounding are a few units in the last place of the reach of all hands on a board.
 
-Which hands hold which cards and which of two hands wins are matrices of 0, 1 and -1.
-They are kept where they are small; those of many boards are made anew, board by board,
-which costs little beside the products.
+Which hands hold which cards and which of two hands wins are matrices. Programs that
+iterate make them once, see `ready`; those of very many boards are made anew each time,
+board by board, which costs less than the products.
 
 Legend for shapes: L leaves, H signals, K boards, n blocks of one board, b hands in one
 block, c cards of a hand, C cards on hand on a board, and one; a prime marks the
@@ -42,8 +42,8 @@ _BLOCKS = (48, 64, 96)
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
 _SIDE = 8
 
-# Matrices of so many bytes in double precision are kept.
-_KEPT = 1 << 23
+# As many numbers of matrices does a program keep of a kernel.
+_KEPT = 1 << 25
 
 
 class SignalSums(NamedTuple):
@@ -109,33 +109,35 @@ class Folds(LaidOut):
       signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
       theirs: the opponent's hands.
       mine: the player's, weighed with its sign.
-      kept: see `_matrices`; None where they are made anew.
       twin: int32 [K, b], the opponent's signal with the same two cards, which were
         subtracted twice; None where a player's hands are single cards.
       twin_weight: float [K, b], the player's own utility against it; 0 where there is
         none.
       sums: hands to signals.
       count: C.
+      kept: what `_matrices` makes; None where it is made anew.
     """
 
     signal: jax.Array
     theirs: Placed
     mine: Placed
-    kept: tuple[jax.Array, jax.Array] | None
     twin: jax.Array | None
     twin_weight: jax.Array | None
     sums: SignalSums
     count: int = dataclasses.field(metadata={"static": True})
+    kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
         x = jnp.asarray(x)
-        on_board = functools.partial(_folds_on_board, x, self.count)
-        parts = self.signal, self.theirs, self.mine, self.kept
         if self.kept is None:
-            values = lax.map(on_board, parts)
+            on_board = functools.partial(_folds_on_board, x, self.count)
+            values = lax.map(on_board, (self.signal, self.theirs, self.mine))
         else:
-            values = jax.vmap(on_board)(parts)
+            into, back = self.kept
+            hands = columns(x, self.signal).transpose(1, 2, 0)
+            by_card = jnp.einsum("kil,kic->klc", hands, into)
+            values = jnp.einsum("klc,kcj->klj", by_card, back)
         values = values.transpose(1, 0, 2)
         if self.twin is not None and self.twin_weight is not None:
             values += columns(x, self.twin) * self.twin_weight[None]
@@ -155,20 +157,20 @@ class Showdowns(LaidOut):
       signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
       theirs: the opponent's hands, [K, n, ...].
       mine: the player's, likewise.
-      kept: see `_matrices`; None where they are made anew.
       sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
         block, -1 where they lose, 0 within a block and where all tie.
       sums: hands to signals.
       count: C.
+      kept: what `_matrices` makes; None where it is made anew.
     """
 
     signal: jax.Array
     theirs: Placed
     mine: Placed
-    kept: tuple[jax.Array, jax.Array] | None
     sign: jax.Array
     sums: SignalSums
     count: int = dataclasses.field(metadata={"static": True})
+    kept: tuple[jax.Array, jax.Array] | None = None
 
     def apply(self, x: jax.Array) -> jax.Array:
         """See `LaidOut`."""
@@ -190,31 +192,47 @@ class Showdowns(LaidOut):
 
 def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """float [L, b], values of the hands of a board; its parts of `Folds`."""
-    signal, theirs, mine, kept = parts
-    into, back = kept or _matrices(theirs, mine, count, x.dtype)
-    hands = columns(x, signal) * theirs.weight[None]
-    by_card = jnp.einsum("li,ic->lc", hands, into)
-    return jnp.einsum("lc,cj->lj", by_card, back) * mine.weight[None]
+    signal, theirs, mine = parts
+    into, back = _matrices(theirs, mine, count)
+    by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
+    return jnp.einsum("lc,cj->lj", by_card, back)
 
 
 def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
     """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
     signal, theirs, mine, kept, sign = parts
-    into, back = kept or _matrices(theirs, mine, count, x.dtype, showdown=True)
-    hands = columns(x, signal).transpose(1, 0, 2) * theirs.weight[:, None]
+    into, back = kept or _matrices(theirs, mine, count, showdown=True)
+    hands = columns(x, signal).transpose(1, 0, 2)
     by_card = jnp.einsum("nli,nic->nlc", hands, into)
     below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
     both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
-    return jnp.einsum("nlc,ncj->nlj", both, back) * mine.weight[:, None]
+    return jnp.einsum("nlc,ncj->nlj", both, back)
+
+
+def ready(arrays: Any) -> Any:
+    """What a program takes, with the matrices of kernels of hands that are not large.
+
+    Args:
+      arrays: a tree of arrays, such as a treeplex, in which kernels may be.
+    """
+
+    def made(part: Any) -> Any:
+        if not isinstance(part, Folds | Showdowns):
+            return part
+        wide, high = part.theirs.weight.shape[-1], part.mine.weight.shape[-1]
+        showdown = isinstance(part, Showdowns)
+        numbers = part.count * (wide + high) + showdown * wide * high
+        if part.signal.size // wide * numbers > _KEPT:
+            return part
+        kept = _matrices(part.theirs, part.mine, part.count, showdown=showdown)
+        return dataclasses.replace(part, kept=kept)
+
+    kernels = Folds, Showdowns
+    return jax.tree.map(made, arrays, is_leaf=lambda part: isinstance(part, kernels))
 
 
 def _matrices(
-    theirs: Placed,
-    mine: Placed,
-    count: int,
-    dtype: Any,
-    *,
-    showdown: bool = False,
+    theirs: Placed, mine: Placed, count: int, *, showdown: bool = False
 ) -> tuple[jax.Array, jax.Array]:
     """What hands are multiplied by.
 
@@ -222,27 +240,30 @@ def _matrices(
       theirs: the opponent's hands, with any axes before those of one board or block.
       mine: the player's.
       count: C.
-      dtype: of the matrices.
       showdown: compare hands of one block, too.
 
     Returns:
-      [..., b', C], 1 at place 0 and at the cards of each of the opponent's hands;
-      [..., C, b], 1 at place 0 and -1 at the cards of each of the player's, and below
-      it [..., b', b], who wins where hands share no card, if `showdown`.
+      [..., b', C], each of the opponent's hands' weight, at place 0 and at its cards;
+      [..., C, b], each of the player's, negative at cards, and below it, if `showdown`,
+      [..., b', b], what two hands that share no card win of each other, weighed.
     """
-    namespace = theirs.card.__array_namespace__()
-    place = namespace.arange(count).reshape(*(1 for _ in mine.card.shape), count)
-    holds = [(h.card[..., None] == place).any(axis=-2) for h in (theirs, mine)]
-    all_of_them = place[..., 0, :] == 0
-    into = (holds[0] | all_of_them).astype(dtype)
-    back = (all_of_them.astype(dtype) - holds[1].astype(dtype)).swapaxes(-1, -2)
+    into = _holds(theirs, count).at[..., 0].set(1) * theirs.weight[..., None]
+    back = (-_holds(mine, count)).at[..., 0].set(1) * mine.weight[..., None]
+    back = back.swapaxes(-1, -2)
     if showdown:
+        dtype = back.dtype
         first, second = mine.strength[..., None, :], theirs.strength[..., :, None]
         wins = (first > second).astype(dtype) - (first < second).astype(dtype)
         cards = mine.card[..., None, :, :, None], theirs.card[..., :, None, None, :]
         apart = ~(cards[0] == cards[1]).any(axis=(-1, -2))
-        back = namespace.concatenate([back, wins * apart.astype(dtype)], axis=-2)
+        pairs = mine.weight[..., None, :] * theirs.weight[..., :, None]
+        back = jnp.concatenate([back, wins * apart * pairs], axis=-2)
     return into, back
+
+
+def _holds(hands: Placed, count: int) -> jax.Array:
+    """float [..., b, C], 1 at the cards of each hand."""
+    return jax.nn.one_hot(hands.card, count, dtype=hands.weight.dtype).sum(axis=-2)
 
 
 def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
@@ -354,12 +375,10 @@ def _folds(
         _, i, j = np.intersect1d(keys[0], keys[1], True, True)
         twin[own.board[i], slot[i]] = other.signal[j]
         twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
-    small = 8 * boards * (width + other_width) * count <= _KEPT
     return Folds(
         typed(signal),
         theirs,
         mine,
-        _matrices(theirs, mine, count, np.float64) if small else None,
         None if twin is None else typed(twin),
         None if twin_weight is None else typed(twin_weight),
         _signal_sums(own, own.board * width + slot, boards * width, num_signals),
@@ -388,13 +407,11 @@ def _showdowns(own: Hands, other: Hands, num_signals: int) -> Showdowns:
     theirs = _placed(other, card[1], block[1], rank[1], shape)
     signal = np.zeros((size, wide), np.int32)
     signal[block[1], rank[1]] = other.signal
-    small = 8 * size * (wide * count + (count + wide) * high) <= _KEPT
     sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
     return Showdowns(
         typed(signal.reshape(shape)),
         theirs,
         mine,
-        _matrices(theirs, mine, count, np.float64, showdown=True) if small else None,
         typed(sign),
         _signal_sums(own, block[0] * high + rank[0], size * high, num_signals),
         count,

@@ -16,6 +16,7 @@ import numpy as np
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.common.jax_utils import cast, precision, quick_options
 from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -238,7 +239,7 @@ def _iterate(
     *,
     config: CFRConfig,
 ) -> CFRState:
-    trees, shared = problem
+    trees, shared = ready(problem)
     return jax.lax.fori_loop(
         0, iterations, lambda _, s: step(trees, s, config=config, shared=shared), state
     )
