@@ -26,7 +26,9 @@ from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
+from spiel_cr.games.signals.declaring.signal_rules import declares
 from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.games.tree.compiler import Game, compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.abrupt import abrupt_game
@@ -40,8 +42,9 @@ from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.given_players import GivenPlayer, asked_player
 from spiel_cr.players.opponents import Answered, BotPolicy
-from spiel_cr.policies import conversions
+from spiel_cr.policies import conversions, signal_answers
 from spiel_cr.policies.result import LaidGame, Result
+from spiel_cr.policies.signal_answers import can_be_asked
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
@@ -237,6 +240,10 @@ def load_target(
             if isinstance(laid, WorldGame):
                 target = target._replace(policy=WorldPolicy(laid, behaviour))
             return target._replace(form=laid.form, behaviour=behaviour)
+        if signals and seconds == math.inf:
+            asked = _asked_by_signals(opened, policy, memory_limit, progress)
+            policy = policy if asked is None else asked
+            target = target._replace(policy=policy)
         if signals and isinstance(policy, SignalPolicy):
             return _on_signals(target, policy, memory_limit)
         if signals and seconds == math.inf:
@@ -385,6 +392,20 @@ def _behaviours(
     if not hasattr(policy, "array_probabilities"):
         policy = _InTime(policy, until)
     return behaviour_from_policy(laid, policy, progress=progress)
+
+
+def _asked_by_signals(
+    opened: Opened,
+    policy: openspiel_policy.Policy,
+    memory_limit: Limit,
+    progress: bool,
+) -> SignalPolicy | None:
+    """A policy that is asked at all signals; None: it, or the game, has no answers."""
+    if not (can_be_asked(policy) and opened.rules and declares(opened.rules)):
+        return None
+    signals = signal_game(opened, progress=progress, memory_limit=memory_limit)
+    asked = signal_answers.behaviour_from_policy(signals, policy, progress=progress)
+    return SignalPolicy(signals, asked)
 
 
 def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Target:

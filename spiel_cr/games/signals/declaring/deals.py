@@ -287,26 +287,30 @@ class Dealing:
         return Dealt(parents, keys, examples, kept, self._count)
 
 
-def play(rules: VectorisedGame, outcomes: np.ndarray, bets: list[int]) -> np.ndarray:
+def play(
+    rules: VectorisedGame, outcomes: np.ndarray, bets: list[int] | np.ndarray
+) -> np.ndarray:
     """The states after deals and bets.
 
     Args:
       rules: a game on arrays.
       outcomes: integers [n, c], the outcomes of all moves of chance.
-      bets: the players' actions, the same for all.
+      bets: the players' actions, the same for all, or integers [n, m] with deals at the
+        same places in all rows.
 
     Returns:
       The n states after all of them.
     """
     count = len(outcomes)
     states = np.repeat(rules.new_initial_states(), count, axis=0)
-    made = 0
-    for action in [*bets, None]:
+    made, every = 0, np.asarray(bets, np.int64)
+    columns = np.broadcast_to(every, (count, every.shape[-1])).T
+    for actions in [*columns, None]:
         while (
             made < outcomes.shape[1] and rules.current_player(states[:1])[0] == CHANCE
         ):
             states = rules.child(states, outcomes[:, made].astype(np.int64))
             made += 1
-        if action is not None:
-            states = rules.child(states, np.full(count, action))
+        if actions is not None:
+            states = rules.child(states, actions)
     return states

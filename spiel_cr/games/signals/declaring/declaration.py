@@ -156,7 +156,7 @@ class DealtReader:
 
     def __init__(self, tree: PublicTree, line: Line, dealt: Dealt) -> None:
         """Use `build` instead."""
-        self._asked = tree.asked
+        self._asked, self.rules, self._line = tree.asked, tree.asked.rules, line
         self._round_of = {int(n): r for r, n in enumerate(tree.num_deals)}
         self.paths = [tree.betting.path(node) for node in line.nodes]
         self._keys, self.examples = dealt.keys, dealt.examples
@@ -188,6 +188,38 @@ class DealtReader:
         states = dealing.play(self._asked.rules, np.array([deal]), self.paths[r])
         (key,) = self._asked.rows("signal", states, player)
         return self._number[player, r][tuple(key.tolist())]
+
+    def tells_all(self) -> bool:
+        """Whether signals are all that players are told: no suits are alike, say.
+
+        Games of more deals than are listed count as if they were not.
+        """
+        every = every_deal(self._asked, self._line, _MOST_LISTED)
+        if every is None:
+            return False
+        for count, r in self._round_of.items():
+            outcomes = every.outcomes[:, :count]
+            states = dealing.play(self.rules, outcomes, self.paths[r])
+            for player in range(2):
+                told = self._asked.rows("information_state", states, player)
+                if len(np.unique(told, axis=0)) != len(self._keys[player][r]):
+                    return False
+        return True
+
+    def states(self, player: int, round: int, bets: np.ndarray) -> np.ndarray:
+        """States that show a player each signal of a round, after each of some bets.
+
+        Args:
+          player: who looks.
+          round: of the signals.
+          bets: int32 [n, m], the players' actions; rounds begin at the same places.
+
+        Returns:
+          n · H states for the rules, signal by signal after the first bets, and so on.
+        """
+        outcomes = self.examples[player][round]
+        each = np.repeat(bets, len(outcomes), axis=0)
+        return dealing.play(self.rules, np.tile(outcomes, (len(bets), 1)), each)
 
     def name(self, player: int, round: int, signal: int) -> str:
         """What a signal stands for; of several deals, one of them."""

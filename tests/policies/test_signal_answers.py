@@ -1,0 +1,37 @@
+"""Policies that are asked at all signals play there what they play in the game."""
+
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.signals import signal_game
+from spiel_cr.judging import targets
+from spiel_cr.policies.signal_answers import behaviour_from_policy
+from spiel_cr.policies.world_policy import MoreKnowledgeError
+
+_RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
+
+
+@pytest.mark.parametrize(
+    "game", ["liars_dice(numdice=1,dice_sides=3)", _RHODE.format(1)]
+)
+def test_a_policy_is_worth_the_same(game, monkeypatch):
+    """By the compiled game, and by signals where that is said not to fit."""
+    layout = spiel_cr.Layout(compile="never")
+    policy = spiel_cr.solve(game, "os-mccfr", 300, layout=layout).average_policy()
+    expected = spiel_cr.nash_conv(game, policy)
+
+    def refuses(*given, **named):
+        raise GameTooLargeError("too large")
+
+    monkeypatch.setattr(targets, "lay_out_to_judge", refuses)
+    assert spiel_cr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-12)
+    assert expected > 0.1
+
+
+def test_suits_that_are_alike_may_be_played_otherwise():
+    game = _RHODE.format(2)
+    layout = spiel_cr.Layout(compile="never")
+    policy = spiel_cr.solve(game, "os-mccfr", 10, layout=layout).average_policy()
+    with pytest.raises(MoreKnowledgeError, match="know more than their signals"):
+        behaviour_from_policy(signal_game(game), policy)
