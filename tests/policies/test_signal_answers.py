@@ -17,8 +17,8 @@ _RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
 )
 def test_a_policy_is_worth_the_same(game, monkeypatch):
     """By the compiled game, and by signals where that is said not to fit."""
-    layout = spiel_cr.Layout(compile="never")
-    policy = spiel_cr.solve(game, "os-mccfr", 300, layout=layout).average_policy()
+    layout = spiel_cr.Layout("stepped")
+    policy = spiel_cr.solve(game, "os-mccfr", 2, layout=layout).average_policy()
     expected = spiel_cr.nash_conv(game, policy)
 
     def refuses(*given, **named):
@@ -26,12 +26,12 @@ def test_a_policy_is_worth_the_same(game, monkeypatch):
 
     monkeypatch.setattr(targets, "lay_out_to_judge", refuses)
     assert spiel_cr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-12)
-    assert expected > 0.1
+    assert expected > 0.05
 
 
 def test_suits_that_are_alike_may_be_played_otherwise():
     game = _RHODE.format(2)
-    layout = spiel_cr.Layout(compile="never")
+    layout = spiel_cr.Layout("stepped")
     policy = spiel_cr.solve(game, "os-mccfr", 10, layout=layout).average_policy()
     with pytest.raises(MoreKnowledgeError, match="know more than their signals"):
         behaviour_from_policy(signal_game(game), policy)
