@@ -19,7 +19,6 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import Wanted
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.policies.array_answers import rules_of
@@ -232,7 +231,7 @@ class SearchBot(PolicyPlayer):
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source
-        after, _ = source.below(belief.states, acts, Wanted(observations=False))
+        after, _ = source.below(belief.states, acts, observations=False)
         self._rollouts.draw_from(int(belief.random.integers(2**63)))
         group = np.repeat(np.arange(count), actions)
         worth = self._rollouts.play(source.rules, after, self._player, group)

@@ -179,7 +179,7 @@ def uniform_prior(arrays: SearchTree) -> jax.Array:
 def empty_table(arrays: SearchTree) -> Table:
     """Nothing searched yet."""
     size, number = len(arrays.reward), len(arrays.parent)
-    sizes = (size, size, number, number, number)
+    sizes = (size, size, number, number)
     return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 

@@ -272,7 +272,7 @@ class PartialTree:
         """
         self.table.truncate(most)
 
-    def focus(self, ids: np.ndarray, *, collapse: bool = False) -> "PartialTree":
+    def focus(self, ids: np.ndarray) -> "PartialTree":
         """A tree with only what leads to some histories, and what comes after them.
 
         Their ancestors stay, with all their moves. What a dropped move led to becomes a
@@ -281,12 +281,9 @@ class PartialTree:
 
         Args:
           ids: int64 [n], histories.
-          collapse: also drop what comes after them, to be expanded again; then none of
-            them may come after another.
 
         Raises:
           KeyError: a history is not in this tree.
-          ValueError: with `collapse`, one of them comes after another.
         """
         parent = self.table.parent[: self.table.used]
         within, above = np.zeros((2, len(parent)), bool)
@@ -294,15 +291,10 @@ class PartialTree:
         rows = self.table.rows()
         order, starts = breadth_first(rows.first, rows.num_children)
         levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
-        for level in () if collapse else levels:
+        for level in levels:
             within[level] |= within[parent[level]]
         for level in reversed(levels):
             above[parent[level[within[level] | above[level]]]] = True
-        if collapse and (above & within).any():
-            raise ValueError(
-                "ids: with collapse=True no history may come after another one, which "
-                "drops what comes after it; leave it out"
-            )
         above &= ~within
         siblings = np.append(False, above[parent[1:]])
         kept = np.flatnonzero(within | above | siblings)
