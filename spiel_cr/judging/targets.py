@@ -168,7 +168,7 @@ def load_target(
     """Opens a game and a player of it.
 
     Args:
-      given: a string for `opponent_strings.load_opponent`, a policy, a result, a
+      given: a string for `opponent_strings.read_opponent`, a policy, a result, a
         function that makes bots, or a bot.
       game: OpenSpiel game string, game, or compiled game; compiled where it fits.
       seat: of a bot that has one.
@@ -183,7 +183,7 @@ def load_target(
         was asked before, and is asked at every infoset of the compiled game.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
+      OSError, ValueError, pyspiel.SpielError: as `read_opponent` and `open_game`.
     """
     until = time.perf_counter() + seconds
     opened = open_game(game)

@@ -9,11 +9,12 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.responses.local_best_response import LEAVES, LBRBot, lbr
-from spiel_cr.players import opponent_strings, opponents
+from spiel_cr.players import opponents
 from spiel_cr.policies import conversions as arrays
 from spiel_cr.policies.best_responses import best_response_value
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node
+from tests.support.named_opponents import load_opponent
 from tests.support.states import after
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
@@ -37,7 +38,7 @@ def opponent_of(name, kind):
     game = games.compiled(name).game
     if kind == "skewed":
         return skewed(game)
-    return opponent_strings.load_opponent(kind, game)
+    return load_opponent(kind, game)
 
 
 def behaviour_of(name, kind):
