@@ -28,6 +28,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
+from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
@@ -196,9 +197,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
         print(f"player {seat}, {bot}: {played.match.returns[seat]:+g}", file=out)
     if HUMAN not in played.bots:
         return
-    state = series.game.new_initial_state()
-    for action in played.match.actions:
-        state.apply_action(action)
+    state = state_after(series.game, played.match.actions)
     print("all moves:", file=out)
     for player, name in families.moves_of(state):
         who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"

@@ -17,6 +17,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.players.opponents import chump
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
@@ -157,13 +158,11 @@ class HonestPolicy(openspiel_policy.Policy):
 
     def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
         """The way from the root."""
-        before = self._game.new_initial_state()
         steps = []
-        for action in state.history():
+        for before, action in moves_along(self._game, state.history()):
             chance = before.is_chance_node()
             free = chance and not self._saw(before, player, action)
             steps.append(_Step(action, free, chance))
-            before.apply_action(action)
         return steps
 
     def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:

@@ -5,7 +5,7 @@ Strings name them, too: see `players.opponent_strings`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
@@ -13,7 +13,7 @@ import pyspiel
 from open_spiel.python import policy as policy_lib
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import moves_along, states_along
 from spiel_cr.players.poker_roles import PokerRoles
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.bot_base import Learns
@@ -186,7 +186,7 @@ class BotPolicy(policy_lib.Policy):
     def _ask_again(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
         """Restarts a match, and asks the bot at its decisions on the way to a state."""
         bot.restart()
-        for before, action in _moves_to(state):
+        for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():
                 bot.get_policy(before)
             else:
@@ -225,13 +225,5 @@ def restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
         bot.restart_at(state)
     except pyspiel.SpielError:
         bot.restart()
-        for before, action in _moves_to(state):
+        for before, action in moves_along(state.get_game(), state.history()):
             bot.inform_action(before, before.current_player(), action)
-
-
-def _moves_to(state: pyspiel.State) -> Iterator[tuple[pyspiel.State, int]]:
-    """Each state on the way, and the action that was taken there."""
-    before = state.get_game().new_initial_state()
-    for action in state.history():
-        yield before, action
-        before.apply_action(action)

@@ -14,6 +14,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
@@ -185,11 +186,7 @@ class PartialTree:
             else:
                 self.table.expand(self.simulator, limit, deadline=deadline)
         except BrokenRulesError as error:
-            path, row = [], error.history
-            while self.table.parent[row] >= 0:
-                path.append(int(self.table.action[row]))
-                row = int(self.table.parent[row])
-            raise error.at(path[::-1]) from error
+            raise error.at(self.table.path_to(error.history)) from error
 
     def next_public_state(
         self,
@@ -248,17 +245,8 @@ class PartialTree:
         )
         if made:
             return self.simulator.strings(table.states[rows], self.player)
-        found = []
-        for row in rows.tolist():
-            actions = []
-            while table.parent[row] >= 0:
-                actions.append(int(table.action[row]))
-                row = table.parent[row]
-            state = self.game.new_initial_state()
-            for action in reversed(actions):
-                state.apply_action(action)
-            found.append(state.information_state_string(self.player))
-        return found
+        paths = map(table.path_to, rows.tolist())
+        return [string_at(self.game, path, self.player) for path in paths]
 
     def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The player's decisions among some rows, and others that go on."""

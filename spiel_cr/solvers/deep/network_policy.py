@@ -20,6 +20,7 @@ import pyspiel
 from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
@@ -256,13 +257,11 @@ def _own_moves(
     state: pyspiel.State, player: int
 ) -> tuple[list[pyspiel.State], list[int]]:
     """A player's decisions before a state, with more than one action, and its moves."""
-    at = state.get_game().new_initial_state()
     states, actions = [], []
-    for step in state.full_history():
-        if step.player == player and len(at.legal_actions()) > 1:
+    for at, action in moves_along(state.get_game(), state.history()):
+        if at.current_player() == player and len(at.legal_actions()) > 1:
             states.append(at.clone())
-            actions.append(step.action)
-        at.apply_action(step.action)
+            actions.append(action)
     return states, actions
 
 
