@@ -351,19 +351,17 @@ def _check_time(until: float) -> None:
         raise GameTooLargeError("there was no time to ask the policy everywhere")
 
 
-class _InTime(openspiel_policy.Policy):
+class _InTime(conversions.StatePolicy):
     """A policy until some time."""
 
     def __init__(self, policy: openspiel_policy.Policy, until: float) -> None:
-        super().__init__(policy.game, [0, 1])
+        super().__init__(policy.game)
         self.policy, self._until = policy, until
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """As the policy; raises GameTooLargeError when the time is over."""
         _check_time(self._until)
-        odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
+        odds: dict[int, float] = self.policy.action_probabilities(state, player)
         return odds
 
 
