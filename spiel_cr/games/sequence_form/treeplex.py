@@ -12,7 +12,7 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -153,6 +153,24 @@ class Level(NamedTuple):
             blocks.append(values[begin:end].reshape(actions, n))
             begin = end
         return blocks
+
+
+def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
+    """Cuts a vector by position into its levels, without the empty sequence.
+
+    Args:
+      levels: L, in order.
+      vector: [S, ...], of numpy or JAX.
+
+    Returns:
+      L arrays.
+    """
+    parts, begin = [], 1
+    for level in levels:
+        end = begin + level.num_sequences
+        parts.append(vector[begin:end])
+        begin = end
+    return parts
 
 
 class Coupling(Protocol):

@@ -54,16 +54,6 @@ def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
     return jnp.concatenate(parts)
 
 
-def split(tree: Treeplex, vector: jax.Array) -> list[jax.Array]:
-    """Cuts a vector by position into its levels, without the empty sequence."""
-    parts, begin = [], 1
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        parts.append(vector[begin:end])
-        begin = end
-    return parts
-
-
 def respond(
     tree: Treeplex,
     weights: Weights,
