@@ -54,8 +54,7 @@ def add(commands: Commands) -> None:
     parser.bot_options("'A;B'", "see below", required=False)
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=whole_value, help=text)
-    text = "how many (default 1; with --web until you leave)"
-    parser.option("--matches", text)
+    parser.option("--matches", "how many (default 1; with --web until you leave)")
     text = "play in a page of the browser, which only this machine can open"
     parser.option("--web", text, action="store_true")
     text = "of the page, from 1024 to 65535 (default: one that is free)"

@@ -64,10 +64,9 @@ def add(commands: Commands) -> None:
     text = "in the game's order, by reach of all, or by own reach x gain (default game)"
     parser.option("--sort", text, choices=("game", "reach", "gain"))
     text = f"this many at most for each player (default {_LIMIT})"
-    parser.option("--limit", text, metavar="N", type=int)
+    parser.option("--limit", text, type=int)
     parser.option("--memory-limit")
-    text = "write a page to walk through, from the first decision on"
-    parser.option("--html", text, metavar="FILE", type=path_value)
+    parser.option("--html", "write a page to walk through, from the first decision on")
     parser.option(
         "--node",
         "of a policy solved with --form signals: the players' actions that lead to a "
@@ -84,8 +83,6 @@ def add(commands: Commands) -> None:
         "--csv",
         "at this node of hold'em: write all hands with their weight in the range, "
         "equity, EV, and how often each action is taken",
-        metavar="FILE",
-        type=path_value,
     )
 
 

@@ -37,8 +37,7 @@ def add(commands: Commands) -> None:
     text = "resolve one subgame on top of a trunk, and follow NashConv"
     parser = add_command(commands, "subgame", _subgame, text, __doc__)
     parser.option("--game")
-    text = "from the root to the subgame, see below"
-    parser.option("--actions", text, required=True)
+    parser.option("--actions", "from the root to the subgame, see below", required=True)
     text = "of the solve of the whole game"
     parser.option("--trunk-iterations", text, 1000, metavar="T")
     parser.option("--iterations", "of the solve of the subgame", 1000)
