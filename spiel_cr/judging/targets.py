@@ -361,8 +361,7 @@ class _InTime(conversions.StatePolicy):
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """As the policy; raises GameTooLargeError when the time is over."""
         _check_time(self._until)
-        odds: dict[int, float] = self.policy.action_probabilities(state, player)
-        return odds
+        return self.policy.action_probabilities(state, player)
 
 
 def _behaviours(

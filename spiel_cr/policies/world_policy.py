@@ -193,8 +193,7 @@ def ask(
         for step in actions.T:
             going = np.flatnonzero(step >= 0)
             states[going] = rules.child(states[going], step[going].astype(np.int64))
-        answers: np.ndarray = at_once(rules, states, player)
-        return answers
+        return at_once(rules, states, player)
     found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
     for row, history in zip(found, actions.tolist(), strict=True):
         state = state_after(worlds.game, (step for step in history if step >= 0))

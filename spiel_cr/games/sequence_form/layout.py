@@ -305,10 +305,9 @@ def _absolute(
     decisions: Decisions, sequences: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """float64 [S], the sum of |payoff| of each sequence."""
-    total: np.ndarray = np.bincount(
+    return np.bincount(
         sequences, weights=np.abs(values), minlength=decisions.num_sequences
     )
-    return total
 
 
 def _scales(decisions: Decisions, below: np.ndarray, levels: np.ndarray) -> np.ndarray:

@@ -97,8 +97,7 @@ def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
     parts = [some.take(vector) for some in slices]
     if len(parts) == 1:
         return parts[0]
-    joined: jax.Array = vector.__array_namespace__().concat(parts)
-    return joined
+    return vector.__array_namespace__().concat(parts)
 
 
 class Level(NamedTuple):
@@ -322,8 +321,7 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
             begin = end
         above = namespace.concat(rows)
         parts.append(above)
-    joined: jax.Array = namespace.concat(parts)
-    return joined
+    return namespace.concat(parts)
 
 
 def values_below(

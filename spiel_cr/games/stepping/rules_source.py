@@ -138,8 +138,7 @@ class RulesSource:
                 f"{self.game}: its vectorised game makes no information_state_strings; "
                 f"give vectorised=False"
             )
-        strings: Sequence[str] = make(states, player)
-        return strings
+        return make(states, player)
 
     def close(self) -> None:
         """Forgets the states that are kept."""

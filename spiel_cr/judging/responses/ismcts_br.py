@@ -201,5 +201,4 @@ def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.nda
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal
     value = np.where(tied, np.asarray(table.value)[sequence], -np.inf)
-    chosen: np.ndarray = sequence[np.arange(len(roots)), value.argmax(axis=1)]
-    return chosen
+    return sequence[np.arange(len(roots)), value.argmax(axis=1)]

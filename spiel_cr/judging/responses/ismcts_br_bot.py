@@ -69,8 +69,7 @@ def _noisy(
     if not noise:
         return list(prior)
     drawn = random.dirichlet([_CONCENTRATION] * len(prior))
-    mixed: list[float] = ((1 - noise) * np.array(prior) + noise * drawn).tolist()
-    return mixed
+    return ((1 - noise) * np.array(prior) + noise * drawn).tolist()
 
 
 class ISMCTSBRBot(StateResponder):

@@ -40,8 +40,7 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
         np.minimum(decided, _DEPTHS - 1),
         np.minimum(num_actions, _COUNTS - 1),
     )
-    found: np.ndarray = depth * _COUNTS + count
-    return found
+    return depth * _COUNTS + count
 
 
 class Habits(StatePolicy):
@@ -65,8 +64,7 @@ class Habits(StatePolicy):
                 some = sorted(set(legal).difference(done)) or legal
             if some:
                 return {action: (action in some) / len(some) for action in legal}
-        odds: dict[int, float] = self._own.action_probabilities(state, player)
-        return odds
+        return self._own.action_probabilities(state, player)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -186,8 +186,7 @@ class Advantages:
             return np.full(len(rows), 1 / (1 + self._iteration * after))
         kept, newest = self._weights[:, rows]
         total = newest + (kept + newest) * after
-        share: np.ndarray = newest / np.where(total > 0, total, 1)
-        return share
+        return newest / np.where(total > 0, total, 1)
 
     def _means(self, visits: Targets) -> Targets:
         """Per infoset, where the game is compiled."""

@@ -138,8 +138,7 @@ class DeepPolicy(StatePolicy):
         legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
         missing = self._shape.actions - legal.shape[1]
         legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
-        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
-        return found
+        return self.strategies(read(states, player), legal, player)[0]
 
     def check_arrays(self, rules: VectorisedGame) -> None:
         """Refuses rules on arrays whose states networks cannot be asked for.

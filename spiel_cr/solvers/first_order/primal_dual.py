@@ -121,8 +121,7 @@ def legal_positions(tree: Treeplex) -> jax.Array:
         for level in tree.levels
         for uniform, shape in zip(level.uniform, level.shapes, strict=True)
     ]
-    legal: jax.Array = namespace.concat([namespace.zeros(1, dtype=bool), *rows])
-    return legal
+    return namespace.concat([namespace.zeros(1, dtype=bool), *rows])
 
 
 def _slopes(tree: Treeplex, other_reach: jax.Array, values: jax.Array) -> jax.Array:
