@@ -34,11 +34,7 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.policies import conversions
 from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.solvers.policy_files import (
-    check_policy_file,
-    is_of_signals,
-    needs_compiled,
-)
+from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, spot_page, tree_page
@@ -95,10 +91,10 @@ def _show(arguments: Arguments) -> dict[str, object]:
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
-    check_policy_file(arguments.policy)
-    signals = is_of_signals(arguments.policy)
+    policy_files.check_policy_file(arguments.policy)
+    signals = policy_files.is_of_signals(arguments.policy)
     show_grid.check(arguments, signals)
-    compiled = needs_compiled(arguments.policy)
+    compiled = policy_files.needs_compiled(arguments.policy)
     if not signals and (compiled or not arguments.html):
         large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
         try:

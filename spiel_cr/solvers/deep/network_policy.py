@@ -26,13 +26,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
 from spiel_cr.policies.conversions import StatePolicy, check_acting
+from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
-from spiel_cr.solvers.deep.deep_config import (
-    FALLBACK,
-    FEATURES,
-    MOST_LAYERS,
-    MOST_UNITS,
-)
 from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
 
 # What files say that they hold.
@@ -387,7 +382,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     named = result.text_of(metadata, "game", path)
     features = result.text_of(metadata, "features", path)
     kind = result.text_of(metadata, "average", path)
-    if features not in FEATURES or kind not in (_NETWORK, _BANK):
+    if features not in deep_config.FEATURES or kind not in (_NETWORK, _BANK):
         raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
     shape = _shape(metadata.get("shape"))
     if shape is None:
@@ -406,7 +401,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         average = Networks.single(shape, features, [own or nothing for own in leaves])
     else:
         fallback = result.text_of(metadata, "fallback", path)
-        if fallback not in FALLBACK:
+        if fallback not in deep_config.FALLBACK:
             raise damaged(f"its fallback is {fallback!r}")
         weights: list[np.ndarray] = []
         for player, own in enumerate(leaves):
@@ -439,5 +434,5 @@ def _shape(given: Any) -> Shape | None:
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
     shape = Shape(*numbers)
-    fits = max(shape.hidden, shape.actions) <= MOST_UNITS
-    return shape if fits and shape.layers <= MOST_LAYERS else None
+    fits = max(shape.hidden, shape.actions) <= deep_config.MOST_UNITS
+    return shape if fits and shape.layers <= deep_config.MOST_LAYERS else None
