@@ -25,8 +25,7 @@ NAMES = {
 
 def find(name: str) -> Benchmark:
     """The benchmark of a name, one of `NAMES`."""
-    found: Benchmark = importlib.import_module(f"benchmarks.{name}").BENCHMARK
-    return found
+    return importlib.import_module(f"benchmarks.{name}").BENCHMARK
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -96,8 +96,7 @@ class SolverRun:
     def __call__(self, request: Sequence[Any]) -> Row:
         """What a method returns."""
         method, *values = request
-        answer: Row = getattr(self, method)(*values)
-        return answer
+        return getattr(self, method)(*values)
 
     def prepare(self) -> Row:
         """Builds, compiles and warms up; imports come before the clock.

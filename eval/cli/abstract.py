@@ -28,7 +28,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.solvers.algorithms import CFR, find
 
-from .command import Arguments, Commands, add_command, path_value
+from .command import Arguments, Commands, add_command
 
 
 def add(commands: Commands) -> None:
@@ -42,12 +42,9 @@ def add(commands: Commands) -> None:
     names = ", ".join(METHODS)
     text = f"by what signals are clustered, with settings: {names}"
     parser.option("--method", text, "potential-aware")
-    text = "solve the game of buckets for as many iterations"
-    parser.option("--iterations", text)
-    text = "of the CFR family, to solve it by"
-    parser.option("--algorithm", text, "dcfr")
-    text = "write the buckets to this file"
-    parser.option("--save", text, metavar="PATH", type=path_value)
+    parser.option("--iterations", "solve the game of buckets for as many iterations")
+    parser.option("--algorithm", "of the CFR family, to solve it by", "dcfr")
+    parser.option("--save", "write the buckets to this file")
 
 
 def _abstract(arguments: Arguments) -> dict[str, object]:

@@ -60,7 +60,7 @@ from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
 from ..common.plurals import counted
-from .command import Arguments, Commands, add_command, path_value
+from .command import Arguments, Commands, add_command
 
 
 def add(commands: Commands) -> None:
@@ -78,19 +78,17 @@ def add(commands: Commands) -> None:
     )
     parser.option("--game")
     parser.option("--policy", "the opponent, see below", metavar="PATH|NAME")
-    text = "how the response is found"
-    parser.option("--method", text, choices=METHODS)
+    parser.option("--method", "how the response is found", choices=METHODS)
     text = "seat of the response"
     parser.option("--player", text, "both", choices=("0", "1", "both"))
     default, config = SearchConfig(), ResponseConfig()
     text = "from each information state that is searched"
-    parser.option("--simulations", text, default.simulations, metavar="N")
+    parser.option("--simulations", text, default.simulations)
     parser.option(
         "--learn",
         "of ismcts on compiled games: before, N simulations from every information "
         "state, from the last to the first",
         default.learn,
-        metavar="N",
     )
     text = "of PUCT, in half ranges of the utilities"
     parser.option("--exploration", text, default.exploration, metavar="C")
@@ -102,24 +100,21 @@ def add(commands: Commands) -> None:
     text = "default play of lbr (default: call in poker, else uniform)"
     parser.option("--leaf", text, choices=LEAVES)
     text = "of lbr, per decision, where the game is not compiled"
-    parser.option("--rollouts", text, 1000, metavar="N")
-    text = "of learned: episodes, then training"
-    parser.option("--rounds", text, 20, metavar="N")
+    parser.option("--rollouts", text, 1000)
+    parser.option("--rounds", "of learned: episodes, then training", 20)
     text = "in each seat, to estimate the value where it is not exact"
-    parser.option("--matches", text, config.matches, metavar="N")
-    text = "of exact beliefs on states"
-    parser.option("--max-histories", text, config.max_histories, metavar="N")
-    text = "of larger beliefs"
-    parser.option("--particles", text, config.particles, metavar="N")
+    parser.option("--matches", text, config.matches)
+    parser.option("--max-histories", "of exact beliefs on states", config.max_histories)
+    parser.option("--particles", "of larger beliefs", config.particles)
     text = (
         "after each move of chance and the opponent, for the control variate; 0: none"
     )
-    parser.option("--luck-rollouts", text, config.luck_rollouts, metavar="N")
+    parser.option("--luck-rollouts", text, config.luck_rollouts)
     parser.option("--memory-limit", "compile the game if it needs no more", "4GB")
     text = "search on states though it would fit"
     parser.option("--states", text, action="store_true")
     text = "of abrupt hidden boards: go on from this file, and write to it on the way"
-    parser.option("--checkpoint", text, metavar="PATH", type=path_value)
+    parser.option("--checkpoint", text)
     parser.option("--seed")
     text = "processes that play matches on states, or ask a bot; 0: this one"
     parser.worker_options(text)

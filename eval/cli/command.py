@@ -108,6 +108,8 @@ class Parser(argparse.ArgumentParser):
         if "action" not in settings or settings["action"] == "append":
             kind = settings.get("type", str)
             settings["type"] = _READERS.get(kind, kind)
+            if kind is int and "choices" not in settings:
+                settings.setdefault("metavar", "N")
         settings["help"] = text
         (group or self).add_argument(flag, **settings)
 
@@ -255,9 +257,13 @@ _READERS: dict[type, Callable[[str], Any]] = {
 _SHARED: dict[str, dict[str, Any]] = {
     "--game": {"required": True, "help": "OpenSpiel game string"},
     "--policy": {"required": True},
-    "--seed": {"default": 0, "help": "of all that is drawn"},
-    "--iterations": {"type": int, "metavar": "N"},
-    "--matches": {"type": int, "metavar": "N"},
+    "--seed": {"default": 0, "metavar": "SEED", "help": "of all that is drawn"},
+    "--iterations": {"type": int},
+    "--matches": {"type": int},
+    "--save": {"metavar": "PATH", "type": path_value},
+    "--checkpoint": {"metavar": "PATH", "type": path_value},
+    "--html": {"metavar": "FILE", "type": path_value},
+    "--csv": {"metavar": "FILE", "type": path_value},
     "--out": {"metavar": "DIR", "type": path_value},
     "--plot": {
         "metavar": "PATH",

@@ -61,8 +61,7 @@ def add(commands: Commands) -> None:
     text = f"each algorithm works this long (default {_SECONDS:g})"
     parser.option("--seconds", text, type=float, group=budget)
     parser.option("--iterations", "each does this many iterations", group=budget)
-    text = "algorithms that sample run K times"
-    parser.option("--seeds", text, 1, metavar="K")
+    parser.option("--seeds", "algorithms that sample run K times", 1, metavar="K")
     parser.option(
         "--out",
         f"folder of results and report (default {_OUT}/GAME, and so games have folders "
@@ -79,8 +78,7 @@ def add(commands: Commands) -> None:
     )
     text = "refuse games that need more in each process"
     parser.option("--memory-limit", text, MEMORY_LIMIT)
-    text = "do runs again that failed"
-    parser.option("--retry", text, action="store_true")
+    parser.option("--retry", "do runs again that failed", action="store_true")
 
 
 def _compare(arguments: Arguments) -> dict[str, object]:

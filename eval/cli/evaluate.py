@@ -33,12 +33,7 @@ import pathlib
 from typing import Any
 
 from spiel_cr.common.statistics import CONFIDENCE
-from spiel_cr.judging.evaluating import (
-    EVALUATORS,
-    MATCHES,
-    EvaluatorConfig,
-    evaluate_repeatedly,
-)
+from spiel_cr.judging import evaluating
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted
@@ -62,8 +57,10 @@ def add(commands: Commands) -> None:
     parser.option("--game")
     text = "the player: name(parameter=value,...), see below"
     parser.option("--bot", text, required=True)
-    parser.option("--evaluator", "see below", "traversing", choices=EVALUATORS)
-    text = f"playing only: how many, seats alternate (default {MATCHES})"
+    parser.option(
+        "--evaluator", "see below", "traversing", choices=evaluating.EVALUATORS
+    )
+    text = f"playing only: how many, seats alternate (default {evaluating.MATCHES})"
     parser.option("--matches", text)
     parser.option(
         "--repeats",
@@ -79,10 +76,12 @@ def add(commands: Commands) -> None:
 
 
 def _evaluate(arguments: Arguments) -> dict[str, object]:
-    found = evaluate_repeatedly(
+    found = evaluating.evaluate_repeatedly(
         arguments.game,
         arguments.bot,
-        EvaluatorConfig(**arguments.given("evaluator", "matches", "repeats", "seed")),
+        evaluating.EvaluatorConfig(
+            **arguments.given("evaluator", "matches", "repeats", "seed")
+        ),
         arguments.out,
         memory_limit=arguments.memory_limit,
         executor=arguments.executor(),

@@ -26,7 +26,7 @@ from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
 
 from ..reporting import push_charts
-from .command import Arguments, Commands, add_command, path_value, text_value
+from .command import Arguments, Commands, add_command
 
 _BOARDS = 204_800
 
@@ -36,25 +36,24 @@ def add(commands: Commands) -> None:
     text = "solve a two- or three-player tournament of jam-or-fold hold'em"
     parser = add_command(commands, "jam-fold", _solve, text, __doc__, resumes=True)
     text = "chips by position, such as 4500/4500/4500"
-    parser.option("--stacks", text, required=True, type=text_value, metavar="A/B[/C]")
+    parser.option("--stacks", text, required=True, metavar="A/B[/C]")
     text = "of the places from the first, such as 50/30/20"
-    parser.option("--prizes", text, required=True, type=text_value, metavar="A/B[/C]")
+    parser.option("--prizes", text, required=True, metavar="A/B[/C]")
     text = "small and big, such as 300/600"
-    parser.option("--blinds", text, required=True, type=text_value, metavar="A/B")
+    parser.option("--blinds", text, required=True, metavar="A/B")
     text = "outer loop and inner: value or policy iteration, fictitious play"
     parser.option("--algorithm", text, "pi-fp", choices=ALGORITHMS)
     text = "of the loop outside (default 7, or 20 with two players)"
-    parser.option("--rounds", text, metavar="N", type=int)
+    parser.option("--rounds", text, type=int)
     text = "of fictitious play per round (default 40, or 300 with two players)"
-    parser.option("--steps", text, metavar="N", type=int)
+    parser.option("--steps", text, type=int)
     text = (
         "heads-up: what jam or fold wins at least if the opponent may bet as it likes; "
         f"a second run, whose defaults are {one_sided.ROUNDS} --rounds of "
         f"{one_sided.STEPS} --steps"
     )
     parser.option("--unrestricted-opponent", text, action="store_true")
-    text = "sampled for the table of all-in hands"
-    parser.option("--boards", text, _BOARDS, metavar="N")
+    parser.option("--boards", "sampled for the table of all-in hands", _BOARDS)
     parser.option("--seed", "of the table of all-in hands")
     text = "processes that make the table, and threads that solve; 0: this one, and one"
     parser.worker_options(text)
@@ -62,8 +61,7 @@ def add(commands: Commands) -> None:
     parser.option("--cache", text)
     text = "folder for summary.json, solution.npz, and the state to go on from"
     parser.option("--out", text)
-    text = "write the charts as a page"
-    parser.option("--html", text, metavar="PATH", type=path_value)
+    parser.option("--html", "write the charts as a page")
 
 
 def _solve(arguments: Arguments) -> dict[str, object]:

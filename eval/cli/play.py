@@ -28,6 +28,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
+from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
@@ -53,8 +54,7 @@ def add(commands: Commands) -> None:
     parser.bot_options("'A;B'", "see below", required=False)
     text = "of all that is drawn (default: another each time)"
     parser.add_argument("--seed", type=whole_value, help=text)
-    text = "how many (default 1; with --web until you leave)"
-    parser.option("--matches", text)
+    parser.option("--matches", "how many (default 1; with --web until you leave)")
     text = "play in a page of the browser, which only this machine can open"
     parser.option("--web", text, action="store_true")
     text = "of the page, from 1024 to 65535 (default: one that is free)"
@@ -196,9 +196,7 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
         print(f"player {seat}, {bot}: {played.match.returns[seat]:+g}", file=out)
     if HUMAN not in played.bots:
         return
-    state = series.game.new_initial_state()
-    for action in played.match.actions:
-        state.apply_action(action)
+    state = state_after(series.game, played.match.actions)
     print("all moves:", file=out)
     for player, name in families.moves_of(state):
         who = "chance" if player < 0 else f"player {player}, {played.bots[player]}"

@@ -38,7 +38,7 @@ def add(commands: Commands) -> None:
     add_solver_options(parser)
     add_form_option(parser)
     text = "look N moves or rounds ahead in every solve, not to the end of the game"
-    parser.option("--depth", text, metavar="N", type=int)
+    parser.option("--depth", text, type=int)
     parser.option(
         "--depth-unit",
         "what --depth counts; a round ends where chance moves after a decision, and "

@@ -34,11 +34,7 @@ from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.policies import conversions
 from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.solvers.policy_files import (
-    check_policy_file,
-    is_of_signals,
-    needs_compiled,
-)
+from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
 from ..inspection import infoset_view, spot_page, tree_page
@@ -64,10 +60,9 @@ def add(commands: Commands) -> None:
     text = "in the game's order, by reach of all, or by own reach x gain (default game)"
     parser.option("--sort", text, choices=("game", "reach", "gain"))
     text = f"this many at most for each player (default {_LIMIT})"
-    parser.option("--limit", text, metavar="N", type=int)
+    parser.option("--limit", text, type=int)
     parser.option("--memory-limit")
-    text = "write a page to walk through, from the first decision on"
-    parser.option("--html", text, metavar="FILE", type=path_value)
+    parser.option("--html", "write a page to walk through, from the first decision on")
     parser.option(
         "--node",
         "of a policy solved with --form signals: the players' actions that lead to a "
@@ -84,8 +79,6 @@ def add(commands: Commands) -> None:
         "--csv",
         "at this node of hold'em: write all hands with their weight in the range, "
         "equity, EV, and how often each action is taken",
-        metavar="FILE",
-        type=path_value,
     )
 
 
@@ -98,10 +91,10 @@ def _show(arguments: Arguments) -> dict[str, object]:
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
-    check_policy_file(arguments.policy)
-    signals = is_of_signals(arguments.policy)
+    policy_files.check_policy_file(arguments.policy)
+    signals = policy_files.is_of_signals(arguments.policy)
     show_grid.check(arguments, signals)
-    compiled = needs_compiled(arguments.policy)
+    compiled = policy_files.needs_compiled(arguments.policy)
     if not signals and (compiled or not arguments.html):
         large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
         try:

@@ -19,7 +19,7 @@ from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
 from ..common.plurals import counted
-from .command import Arguments, Commands, Parser, add_command, path_value
+from .command import Arguments, Commands, Parser, add_command
 
 COMPILE = ("auto", "always", "never")
 
@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         choices=COMPILE,
     )
     text = "processes that step OpenSpiel's states, where the game is not compiled"
-    parser.option("--workers", text, 1, metavar="N")
+    parser.option("--workers", text, 1)
     parser.option(
         "--no-vectorised",
         "step OpenSpiel's states though the game has rules on arrays",
@@ -63,16 +63,13 @@ def add_run_options(parser: Parser, plot: str = "") -> None:
       parser: of the command.
       plot: help of --plot, where there is more to say.
     """
-    text = "stop after this many seconds of iterating"
-    parser.option("--seconds", text, type=float)
-    text = "stop at this NashConv"
-    parser.option("--until", text, type=float, metavar="NASH_CONV")
+    parser.option("--seconds", "stop after this many seconds of iterating", type=float)
+    parser.option("--until", "stop at this NashConv", type=float, metavar="NASH_CONV")
     text = "compute NashConv every N iterations; the points are in the JSON"
-    parser.option("--eval-every", text, type=int, metavar="N")
-    text = "draw the curve of these points (png, svg or pdf)"
-    parser.option("--plot", plot or text)
+    parser.option("--eval-every", text, type=int)
+    parser.option("--plot", plot or "draw the curve of these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
-    parser.option("--checkpoint", text, metavar="PATH", type=path_value)
+    parser.option("--checkpoint", text)
     parser.option(
         "--lock",
         "keep these strategies as they are, and solve the rest against them: JSON of "
@@ -127,9 +124,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     )
     parser.option("--memory-limit")
     parser.option("--cache")
-    parser.option(
-        "--save", "write the policy to this .npz file", metavar="PATH", type=path_value
-    )
+    parser.option("--save", "write the policy to this .npz file")
     parser.option(
         "--judge",
         "who computes exact NashConv at the end: OpenSpiel's Python tool, or our own "

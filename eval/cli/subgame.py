@@ -18,13 +18,7 @@ import spiel_cr
 from spiel_cr.common import atomic, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.games.tree.compiler import as_compiled
-from spiel_cr.judging import python_judge
-from spiel_cr.judging.one_step import (
-    OneStep,
-    OneStepConfig,
-    OpponentValues,
-    resolve_after,
-)
+from spiel_cr.judging import one_step, python_judge
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget_fronts import Gadget
 
@@ -37,8 +31,7 @@ def add(commands: Commands) -> None:
     text = "resolve one subgame on top of a trunk, and follow NashConv"
     parser = add_command(commands, "subgame", _subgame, text, __doc__)
     parser.option("--game")
-    text = "from the root to the subgame, see below"
-    parser.option("--actions", text, required=True)
+    parser.option("--actions", "from the root to the subgame, see below", required=True)
     text = "of the solve of the whole game"
     parser.option("--trunk-iterations", text, 1000, metavar="T")
     parser.option("--iterations", "of the solve of the subgame", 1000)
@@ -48,7 +41,7 @@ def add(commands: Commands) -> None:
         "the opponent's values at the subgame's root: its means over the trunk's "
         "iterates, or exact ones, of a best response to the trunk",
         "iterates",
-        choices=get_args(OpponentValues),
+        choices=get_args(one_step.OpponentValues),
     )
     parser.option(
         "--noise",
@@ -68,7 +61,7 @@ def add(commands: Commands) -> None:
 def _subgame(arguments: Arguments) -> dict[str, object]:
     if arguments.plot:
         pictures.check(arguments.plot)
-    config = OneStepConfig(
+    config = one_step.OneStepConfig(
         **arguments.given("iterations", "trunk_iterations", "algorithm"),
         **arguments.given("values", "noise", "seed", "gadget"),
     )
@@ -81,7 +74,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
     python_judge.check_memory(compiled, arguments.memory_limit)
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
-    found = resolve_after(compiled, actions, config, progress=True)
+    found = one_step.resolve_after(compiled, actions, config, progress=True)
     announce("judging")
     table = conversions.tabular_policy(compiled, found.behaviours)
     facts: dict[str, Any] = {
@@ -105,7 +98,9 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
     return report
 
 
-def _write(arguments: Arguments, facts: dict[str, Any], found: OneStep) -> None:
+def _write(
+    arguments: Arguments, facts: dict[str, Any], found: one_step.OneStep
+) -> None:
     """The curve in a folder, and drawn."""
     if arguments.out:
         folder = pathlib.Path(arguments.out)

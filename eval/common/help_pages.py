@@ -33,5 +33,4 @@ def help_page(words: Sequence[str]) -> str | None:
         pages = json.loads(HELP_PAGES.read_text("utf-8"))
     except (OSError, ValueError):
         return None
-    page: str | None = pages.get(words[0] if len(words) == 2 else "")
-    return page
+    return pages.get(words[0] if len(words) == 2 else "")

@@ -11,6 +11,8 @@ import numpy as np
 import pyspiel
 from open_spiel.python.algorithms import ismcts, mcts
 
+from spiel_cr.policies.rollouts import first_decision
+
 from ..common.game_instance import GameInstance, MissingError
 from ..common.infosets import members
 from ..common.plurals import counted
@@ -77,9 +79,7 @@ def _cpp_search(instance: GameInstance, seed: int) -> ComputingAdapter:
     Not the same in each process: its nodes keep their children in a hash table, whose
     order depends on where the process lies in memory, and draws and ties follow it.
     """
-    state = instance.game.new_initial_state()
-    while state.is_chance_node():
-        state.apply_action(state.legal_actions()[0])
+    state = first_decision(instance.game)
     try:
         state.resample_from_infostate(state.current_player(), lambda: 0.5)
     except (pyspiel.SpielError, RuntimeError, TypeError) as error:

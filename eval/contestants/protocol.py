@@ -12,7 +12,6 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.games.tree.tree import CompiledGame
@@ -200,7 +199,7 @@ class SteppingAdapter(SolverAdapter):
         return PolicyOnStates(self._instance.game, policy, self._draws, owner)
 
 
-class PolicyOnStates(openspiel_policy.Policy):
+class PolicyOnStates(conversions.StatePolicy):
     """What a solver of OpenSpiel plays, whatever kind of policy it has itself."""
 
     def __init__(
@@ -214,15 +213,13 @@ class PolicyOnStates(openspiel_policy.Policy):
           draws: numpy's global generator while it is asked.
           owner: what the policy needs to be alive.
         """
-        super().__init__(game, list(range(game.num_players())))
+        super().__init__(game)
         self._policy = policy
         self._draws = draws
         self._owner = owner
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions; alike where the solver has none."""
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`; alike where the solver has none."""
         with self._draws.installed():
             given = self._policy.action_probabilities(state)
         legal = state.legal_actions()

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 
 import pyspiel
 
+from spiel_cr.games.histories import moves_along
+
 from . import boards, cards, dice
 from .drawing import Drawing, Look, in_words, look_at, plain
 
@@ -93,10 +95,8 @@ def lines(state: pyspiel.State, player: int, *, reveal: bool = False) -> list[st
 
 def moves_of(state: pyspiel.State) -> Iterator[tuple[int, str]]:
     """(player, name) of each move that led to a state; chance is -1."""
-    at = state.get_game().new_initial_state()
-    for action in state.history():
+    for at, action in moves_along(state.get_game(), state.history()):
         yield at.current_player(), name_of(at, action)
-        at.apply_action(action)
 
 
 def opponents_moves(state: pyspiel.State, player: int) -> list[str]:

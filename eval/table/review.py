@@ -17,6 +17,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import errors
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.one_match import Match
@@ -238,12 +239,11 @@ class Reviewer:
 
 def _decisions(game: pyspiel.Game, match: Match, player: int) -> list[pyspiel.State]:
     """The states of a match at which a player acted."""
-    state, found = game.new_initial_state(), []
-    for action in match.actions:
-        if state.current_player() == player:
-            found.append(state.clone())
-        state.apply_action(action)
-    return found
+    return [
+        state.clone()
+        for state, _ in moves_along(game, match.actions)
+        if state.current_player() == player
+    ]
 
 
 def _shown(state: pyspiel.State, chosen: int) -> Json:

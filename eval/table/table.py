@@ -12,6 +12,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common.announcing import latest
+from spiel_cr.games.histories import state_after
 
 from . import families, lobby, review
 from .series import HUMAN, Played, Series
@@ -226,9 +227,7 @@ class Table:
         return self._answer
 
     def _show_end(self, played: Played, seat: int) -> None:
-        state = self._series.game.new_initial_state()
-        for action in played.match.actions:
-            state.apply_action(action)
+        state = state_after(self._series.game, played.match.actions)
         names = ("you", "bot") if seat == 0 else ("bot", "you")
         with self._changed:
             self._reviews.append(None)

@@ -20,6 +20,7 @@ import numpy as np
 
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import ratio_and_half_width
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.poker_roles import MEANINGS, PokerRoles
@@ -108,9 +109,8 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
         by_seat = own if len(own) == 2 else own * 2
         for counts in by_seat:
             counts["hands"] += 1
-        state = loaded.new_initial_state()
         street, dealt, joined = -1, False, set()
-        for action in actions:
+        for state, action in moves_along(loaded, actions):
             player = state.current_player()
             if player < 0:
                 dealt = True
@@ -124,7 +124,6 @@ def styles_of(game: Game, hands: Iterable[Hand]) -> list[Style]:
                 by_seat[player][meaning] += 1
                 if street == 0 and meaning in ("call", "raise"):
                     joined.add(player)
-            state.apply_action(action)
         for player in joined:
             by_seat[player]["voluntary"] += 1
     return [_style(bot, list(own.values()), streets[bot]) for bot, own in deals.items()]

@@ -162,8 +162,7 @@ class VectorisedBattleship:
         first, second = (
             (states[:, parts[4]] == 0) @ self._values for parts in self._parts
         )
-        difference: np.ndarray = second - first
-        return difference
+        return second - first
 
     def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns int16 [n, k]: moves, own ships and shots, cells of the other's."""

@@ -54,8 +54,7 @@ def averages(
     rows = np.arange(len(parent))
     sums = sparse.csr_array((weights, (parent, rows)), (len(above), len(parent)))
     divisor = np.where(above > 0, above, 1.0)[:, None]
-    found: np.ndarray = (sums @ values) / divisor
-    return found
+    return (sums @ values) / divisor
 
 
 def outcomes(game: SignalGame, player: int) -> Outcomes:
@@ -115,5 +114,4 @@ def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
             return np.asarray(laid.apply(jax.numpy.asarray(other[None])))[0]
     rows, columns, values = kernel.coordinates()
     matrix = sparse.csr_array((values, (rows, columns)), shape=kernel.shape)
-    found: np.ndarray = (matrix if player == 0 else -matrix.T) @ other
-    return found
+    return (matrix if player == 0 else -matrix.T) @ other

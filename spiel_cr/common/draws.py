@@ -18,10 +18,7 @@ def choose(odds: np.ndarray, points: np.ndarray, axis: int = 1) -> np.ndarray:
     """
     total = np.cumsum(odds, axis=axis)
     point = points * BELOW_ONE * np.take(total, -1, axis=axis)
-    chosen: np.ndarray = np.count_nonzero(
-        total <= np.expand_dims(point, axis), axis=axis
-    )
-    return chosen
+    return np.count_nonzero(total <= np.expand_dims(point, axis), axis=axis)
 
 
 def systematic(weights: np.ndarray, count: int, point: float) -> np.ndarray:
@@ -39,8 +36,7 @@ def systematic(weights: np.ndarray, count: int, point: float) -> np.ndarray:
     points = (np.arange(count) + point * BELOW_ONE) * (ends[-1] / count)
     drawn = np.searchsorted(ends, points, side="right")
     last = np.flatnonzero(weights > 0)[-1]
-    result: np.ndarray = np.minimum(drawn, last)
-    return result
+    return np.minimum(drawn, last)
 
 
 def thin(
@@ -106,5 +102,4 @@ def labels(keys: np.ndarray) -> np.ndarray:
     Args:
       keys: uint64 [n, 2], see `Positions` of simulators.
     """
-    found: np.ndarray = keys[:, 0] + keys[:, 1] * np.uint64(0x9E3779B97F4A7C15)
-    return found
+    return keys[:, 0] + keys[:, 1] * np.uint64(0x9E3779B97F4A7C15)

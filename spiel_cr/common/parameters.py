@@ -8,7 +8,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
 # With a colon: a name of a user's own module.
@@ -179,7 +179,7 @@ def read_number(text: str) -> float:
     return float(text)
 
 
-def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]:
+def table_of(settings: type) -> dict[str, Any]:
     """The parameters of a settings dataclass: its fields' names and types.
 
     Fields that are settings themselves stand with theirs. No parameters are the name,
@@ -187,7 +187,6 @@ def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]
 
     Args:
       settings: the dataclass.
-      leave_out: fields that may not be written either.
     """
     hints = typing.get_type_hints(settings)
     table: dict[str, Any] = {}
@@ -195,7 +194,7 @@ def table_of(settings: type, *, leave_out: Iterable[str] = ()) -> dict[str, Any]
         kind = hints[field.name]
         if dataclasses.is_dataclass(kind):
             table |= table_of(typing.cast(type, kind))
-        elif field.name not in ("name", *leave_out) and "fixed" not in field.metadata:
+        elif field.name != "name" and "fixed" not in field.metadata:
             table[field.name] = kind
     return table
 

@@ -15,7 +15,6 @@ import re
 import stat
 import struct
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from importlib import metadata as importlib_metadata
 from typing import IO, Any, Literal
@@ -39,6 +38,11 @@ _HEADER = re.compile(
     re.DOTALL,
 )
 _CHUNK = 1 << 22
+# What zipfile raises where bytes are no archive; of an encrypted one RuntimeError.
+_BAD_ZIP = (
+    *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError),
+    *(struct.error, ValueError, OverflowError),
+)
 
 
 def versions() -> dict[str, str]:
@@ -178,64 +182,42 @@ def _members(file: IO[bytes], size: int) -> Iterator[tuple[str, np.ndarray]]:
     if digest.hexdigest().encode() != seal[2]:
         raise _BadContent("the checksum of its index is wrong")
     try:
-        with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-    except (
-        *(zipfile.BadZipFile, NotImplementedError, struct.error),
-        *(ValueError, OverflowError, OSError),
-    ) as error:
+        archive = zipfile.ZipFile(file)
+    except (*_BAD_ZIP, OSError) as error:
         raise _BadContent(f"its index is none: {error}") from error
-    names = [entry.filename for entry in entries]
-    if len(set(names)) < len(names):
-        raise _BadContent("two members have one name")
-    # No more is ever read than the file is long: members lie one after the other.
-    end = 0
-    for entry in entries:
-        if entry.header_offset < end:
+    with archive:
+        entries = archive.infolist()
+        if len({entry.filename for entry in entries}) < len(entries):
+            raise _BadContent("two members have one name")
+        # No more is ever read than the file is long.
+        if sum(entry.file_size for entry in entries) > start:
             raise _BadContent("members overlap")
-        array, end = _member(file, entry, start)
-        yield entry.filename.removesuffix(".npy"), array
+        for entry in entries:
+            name = entry.filename
+            try:
+                yield name.removesuffix(".npy"), _array(archive, entry)
+            except _BAD_ZIP as error:
+                raise _BadContent(f"{name!r} is damaged: {error}") from error
 
 
-def _member(
-    file: IO[bytes], entry: zipfile.ZipInfo, limit: int
-) -> tuple[np.ndarray, int]:
-    """The array in a member of an archive, and where the member ends.
-
-    Args:
-      file: to read.
-      entry: of the index.
-      limit: where the index begins.
+def _array(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> np.ndarray:
+    """The array in a member of an archive, which compares its checksum.
 
     Raises:
-      _BadContent: it is compressed, holds no array, or is not what its checksum says.
+      _BadContent: it is compressed, or holds no array.
     """
-    name = entry.filename
-    if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
-        raise _BadContent(f"{name!r} is compressed or encrypted")
-    file.seek(entry.header_offset)
-    local = file.read(30)
-    if len(local) < 30 or local[:4] != b"PK\3\4":
-        raise _BadContent(f"{name!r} does not begin where the index says")
-    begin = entry.header_offset + 30 + sum(struct.unpack("<HH", local[26:]))
-    end = begin + entry.file_size
-    if end > limit:
-        raise _BadContent(f"{name!r} is longer than the file")
-    file.seek(begin)
-    header = file.read(min(10, entry.file_size))
-    length = int.from_bytes(header[8:], "little")
-    header += file.read(min(length, entry.file_size - len(header)))
-    array = _blank(name, header, entry.file_size)
-    content = array.reshape(-1, order="A").view(np.uint8)
-    found = zlib.crc32(header)
-    for first in range(0, len(content), _CHUNK):
-        chunk = content[first : first + _CHUNK].data
-        if file.readinto(chunk) < len(chunk):  # type: ignore[attr-defined]
-            raise _BadContent("it ends early")
-        found = zlib.crc32(chunk, found)
-    if found != entry.CRC:
-        raise _BadContent(f"the checksum of {name!r} is wrong")
-    return array, end
+    if entry.compress_type != zipfile.ZIP_STORED:
+        raise _BadContent(f"{entry.filename!r} is compressed")
+    with archive.open(entry) as member:
+        header = member.read(10)
+        header += member.read(int.from_bytes(header[8:], "little"))
+        array = _blank(entry.filename, header, entry.file_size)
+        content = array.reshape(-1, order="A").view(np.uint8)
+        for first in range(0, len(content), _CHUNK):
+            chunk = content[first : first + _CHUNK].data
+            if member.readinto(chunk) < len(chunk):  # type: ignore[attr-defined]
+                raise _BadContent("it ends early")
+    return array
 
 
 def _blank(name: str, header: bytes, size: int) -> np.ndarray:

@@ -91,12 +91,27 @@ class Histories:
         return paths
 
 
-def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
-    """A player's information-state string after some actions, chance included."""
+def state_after(game: pyspiel.Game, actions: Iterable[int]) -> pyspiel.State:
+    """A new state of a game after some actions, chance included."""
     state = game.new_initial_state()
     for action in actions:
         state.apply_action(int(action))
-    return state.information_state_string(player)
+    return state
+
+
+def moves_along(
+    game: pyspiel.Game, actions: Iterable[int]
+) -> Iterator[tuple[pyspiel.State, int]]:
+    """The state before each of some actions, which is changed by the next one."""
+    state = game.new_initial_state()
+    for action in actions:
+        yield state, action
+        state.apply_action(action)
+
+
+def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
+    """A player's information-state string after some actions, chance included."""
+    return state_after(game, actions).information_state_string(player)
 
 
 def states_along(

@@ -241,8 +241,7 @@ def _bits() -> np.ndarray:
 def _draw_boards(rng: np.random.Generator) -> np.ndarray:
     """int64 [boards], as sets of cards."""
     decks = rng.random((_BOARDS_OF_BLOCK, 52)).argpartition(5, axis=1)[:, :5]
-    boards: np.ndarray = _bits()[decks].sum(axis=1)
-    return boards
+    return _bits()[decks].sum(axis=1)
 
 
 def _compare(

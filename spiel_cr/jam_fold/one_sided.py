@@ -300,8 +300,7 @@ class OneSided:
         chances = self._chances(profile).reshape(2 * self.most, 2, -1)
         paid = chances[:, :, -1].sum(1)
         step = chances[:, :, 1:-1].reshape(len(paid), -1)
-        found: np.ndarray = np.linalg.solve(np.eye(len(paid)) - step, paid)
-        return found
+        return np.linalg.solve(np.eye(len(paid)) - step, paid)
 
 
 def _stages(setting: Setting, seat: int) -> Stages:

@@ -10,14 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import atomic, storage
-from spiel_cr.common.checks import (
-    COUNT,
-    check_choice,
-    check_number,
-    check_settings,
-    check_whole,
-)
+from spiel_cr.common import atomic, checks, storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.jam_fold import outer, rules
 from spiel_cr.jam_fold.chip_model import chip_model
@@ -54,8 +47,8 @@ class SolveSettings:
 
     def __post_init__(self) -> None:
         """Refuses values out of range."""
-        check_choice(self.algorithm, "algorithm", ALGORITHMS)
-        check_settings(self, {"rounds steps": COUNT}, optional=True)
+        checks.check_choice(self.algorithm, "algorithm", ALGORITHMS)
+        checks.check_settings(self, {"rounds steps": checks.COUNT}, optional=True)
 
 
 class Level(NamedTuple):
@@ -118,11 +111,11 @@ def units_of(
             f"give 2 or 3 stacks"
         )
     for stack in stacks:
-        check_whole(stack, "stacks", 1)
+        checks.check_whole(stack, "stacks", 1)
     if len(blinds) != 2:
         raise ValueError(f"blinds={list(blinds)} must be the small and the big blind")
     for blind in blinds:
-        check_whole(blind, "blinds", 1)
+        checks.check_whole(blind, "blinds", 1)
     if blinds[0] > blinds[1]:
         raise ValueError(f"blinds={list(blinds)}: give the small one first")
     n = len(stacks)
@@ -131,7 +124,7 @@ def units_of(
             f"prizes={list(prizes)} must be at most {n}, one per player; leave some out"
         )
     for prize in prizes:
-        check_number(prize, "prizes", "[0, inf)")
+        checks.check_number(prize, "prizes", "[0, inf)")
     if prizes[0] <= prizes[-1] or sorted(prizes, reverse=True) != list(prizes):
         if len(prizes) > 1 or prizes[0] <= 0:
             raise ValueError(

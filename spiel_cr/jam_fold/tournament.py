@@ -91,8 +91,7 @@ class Tournament:
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one hand by the profile, and `values` after it."""
         worth = self.follow.worth(values)
-        found: np.ndarray = np.einsum("so,sop->sp", self.engine.ends(profile), worth)
-        return found
+        return np.einsum("so,sop->sp", self.engine.ends(profile), worth)
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end, exactly.

@@ -20,13 +20,8 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.aivat import baseline
 from spiel_cr.judging.one_match import play_match
+from spiel_cr.players import given_players
 from spiel_cr.players.bot_strings import MEMORY_LIMIT, prepare
-from spiel_cr.players.given_players import (
-    GivenPlayer,
-    GivenPolicy,
-    check_order,
-    seat_bot,
-)
 
 
 class Slot(NamedTuple):
@@ -69,12 +64,12 @@ class Matches:
 
 def play_matches(
     game: Game,
-    players: Sequence[GivenPlayer],
+    players: Sequence[given_players.GivenPlayer],
     matches: int = 100,
     *,
     seed: int = 0,
     memory_limit: Limit = MEMORY_LIMIT,
-    aivat: GivenPolicy | None = None,
+    aivat: given_players.GivenPolicy | None = None,
     progress: bool = False,
 ) -> Matches:
     """Plays matches between two players, each of them in both seats.
@@ -96,7 +91,7 @@ def play_matches(
       IllegalMoveError: a bot chose what it may not.
       ValueError: not two players, a bot in the wrong seat, or a bad number.
     """
-    check_order(game, players, "play_matches(game, players)")
+    given_players.check_order(game, players, "play_matches(game, players)")
     if isinstance(players, str) or len(players) != 2:
         count = 1 if isinstance(players, str) else len(players)
         raise ValueError(f"players: {count} given; give two, as ['A', 'B']")
@@ -111,7 +106,7 @@ def play_matches(
     for number, player in enumerate(players):
         for seat in range(2):
             own = np.random.SeedSequence(seed, spawn_key=(number, seat))
-            bots[number, seat] = seat_bot(
+            bots[number, seat] = given_players.seat_bot(
                 player,
                 known,
                 seat,

@@ -17,13 +17,8 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
+from spiel_cr.common import checks
 from spiel_cr.common.arrays import round_numbers
-from spiel_cr.common.checks import (
-    check_choice,
-    check_iterations,
-    check_number,
-    check_seed,
-)
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
@@ -67,13 +62,15 @@ class OneStepConfig:
     gadget: Gadget = "cfrd"
 
     def __post_init__(self) -> None:
-        check_seed(self.seed)
-        check_iterations(self.trunk_iterations, name="trunk_iterations")
-        check_iterations(self.iterations)
+        checks.check_seed(self.seed)
+        checks.check_iterations(self.trunk_iterations, name="trunk_iterations")
+        checks.check_iterations(self.iterations)
         algorithms.find(self.algorithm, families=(algorithms.CFR,))
-        check_choice(self.values, "values", get_args(OpponentValues))
-        check_choice(self.gadget, "gadget", get_args(Gadget))
-        check_number(self.noise, "noise", "[0, inf)", why="it is a standard deviation")
+        checks.check_choice(self.values, "values", get_args(OpponentValues))
+        checks.check_choice(self.gadget, "gadget", get_args(Gadget))
+        checks.check_number(
+            self.noise, "noise", "[0, inf)", why="it is a standard deviation"
+        )
 
 
 class Place(NamedTuple):
@@ -206,7 +203,7 @@ def solve_trunk(
     Raises:
       ValueError: a bad argument.
     """
-    iterations = check_iterations(iterations, name="trunk_iterations")
+    iterations = checks.check_iterations(iterations, name="trunk_iterations")
     d = place.decomposition
     player, other = d.player, 1 - d.player
     form = _augmented_form(d)

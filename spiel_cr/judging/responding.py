@@ -14,6 +14,7 @@ from tqdm import tqdm
 
 from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import response_matches
 from spiel_cr.judging.response_config import ResponseConfig
@@ -312,10 +313,9 @@ def _asked_at(
     tree: CompiledGame, responder: StateResponder, history: int
 ) -> list[float]:
     """Probabilities at a history of the responder, in a match that leads there."""
-    state = tree.game.new_initial_state()
     responder.restart()
-    for action in tree.histories.actions_to(history):
+    for state, _ in moves_along(tree.game, tree.histories.actions_to(history)):
         if state.current_player() == responder.player_id():
             responder.get_policy(state)
-        state.apply_action(action)
-    return [probability for _, probability in responder.get_policy(state)]
+    policy = responder.get_policy(tree.state_at(history))
+    return [probability for _, probability in policy]

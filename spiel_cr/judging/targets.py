@@ -171,7 +171,7 @@ def load_target(
     """Opens a game and a player of it.
 
     Args:
-      given: a string for `opponent_strings.load_opponent`, a policy, a result, a
+      given: a string for `opponent_strings.read_opponent`, a policy, a result, a
         function that makes bots, or a bot.
       game: OpenSpiel game string, game, or compiled game; compiled where it fits.
       seat: of a bot that has one.
@@ -186,7 +186,7 @@ def load_target(
         was asked before, and is asked at every infoset of the compiled game.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `load_opponent` and `open_game`.
+      OSError, ValueError, pyspiel.SpielError: as `read_opponent` and `open_game`.
     """
     until = time.perf_counter() + seconds
     opened = open_game(game)
@@ -358,20 +358,17 @@ def _check_time(until: float) -> None:
         raise GameTooLargeError("there was no time to ask the policy everywhere")
 
 
-class _InTime(openspiel_policy.Policy):
+class _InTime(conversions.StatePolicy):
     """A policy until some time."""
 
     def __init__(self, policy: openspiel_policy.Policy, until: float) -> None:
-        super().__init__(policy.game, [0, 1])
+        super().__init__(policy.game)
         self.policy, self._until = policy, until
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """As the policy; raises GameTooLargeError when the time is over."""
         _check_time(self._until)
-        odds: dict[int, float] = self.policy.action_probabilities(state, player_id)
-        return odds
+        return self.policy.action_probabilities(state, player)
 
 
 def _behaviours(

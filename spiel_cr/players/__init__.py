@@ -3,7 +3,6 @@
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.honest import HonestPolicy
-from spiel_cr.players.opponent_strings import load_opponent
 from spiel_cr.players.partial_bots import PartialResolvingBot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 
@@ -16,6 +15,5 @@ __all__ = [
     "SearchBot",
     "SearchBotConfig",
     "load_bot",
-    "load_opponent",
     "uniform_bot",
 ]

@@ -14,25 +14,16 @@ from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.players import bots
+from spiel_cr.players import bots, partial_bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.own_players import check_own, is_own, load_own
-from spiel_cr.players.partial_bots import (
-    DEFAULT_GADGET,
-    DEFAULT_SOLVER,
-    PartialResolvingBot,
-)
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
-from spiel_cr.solvers.deep.network_policy import (
-    DeepPolicy,
-    check_file,
-    load_deep_policy,
-)
+from spiel_cr.solvers.deep import network_policy
 from spiel_cr.solvers.laying_out import SIGNALS, prefer
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy, needs_compiled
 from spiel_cr.solvers.run import Goal
@@ -91,8 +82,8 @@ def _resolving(given: dict[str, Any]) -> NamedBot:
     if not {"iterations", "move_ms"} & set(given):
         given["move_ms"] = 100.0 if partial is None else 1000.0
     if partial is not None:
-        given.setdefault("solver", DEFAULT_SOLVER)
-        given.setdefault("gadget", DEFAULT_GADGET)
+        given.setdefault("solver", partial_bots.DEFAULT_SOLVER)
+        given.setdefault("gadget", partial_bots.DEFAULT_GADGET)
     config = ResolvingConfig(**given)
     if partial is None:
         return NamedBot(
@@ -104,7 +95,7 @@ def _resolving(given: dict[str, Any]) -> NamedBot:
         )
     partial.check(config)
     return NamedBot(
-        lambda game, player, seed: PartialResolvingBot(
+        lambda game, player, seed: partial_bots.PartialResolvingBot(
             open_game(game).game, player, config, partial=partial, seed=seed
         ),
         whole=False,
@@ -178,10 +169,10 @@ def _honest(given: dict[str, Any]) -> NamedBot:
 
 def _deep(given: dict[str, Any]) -> NamedBot:
     path = given["path"]
-    check_file(path)
+    network_policy.check_file(path)
 
-    def policy(game: Game, seed: int) -> DeepPolicy:
-        return load_deep_policy(path, open_game(game).game)
+    def policy(game: Game, seed: int) -> network_policy.DeepPolicy:
+        return network_policy.load_deep_policy(path, open_game(game).game)
 
     def draw(game: Game, player: int, seed: int) -> IterateBot:
         return IterateBot(player, policy(game, seed), seed=seed)

@@ -14,12 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations, check_seed
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.players.opponents import chump
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
+from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.policies.rollouts import (
     REMEMBERED,
     Answers,
@@ -46,7 +47,7 @@ class _Step(NamedTuple):
     chance: bool
 
 
-class HonestPolicy(openspiel_policy.Policy):
+class HonestPolicy(StatePolicy):
     """Calls if it wins at least half of its rollouts, else folds.
 
     Equal cards give equal answers, whatever was bet: rollouts draw from numbers made of
@@ -69,7 +70,7 @@ class HonestPolicy(openspiel_policy.Policy):
         """
         check_iterations(rollouts, name="rollouts")
         self._seed = check_seed(seed)
-        super().__init__(game, list(range(game.num_players())))
+        super().__init__(game)
         try:
             self._roles = PokerRoles(game)
             self._calls = chump(game, "always_call")
@@ -84,11 +85,8 @@ class HonestPolicy(openspiel_policy.Policy):
         # By the player and the outcomes of chance that it knows.
         self._shares: dict[tuple[int, ...], float] = {}
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions, 0 or 1."""
-        player = state.current_player() if player_id is None else player_id
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`; 0 or 1."""
         stays = not self._roles.must_call(state) or self.win_share(state, player) >= 0.5
         return (self._calls if stays else self._folds).action_probabilities(state)
 
@@ -157,13 +155,11 @@ class HonestPolicy(openspiel_policy.Policy):
 
     def _steps(self, state: pyspiel.State, player: int) -> list[_Step]:
         """The way from the root."""
-        before = self._game.new_initial_state()
         steps = []
-        for action in state.history():
+        for before, action in moves_along(self._game, state.history()):
             chance = before.is_chance_node()
             free = chance and not self._saw(before, player, action)
             steps.append(_Step(action, free, chance))
-            before.apply_action(action)
         return steps
 
     def _saw(self, state: pyspiel.State, player: int, action: int) -> bool:

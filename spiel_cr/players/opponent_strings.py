@@ -4,10 +4,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python.policy import Policy
 
-from spiel_cr.common.memory import Limit
 from spiel_cr.common.parameters import parse
-from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bot_strings import BOTS, NamedBot, bot_name
@@ -17,36 +14,6 @@ from spiel_cr.solvers.algorithms import CFR, LP, MCCFR
 from spiel_cr.solvers.policy_files import is_of_signals
 
 _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
-
-
-def load_opponent(
-    text: str, game: Game, *, seed: int = 0, memory_limit: Limit = None
-) -> Policy:
-    """An opponent from a string.
-
-    Args:
-      text: "uniform"; one of `CHUMPS`; an algorithm with its iterations, such as
-        "cfr+(iterations=10)", whose average strategy is taken ("lp" needs none); the
-        path of an .npz file that --save wrote, or `save` of a result; or a bot of
-        `load_bot`, such as "resolving(iterations=100)", asked at each information
-        state.
-      game: OpenSpiel game string, game, or compiled game (with `observations=True` it
-        serves bots as well). It is compiled if an algorithm, file or bot needs it.
-      seed: of sampled algorithms and of bots.
-      memory_limit: refuse to compile larger games; as for `compile_game`.
-
-    Raises:
-      ValueError: no such opponent, a game too large for it, a bad parameter, or a
-        chump in a game that is not poker.
-      FileNotFoundError: no such file.
-      pyspiel.SpielError: OpenSpiel does not know the game.
-    """
-    loaded = open_game(game).game
-    named = read_opponent(text, loaded)
-    if named.whole:
-        tree = as_compiled(game, observations=True, memory_limit=memory_limit)
-        return policy_of(named, tree, seed)
-    return policy_of(named, game if isinstance(game, CompiledGame) else loaded, seed)
 
 
 def policy_of(
@@ -82,11 +49,17 @@ def read_opponent(text: str, game: pyspiel.Game) -> NamedBot:
     """Reads a string, and compiles nothing.
 
     Args:
-      text: as for `load_opponent`.
+      text: "uniform"; one of `CHUMPS`; an algorithm with its iterations, such as
+        "cfr+(iterations=10)", whose average strategy is taken ("lp" needs none); the
+        path of an .npz file that --save wrote, or `save` of a result; or a bot of
+        `load_bot`, such as "resolving(iterations=100)", asked at each information
+        state.
       game: sequential; only fixed players of poker look at it.
 
     Raises:
-      OSError, ValueError, pyspiel.SpielError: as `load_opponent`.
+      ValueError: no such opponent, a bad parameter, or a chump in a game that is not
+        poker.
+      FileNotFoundError: no such file.
     """
     text = text.strip()
     if text in CHUMPS:
@@ -109,7 +82,7 @@ def signal_file(text: str) -> str | None:
     """The file of a policy of a signal game that a string names; None: it names none.
 
     Args:
-      text: as for `load_opponent`, checked: a path, or "policy(path=...)".
+      text: as for `read_opponent`, checked: a path, or "policy(path=...)".
 
     Raises:
       OSError, DamagedFileError: the file cannot be read, or is none of ours.

@@ -5,18 +5,18 @@ Strings name them, too: see `players.opponent_strings`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
 import pyspiel
-from open_spiel.python import policy as policy_lib
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import moves_along, states_along
 from spiel_cr.players.poker_roles import PokerRoles
 from spiel_cr.policies import rollouts
 from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.conversions import StatePolicy
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
 # instead where that is illegal.
@@ -31,7 +31,7 @@ CHUMPS = tuple(_WISHES)
 Answered: TypeAlias = dict[tuple[int, str], dict[int, float]]
 
 
-class ChumpPolicy(policy_lib.Policy):
+class ChumpPolicy(StatePolicy):
     """A player of poker that hardly looks; see `chump`.
 
     Attributes:
@@ -42,16 +42,14 @@ class ChumpPolicy(policy_lib.Policy):
     def __init__(self, game: pyspiel.Game, kind: str) -> None:
         """Use `chump`."""
         check_choice(kind, "kind", CHUMPS)
-        super().__init__(game, list(range(game.num_players())))
+        super().__init__(game)
         self.kind = kind
         self._roles = PokerRoles(game)
         self.by_legal_actions = not self._roles.two_actions
         self._chosen: dict[tuple[int, ...], dict[int, float]] = {}
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions."""
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         legal = tuple(state.legal_actions())
         if self._roles.two_actions:
             return self._choose(legal, self._roles.by_role(state))
@@ -93,7 +91,7 @@ def chump(game: pyspiel.Game, kind: str) -> ChumpPolicy:
     return ChumpPolicy(game, kind)
 
 
-class BotPolicy(policy_lib.Policy):
+class BotPolicy(StatePolicy):
     """A bot as a policy: its probabilities, or an estimate from its moves.
 
     Estimates are cached by information state string: the first history at which an
@@ -133,7 +131,7 @@ class BotPolicy(policy_lib.Policy):
         Raises:
           ValueError: `queries` is not a positive whole number, or a bad seed.
         """
-        super().__init__(game, list(range(game.num_players())))
+        super().__init__(game)
         self._each = check_iterations(queries, name="queries")
         self._seed = check_seed(seed)
         self._make_bot = make_bot
@@ -141,11 +139,8 @@ class BotPolicy(policy_lib.Policy):
         self._known: Answered = {}
         self.queries = 0
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions."""
-        player = state.current_player() if player_id is None else player_id
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         key = player, state.information_state_string(player)
         if key not in self._known:
             if len(self._known) >= rollouts.REMEMBERED:
@@ -186,7 +181,7 @@ class BotPolicy(policy_lib.Policy):
     def _ask_again(self, bot: pyspiel.Bot, state: pyspiel.State) -> None:
         """Restarts a match, and asks the bot at its decisions on the way to a state."""
         bot.restart()
-        for before, action in _moves_to(state):
+        for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():
                 bot.get_policy(before)
             else:
@@ -225,13 +220,5 @@ def restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
         bot.restart_at(state)
     except pyspiel.SpielError:
         bot.restart()
-        for before, action in _moves_to(state):
+        for before, action in moves_along(state.get_game(), state.history()):
             bot.inform_action(before, before.current_player(), action)
-
-
-def _moves_to(state: pyspiel.State) -> Iterator[tuple[pyspiel.State, int]]:
-    """Each state on the way, and the action that was taken there."""
-    before = state.get_game().new_initial_state()
-    for action in state.history():
-        yield before, action
-        before.apply_action(action)

@@ -11,11 +11,8 @@ from spiel_cr.games.stepping.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.partial import partial_resolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_resolver import (
-    PartialResolver,
-    PartialStatistics,
-)
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 # Of trees that are solved anew at each move, and of their gadget games
@@ -57,7 +54,7 @@ class PartialResolvingBot(PolicyPlayer):
             config = ResolvingConfig(
                 DEFAULT_SOLVER, move_ms=1000, gadget=DEFAULT_GADGET
             )
-        self.agent = PartialResolver(
+        self.agent = partial_resolver.PartialResolver(
             open_game(game).game, player, config, partial, seed=seed
         )
 
@@ -67,7 +64,7 @@ class PartialResolvingBot(PolicyPlayer):
         return self.agent.statistics
 
     @property
-    def counts(self) -> PartialStatistics:
+    def counts(self) -> partial_resolver.PartialStatistics:
         """How it came to its answers since it was made."""
         return self.agent.counts
 

@@ -6,6 +6,7 @@ its actions say so; see `PokerRoles`.
 
 import pyspiel
 
+from spiel_cr.games.histories import moves_along
 from spiel_cr.policies.rollouts import first_decision
 from spiel_cr.policies.signal_nodes import action_labels
 
@@ -90,14 +91,13 @@ class PokerRoles:
 
     def _was_raised(self, state: pyspiel.State) -> bool:
         """Whether the last raise since the last deal was the opponent's."""
-        before, raiser = state.get_game().new_initial_state(), -1
-        for action in state.history():
+        raiser = -1
+        for before, action in moves_along(state.get_game(), state.history()):
             player = before.current_player()
             if player < 0:
                 raiser = -1
             elif _meaning(action_labels(before)[action]) == "raise":
                 raiser = player
-            before.apply_action(action)
         return raiser not in (-1, state.current_player())
 
 

@@ -19,7 +19,6 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import Wanted
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.policies.array_answers import rules_of
@@ -27,14 +26,10 @@ from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.rollouts import generator_at
+from spiel_cr.resolving import update_equivalence
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.partial.blueprint import blueprint_of, check_blueprint
-from spiel_cr.resolving.update_equivalence import (
-    largest_utility,
-    mirror_step,
-    shrinkage,
-)
 from spiel_cr.solvers.policy_files import load_policy
 
 # Histories that are played on at once, about. Under a clock: simulations at first, and
@@ -128,7 +123,7 @@ class SearchBot(PolicyPlayer):
         announce(f"player {player}: the blueprint")
         self.blueprint = self._make_blueprint(game)
         game = open_game(game).game
-        self._scale = (1 - 2 * player) / largest_utility(game)
+        self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
         self._belief: ArrayBelief | None = None
@@ -201,8 +196,8 @@ class SearchBot(PolicyPlayer):
                 count = min(int(fit), _GROWTH * done)
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
-        self.shrunk = shrinkage(odds, sums, done)
-        return mirror_step(
+        self.shrunk = update_equivalence.shrinkage(odds, sums, done)
+        return update_equivalence.mirror_step(
             odds,
             sums[0] / done,
             np.zeros(len(odds), int),
@@ -232,7 +227,7 @@ class SearchBot(PolicyPlayer):
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source
-        after, _ = source.below(belief.states, acts, Wanted(observations=False))
+        after, _ = source.below(belief.states, acts, observations=False)
         self._rollouts.draw_from(int(belief.random.integers(2**63)))
         group = np.repeat(np.arange(count), actions)
         worth = self._rollouts.play(source.rules, after, self._player, group)

@@ -257,19 +257,20 @@ def _values(
     leaves = treeplex.leaf_values(tree, other_reach)
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
-    end = 1 + sum(level.num_sequences for level in tree.levels)
+    chosen = None
+    if behaviour is not None:
+        chosen = treeplex.by_level(tree.levels, behaviour)
     values, all_actions = [], []
     for level in reversed(tree.levels):
         parts = []
-        begin = end - level.num_sequences
         blocks = treeplex.values_below(level, leaves, child, child_values)
         if actions:
             all_actions.append(treeplex.join([block.reshape(-1) for block in blocks]))
-        chosen = [] if behaviour is None else level.split(behaviour[begin:end])
+        played = [] if chosen is None else level.split(chosen.pop())
         for number, (block, uniform) in enumerate(
             zip(blocks, level.uniform, strict=True)
         ):
-            if behaviour is None:
+            if chosen is None:
                 best = jnp.where(uniform > 0, block, -jnp.inf).max(axis=0)
                 # The first action of an infoset is legal unless it is padding.
                 best = jnp.where(uniform[0] > 0, best, 0)
@@ -279,10 +280,9 @@ def _values(
                     best = jnp.where(locked[0] >= 0, kept, best)
                 parts.append(best)
             else:
-                parts.append((chosen[number] * block).sum(axis=0))
+                parts.append((played[number] * block).sum(axis=0))
         child, child_values = level, treeplex.join(parts)
         values.append(child_values)
-        end = begin
     root = treeplex.root_value(tree, leaves)
     result = [jnp.zeros(0, leaves.dtype), root]
     if child_values is not None:
@@ -305,11 +305,10 @@ def _evaluate_lightly() -> Any:
 @jax.jit
 def _normalised_reach(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
     """float64 [positions], the reach of a strategy that is given by sums of reach."""
-    begin, strategy = 1, []
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        blocks = level.split(average[begin:end].astype(jnp.float64))
-        begin = end
+    strategy = []
+    parts = treeplex.by_level(tree.levels, average)
+    for level, part in zip(tree.levels, parts, strict=True):
+        blocks = level.split(part.astype(jnp.float64))
         totals = [treeplex.sum_rows(block)[None] for block in blocks]
         played = [
             jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
@@ -326,11 +325,9 @@ def _expected(
     """The owner's expected utility; both players' reach by position."""
     leaves = treeplex.leaf_values(tree, other_reach)
     total = treeplex.root_value(tree, leaves)
-    begin = 1
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        total += (own_reach[begin:end] * treeplex.leaves_of(level, leaves)).sum()
-        begin = end
+    parts = treeplex.by_level(tree.levels, own_reach)
+    for level, part in zip(tree.levels, parts, strict=True):
+        total += (part * treeplex.leaves_of(level, leaves)).sum()
     return total
 
 

@@ -422,8 +422,7 @@ class HeldByPolicy:
     @property
     def game(self) -> pyspiel.Game:
         """The OpenSpiel game."""
-        game: pyspiel.Game = self.average.game
-        return game
+        return self.average.game
 
     def policy(self, behaviour: Behaviours | None) -> openspiel_policy.Policy:
         """The average strategy."""

@@ -123,8 +123,7 @@ def normalised(
       ValueError: see `conversions.check_probabilities`.
     """
     shares = check_probabilities(probabilities, whose, actions)
-    result: list[float] = (shares / shares.sum()).tolist()
-    return result
+    return (shares / shares.sum()).tolist()
 
 
 def moves(state: pyspiel.State, answers: Answers) -> dict[int, float]:

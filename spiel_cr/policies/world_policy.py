@@ -7,6 +7,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
+from spiel_cr.games.histories import state_after
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.worlds.abrupt import AbruptGame
 from spiel_cr.games.worlds.game import WorldGame
@@ -192,14 +193,10 @@ def ask(
         for step in actions.T:
             going = np.flatnonzero(step >= 0)
             states[going] = rules.child(states[going], step[going].astype(np.int64))
-        answers: np.ndarray = at_once(rules, states, player)
-        return answers
+        return at_once(rules, states, player)
     found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
     for row, history in zip(found, actions.tolist(), strict=True):
-        state = worlds.game.new_initial_state()
-        for action in history:
-            if action >= 0:
-                state.apply_action(action)
+        state = state_after(worlds.game, (step for step in history if step >= 0))
         for action, odds in policy.action_probabilities(state, player).items():
             row[action] = odds
     return found

@@ -1,7 +1,7 @@
 """The subgames of a compiled game, for the resolver of one player."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +19,10 @@ from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.lookahead import look_ahead
 from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.sampled_subgames import SampledLayer, SampledSolve, lay_out
-from spiel_cr.resolving.subgame_games import (
-    GadgetGame,
-    Layer,
-    Subgame,
-    best_response_values,
-)
+from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
+from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
-from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.laying_out import COMPILED
 
 
@@ -165,54 +159,59 @@ class CompiledSubgames:
                 values,
                 seed=int(self._random.integers(2**31)),
             )
-            remember = functools.partial(
-                self._remember_sampled, memory, subgame, own_reach, sampled
+            own, others = sampled.own_behaviour, sampled.opponent_values
+            solver = sampled.solver
+        else:
+            assert isinstance(self._algorithm, CFRConfig)
+            game = layer.game(place.subgame, own_reach, values)
+            solver = solved = full_width_solver(
+                game.form, self._algorithm, self._config, game.first
             )
-            return Solve(sampled.solver, remember)
-        assert isinstance(self._algorithm, CFRConfig)
-        game = layer.game(place.subgame, own_reach, values)
-        solver = full_width_solver(game.form, self._algorithm, self._config, game.first)
-        remember = functools.partial(self._remember, memory, game, own_reach, solver)
-        if promised is not None:
+
+            def own() -> np.ndarray:
+                return solved.average_behaviour(self._player)[1:]
+
+            def others() -> np.ndarray:
+                found = solved.infoset_values(1 - self._player)
+                return found[-len(subgame.next_augmented) :]
+
+        remember = functools.partial(
+            self._remember, memory, subgame, own_reach, own, others
+        )
+        if promised is not None and not self._sampled:
             plan = memory.behaviour.copy()
             remember = functools.partial(
-                self._replan, memory, plan, promised, game, own_reach, solver
+                self._replan, memory, plan, promised, subgame, own_reach, own
             )
         return Solve(solver, remember)
-
-    def _remember_sampled(
-        self,
-        memory: LayerState,
-        subgame: Subgame,
-        own_reach: np.ndarray,
-        sampled: SampledSolve,
-    ) -> None:
-        behaviour = sampled.own_behaviour()
-        self._put_strategy(memory, subgame, behaviour)
-        if not len(subgame.next_augmented):
-            return
-        values = sampled.opponent_values()
-        if self._by_best_response:
-            values = self._best_values(subgame, own_reach, behaviour)
-        memory.opponent_values[subgame.next_augmented] = values
 
     def _remember(
         self,
         memory: LayerState,
-        game: GadgetGame,
+        subgame: Subgame,
         own_reach: np.ndarray,
-        solver: Solver,
+        own: Callable[[], np.ndarray],
+        others: Callable[[], np.ndarray],
     ) -> None:
-        subgame, o = game.subgame, 1 - self._player
-        behaviour = solver.average_behaviour(self._player)[1:]
-        self._put_strategy(memory, subgame, behaviour)
-        count = len(subgame.next_augmented)
-        if not count:
+        """Takes a solution in.
+
+        Args:
+          memory: of the match.
+          subgame, own_reach: as solved.
+          own: gives i's strategy, float64 [S of i in the subgame, without 0].
+          others: gives o's values at the roots below, if there are any.
+        """
+        behaviour = own()
+        in_layer = np.repeat(subgame.in_layer, self._decisions.num_actions[subgame.own])
+        memory.behaviour[self._sequences(subgame)[in_layer]] = behaviour[in_layer]
+        if not len(subgame.next_augmented):
             return
         if self._by_best_response:
-            values = self._best_values(subgame, own_reach, behaviour)
+            values = best_response_values(
+                subgame, self._player, own_reach, np.append(1.0, behaviour)
+            )
         else:
-            values = solver.infoset_values(o)[-count:]
+            values = others()
         memory.opponent_values[subgame.next_augmented] = values
 
     def _replan(
@@ -220,9 +219,9 @@ class CompiledSubgames:
         memory: LayerState,
         plan: np.ndarray,
         promised: np.ndarray,
-        game: GadgetGame,
+        subgame: Subgame,
         own_reach: np.ndarray,
-        solver: Solver,
+        own: Callable[[], np.ndarray],
     ) -> None:
         """Takes a solution in if it keeps what was promised, see `plans.py`.
 
@@ -230,29 +229,17 @@ class CompiledSubgames:
           memory: of the match.
           plan: float64 [S of i], i's strategy before.
           promised: float64 [G + 1], what o's best responses to it get.
-          game, own_reach, solver: as solved.
+          subgame, own_reach, own: as of `_remember`.
         """
         assert self._responses is not None
-        subgame, found = game.subgame, plan.copy()
-        counts = self._decisions.num_actions[subgame.own]
-        sequences = ranges(self._decisions.first_sequence[subgame.own], counts)
-        found[sequences] = solver.average_behaviour(self._player)[1:]
+        found = plan.copy()
+        found[self._sequences(subgame)] = own()
         rises = self._responses.rises(promised, self._responses.values(found))
         at = subgame.augmented if len(subgame.augmented) else -1
         keeps = own_reach.any() and not rises[at].any()
         memory.behaviour[:] = found if keeps else plan
 
-    def _put_strategy(
-        self, memory: LayerState, subgame: Subgame, behaviour: np.ndarray
-    ) -> None:
-        """i's strategy in this layer; float64 [S of i in the subgame, without 0]."""
+    def _sequences(self, subgame: Subgame) -> np.ndarray:
+        """int64, i's sequences in a subgame, numbers of the whole game."""
         counts = self._decisions.num_actions[subgame.own]
-        in_layer = np.repeat(subgame.in_layer, counts)
-        sequences = ranges(self._decisions.first_sequence[subgame.own], counts)
-        memory.behaviour[sequences[in_layer]] = behaviour[in_layer]
-
-    def _best_values(
-        self, subgame: Subgame, own_reach: np.ndarray, behaviour: np.ndarray
-    ) -> np.ndarray:
-        behaviour = np.append(1.0, behaviour)
-        return best_response_values(subgame, self._player, own_reach, behaviour)
+        return ranges(self._decisions.first_sequence[subgame.own], counts)

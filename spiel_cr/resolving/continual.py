@@ -21,21 +21,10 @@ from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
 from spiel_cr.resolving.resolving_config import ResolvingConfig, whole_game_settings
+from spiel_cr.solvers import laying_out
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.laying_out import (
-    COMPILED,
-    LAID_OUT,
-    SIGNALS,
-    STEPPED,
-    WORLDS,
-    AnyGame,
-    Laid,
-    Layout,
-    Need,
-    lay_out,
-)
 
 _WORLDS = (
     "form='worlds': hidden boards are resolved history by history; leave the form out, "
@@ -43,17 +32,17 @@ _WORLDS = (
 )
 # Both players' layers, by the form that a game is laid out in.
 _ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
-    COMPILED: compiled_roles,
-    SIGNALS: public_roles,
+    laying_out.COMPILED: compiled_roles,
+    laying_out.SIGNALS: public_roles,
 }
 
 
 def resolve(
-    game: AnyGame | Laid,
+    game: laying_out.AnyGame | laying_out.Laid,
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
-    layout: Layout | None = None,
+    layout: laying_out.Layout | None = None,
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> Result:
@@ -88,8 +77,8 @@ def resolve(
     """
     wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    layout, limit = layout or Layout(), None
-    check_choice(layout.form, "form", LAID_OUT)
+    layout, limit = layout or laying_out.Layout(), None
+    check_choice(layout.form, "form", laying_out.LAID_OUT)
     if layout.buckets is not None or layout.imperfect_recall:
         raise ValueError(
             "buckets: games are resolved without them; leave them out, or use solve"
@@ -98,8 +87,8 @@ def resolve(
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
     laid = game
-    if not isinstance(laid, Laid):
-        laid = lay_out(laid, need_of(wanted), layout, progress=progress)
+    if not isinstance(laid, laying_out.Laid):
+        laid = laying_out.lay_out(laid, need_of(wanted), layout, progress=progress)
     config = wanted.algorithm(laid.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, layout.memory_limit
@@ -122,16 +111,16 @@ def resolve(
     )
 
 
-def need_of(wanted: ResolvingConfig) -> Need:
+def need_of(wanted: ResolvingConfig) -> laying_out.Need:
     """What resolving needs of the form of a game.
 
     Args:
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
     """
-    refused = {STEPPED: "", WORLDS: _WORLDS}
+    refused = {laying_out.STEPPED: "", laying_out.WORLDS: _WORLDS}
     if refusal := wanted.signals_refusal:
-        refused[SIGNALS] = refusal
-    return Need(refused, observations=True)
+        refused[laying_out.SIGNALS] = refusal
+    return laying_out.Need(refused, observations=True)
 
 
 def _resolve_roles(

@@ -113,11 +113,8 @@ def best_values(decisions: Decisions, total: np.ndarray) -> np.ndarray:
       total: float64 [S], what it gets where each sequence is its last; what it gets
         below is added.
     """
-    values, levels = np.zeros(len(decisions)), decisions.levels()
-    owner = decisions.owner
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        infosets = np.flatnonzero(levels == level)
-        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+    values, owner = np.zeros(len(decisions)), decisions.owner
+    for infosets, mine in decisions.upwards():
         begin = np.flatnonzero(np.diff(owner[mine], prepend=-1))
         values[infosets] = np.maximum.reduceat(total[mine], begin)
         np.add.at(total, decisions.parent[infosets], values[infosets])

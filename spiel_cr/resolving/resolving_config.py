@@ -66,8 +66,7 @@ class ResolvingConfig:
     def algorithm(self, form: str) -> CFRConfig | MCCFRConfig:
         """The solver's settings for games in a form, "compiled" or "signals"."""
         solver = OF_SUBGAMES[form] if self.solver == "auto" else self.solver
-        config: CFRConfig | MCCFRConfig = find(solver, "solver", (CFR, MCCFR)).config
-        return config
+        return find(solver, "solver", (CFR, MCCFR)).config
 
     @property
     def sampled(self) -> MCCFRConfig | None:

@@ -94,8 +94,7 @@ class SampledSolve:
 
     @property
     def _state(self) -> subgame_sampling.SubgameState:
-        state: Any = self.solver.state
-        return state
+        return self.solver.state
 
 
 class _Whole(NamedTuple):

@@ -53,8 +53,7 @@ def mirror_step(
         score = (np.log(blueprint) + eta * values) / (1 + alpha * eta)
     first = np.flatnonzero(np.diff(owner, prepend=-1))
     played = np.exp(score - np.maximum.reduceat(score, first)[owner])
-    result: np.ndarray = played / np.add.reduceat(played, first)[owner]
-    return result
+    return played / np.add.reduceat(played, first)[owner]
 
 
 def largest_utility(game: pyspiel.Game) -> float:

@@ -279,11 +279,8 @@ def _units(
     """
     below = np.zeros(decisions.num_sequences)
     np.maximum.at(below, sequences, np.abs(values))
-    unit = np.zeros(len(decisions))
-    levels, owner = decisions.levels(), decisions.owner
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        infosets = np.flatnonzero(levels == level)
-        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+    unit, owner = np.zeros(len(decisions)), decisions.owner
+    for infosets, mine in decisions.upwards():
         np.maximum.at(unit, owner[mine], below[mine])
         np.maximum.at(below, decisions.parent[infosets], unit[infosets])
     return unit, float(below[0])

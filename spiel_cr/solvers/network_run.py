@@ -95,8 +95,7 @@ class NetworkRun(Run):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        found: dict[str, np.ndarray] = self.solver.arrays()
-        return found
+        return self.solver.arrays()
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`."""

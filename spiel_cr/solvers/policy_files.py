@@ -17,16 +17,12 @@ from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.laying_out import AnyGame
-from spiel_cr.solvers.mccfr.table.table_files import (
-    TABLE,
-    check_table_file,
-    load_table_policy,
-)
+from spiel_cr.solvers.mccfr.table import table_files
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # Of files of games that are not compiled: what refuses bad ones, by their kinds.
 _CHECKS = {
-    TABLE: check_table_file,
+    table_files.TABLE: table_files.check_table_file,
     deep_policy.KIND: deep_policy.check_file,
     result.OF_SIGNALS: result.check_policy_file,
     result.OF_WORLDS: result.check_policy_file,
@@ -106,9 +102,11 @@ def load_policy(
     if named_kind == deep_policy.KIND:
         plain = None if game is None else open_game(game).game
         return deep_policy.load_deep_policy(path, plain)
-    if named_kind != TABLE:
+    if named_kind != table_files.TABLE:
         return result.load_tabular_policy(path, game)
-    return load_table_policy(path, None if game is None else open_game(game).game)
+    return table_files.load_table_policy(
+        path, None if game is None else open_game(game).game
+    )
 
 
 def _load_worlds(

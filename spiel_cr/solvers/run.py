@@ -142,14 +142,12 @@ class Run(abc.ABC):
     @property
     def iterations(self) -> int:
         """Iterations done so far."""
-        done: int = self.solver.iterations
-        return done
+        return self.solver.iterations
 
     @property
     def seconds(self) -> float:
         """Time spent iterating so far."""
-        spent: float = self.solver.seconds
-        return spent
+        return self.solver.seconds
 
     @abc.abstractmethod
     def arrays(self) -> dict[str, np.ndarray]:
@@ -189,8 +187,7 @@ class Run(abc.ABC):
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy, exact, in the game's units."""
-        found: float = self.solver.nash_conv()
-        return found
+        return self.solver.nash_conv()
 
     def finish(self, *, progress: bool) -> None:  # noqa: B027
         """Does what follows the last iteration, and says so; the state stays as it is.

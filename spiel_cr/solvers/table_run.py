@@ -122,8 +122,7 @@ class TableRun(Run):
 
     def arrays(self) -> dict[str, np.ndarray]:
         """See `checkpoint.Kept`."""
-        found: dict[str, np.ndarray] = self.solver.state()
-        return found
+        return self.solver.state()
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`; the seconds are among the arrays."""

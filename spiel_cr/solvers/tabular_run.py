@@ -194,8 +194,7 @@ class TabularRun(Run):
         self, count: int, seconds: float | None, after_chunk: AfterChunk
     ) -> bool:
         """See `run.Run`; a chunk takes about a quarter of a second."""
-        stopped: bool = self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
-        return stopped
+        return self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
 
     def identity(self) -> dict[str, Any]:
         """See `run.Run`."""

@@ -108,9 +108,6 @@ def test_the_table_of_a_dataclass():
     names = [field.name for field in dataclasses.fields(Settings)]
     assert list(TABLE) == names
     assert TABLE["whole"] is int and TABLE["limit"] == int | None
-    assert list(table_of(Settings, leave_out=["whole", "text"])) == [
-        name for name in names if name not in ("whole", "text")
-    ]
 
 
 @given(st.integers(), st.floats(allow_nan=False), st.booleans())

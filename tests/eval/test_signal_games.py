@@ -13,13 +13,14 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_game
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.judging import python_judge, targets
-from spiel_cr.players import bot_strings, opponent_strings
+from spiel_cr.players import bot_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.solvers import laying_out
 from tests.support.commands import refused, run, told
 from tests.support.kuhn_signals import kuhn
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.named_opponents import load_opponent
 from tests.support.solving import solve_with
 
 LEDUC = "python_leduc_poker"
@@ -187,7 +188,7 @@ def test_bots_play_it(policy_file):
     for card in (0, 2):
         state.apply_action(card)
     assert player.step(state) in state.legal_actions()
-    opponent = opponent_strings.load_opponent(str(policy_file), LEDUC)
+    opponent = load_opponent(str(policy_file), LEDUC)
     assert isinstance(opponent, SignalPolicy)
 
 

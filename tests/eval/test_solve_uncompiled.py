@@ -7,13 +7,14 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.players import bot_strings, opponent_strings
+from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from tests.support import games
 from tests.support.commands import refused, report, run, told
+from tests.support.named_opponents import load_opponent
 from tests.support.solving import solve_with
 
 SAMPLE = (
@@ -114,10 +115,10 @@ def test_bots_play_the_policy(saved, nothing_is_compiled):
 
 
 def test_opponents_are_read_from_the_policy(saved, nothing_is_compiled):
-    opponent = opponent_strings.load_opponent(str(saved), "kuhn_poker")
+    opponent = load_opponent(str(saved), "kuhn_poker")
     assert isinstance(opponent, TablePolicy)
     with pytest.raises(ValueError, match="holds a policy for kuhn_poker"):
-        opponent_strings.load_opponent(str(saved), "leduc_poker")
+        load_opponent(str(saved), "leduc_poker")
 
 
 def test_a_best_response_to_the_policy_is_exact(saved, capsys):

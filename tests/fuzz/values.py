@@ -309,7 +309,7 @@ def _not_contestants() -> list[Bad]:
 @functools.cache
 def _not_methods() -> list[Bad]:
     """Of merging signals."""
-    table = table_of(Method, leave_out=("name", "histograms"))
+    table = table_of(Method)
     return [
         *map(Bad, ("guess", "potential", *_NOTHING)),
         Bad("win-probability(bins=3)", ("bins",), ("bins",)),

@@ -30,6 +30,7 @@ from spiel_cr.policies.best_responses import best_response_value, reach_of
 from tests.support import games
 from tests.support.commands import report, told
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
+from tests.support.named_opponents import load_opponent
 from tests.support.scripted import Scripted, drawing
 
 
@@ -463,7 +464,7 @@ def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     20 seeds, as above; here the responder expects to win in every one.
     """
     tree = games.compiled("kuhn")
-    equilibrium = opponent_strings.load_opponent("lp", tree)
+    equilibrium = load_opponent("lp", tree)
     misses, expected = 0, []
     for seed in range(20):
         estimate = opponents.BotPolicy(
@@ -504,4 +505,4 @@ def test_who_is_judged_as_a_rival():
 def test_opponents_respect_the_memory_limit():
     for text in ("cfr+(iterations=3)", "solved(iterations=3)"):
         with pytest.raises(ValueError, match="memory_limit"):
-            opponent_strings.load_opponent(text, "kuhn_poker", memory_limit="1KB")
+            load_target(text, "kuhn_poker", memory_limit="1KB")

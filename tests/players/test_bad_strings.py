@@ -4,11 +4,11 @@ import pytest
 
 from spiel_cr import load_bot, solve
 from spiel_cr.eval.contestants import registry
-from spiel_cr.players import opponent_strings
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
+from tests.support.named_opponents import load_opponent
 
 
 def resolve_at(leaf):
@@ -23,9 +23,7 @@ READERS = {
     "bot": lambda text: load_bot(games.compiled("kuhn"), text, 0),
     # On a game that is not compiled: a partial tree grows with the match.
     "partial bot": lambda text: load_bot("kuhn_poker", text, 0),
-    "opponent": lambda text: opponent_strings.load_opponent(
-        text, games.compiled("kuhn")
-    ),
+    "opponent": lambda text: load_opponent(text, games.compiled("kuhn")),
     "comparison": registry.expand,
 }
 

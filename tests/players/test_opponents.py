@@ -8,11 +8,12 @@ from open_spiel.python.algorithms import expected_game_score
 
 from spiel_cr import compile_game, solve
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.players import opponent_strings, opponents
+from spiel_cr.players import opponents
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
 from tests.support.learner import Learner
+from tests.support.named_opponents import load_opponent
 from tests.support.scripted import Scripted, drawing
 from tests.support.states import after
 
@@ -100,7 +101,7 @@ def test_chumps_need_poker():
 
 def test_an_algorithm_stopped_early():
     tree = games.compiled("kuhn")
-    given = opponent_strings.load_opponent("cfr+(iterations=10)", tree)
+    given = load_opponent("cfr+(iterations=10)", tree)
     solver = pyspiel.CFRPlusSolver(tree.game)
     for _ in range(10):
         solver.evaluate_and_update_policy()
@@ -110,7 +111,7 @@ def test_an_algorithm_stopped_early():
 
 def test_the_exact_algorithm():
     tree = games.compiled("kuhn")
-    given = opponent_strings.load_opponent("lp", tree)
+    given = load_opponent("lp", tree)
     assert nash_conv(tree.game, given) == pytest.approx(0, abs=1e-9)
 
 
@@ -135,7 +136,7 @@ def test_parameters_of_algorithms_are_passed_on(text, algorithm, monkeypatch):
         return Solution()
 
     monkeypatch.setattr("spiel_cr.players.bot_strings.solve", solve)
-    assert opponent_strings.load_opponent(text, "kuhn_poker", seed=5) == "the policy"
+    assert load_opponent(text, "kuhn_poker", seed=5) == "the policy"
     assert asked == [("kuhn_poker()", find(algorithm).config, 4, 5)]
 
 
@@ -143,13 +144,13 @@ def test_a_file(tmp_path):
     tree = games.compiled("kuhn")
     solution = solve(tree, "cfr+", 5)
     solution.save(tmp_path / "kuhn.npz")
-    given = opponent_strings.load_opponent(str(tmp_path / "kuhn.npz"), tree)
+    given = load_opponent(str(tmp_path / "kuhn.npz"), tree)
     assert_same(given, solution.average_policy(), 0)
 
 
 def test_a_bot_is_asked_at_each_information_state():
     tree = games.compiled("kuhn")
-    given = opponent_strings.load_opponent("resolving(iterations=5)", tree)
+    given = load_opponent("resolving(iterations=5)", tree)
     asked = given.to_tabular()
     assert_same(asked, resolve(tree, "auto", 5).average_policy(), 1e-12)
     # Once for each of Kuhn poker's information states, however often they come.
@@ -159,7 +160,7 @@ def test_a_bot_is_asked_at_each_information_state():
 
 
 def test_uniform():
-    given = opponent_strings.load_opponent("uniform", "kuhn_poker")
+    given = load_opponent("uniform", "kuhn_poker")
     assert type(given) is policy_lib.UniformRandomPolicy
 
 

@@ -16,6 +16,7 @@ from spiel_cr.common import plugins
 from spiel_cr.players import opponent_strings
 from spiel_cr.players.opponents import BotPolicy
 from tests.support.commands import report, run
+from tests.support.named_opponents import load_opponent
 
 MODULE = """
 import pyspiel
@@ -103,7 +104,7 @@ def test_bots_and_policies_of_a_file():
 @pytest.mark.usefixtures("imported")
 def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
-    policy = opponent_strings.load_opponent("my_bots:First", game)
+    policy = load_opponent("my_bots:First", game)
     assert type(policy).__name__ == "First"
     first, last = (
         opponent_strings.rivals_of(opponent_strings.read_opponent(text, game), game, 0)
@@ -111,7 +112,7 @@ def test_opponents_of_a_file():
     )
     assert first is None
     assert [type(rival).__name__ for rival in last] == ["Last"] * 2
-    bot = opponent_strings.load_opponent("my_bots:Last", game)
+    bot = load_opponent("my_bots:Last", game)
     assert isinstance(bot, BotPolicy)
     expected = spiel_cr.nash_conv("kuhn_poker", policy)
     assert spiel_cr.nash_conv("kuhn_poker", "my_bots:First") == expected

@@ -146,8 +146,7 @@ def _possible(state: pyspiel.State) -> list[int]:
     """
     if state.is_chance_node():
         return [action for action, chance in state.chance_outcomes() if chance > 0]
-    actions: list[int] = state.legal_actions()
-    return actions
+    return state.legal_actions()
 
 
 def describe_histories(histories: float) -> str:

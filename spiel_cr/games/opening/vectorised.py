@@ -308,8 +308,7 @@ def of_game(game: pyspiel.Game) -> VectorisedGame | None:
     """
     make = getattr(game, "vectorised", None)
     if callable(make):
-        own: VectorisedGame | None = make()
-        return own
+        return make()
     name: str = game.get_type().short_name
     if name == "turn_based_simultaneous_game":
         name = game.get_parameters()["game"]["name"]

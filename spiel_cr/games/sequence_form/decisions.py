@@ -5,6 +5,7 @@ lies in the solvers' arrays.
 """
 
 import dataclasses
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,13 @@ class Decisions:
             further = parent_infoset[ancestor] >= 0
             active, ancestor = active[further], parent_infoset[ancestor[further]]
         return level
+
+    def upwards(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The infosets of each level and their sequences, the last level first."""
+        levels, owner = self.levels(), self.owner[1:]
+        for level in range(int(levels.max(initial=-1)), -1, -1):
+            mine = 1 + np.flatnonzero(levels[owner] == level)
+            yield np.flatnonzero(levels == level), mine
 
 
 class Payoffs(NamedTuple):

@@ -206,7 +206,7 @@ def place(
       The layout, and the levels, whose `source` is left to be filled in.
     """
     first, depths = decisions.first_sequence, decisions.levels()
-    scale = _scales(decisions, below, depths)
+    scale = _scales(decisions, below)
     capacity = _level_counts(decisions, depths) if capacity is None else capacity
     position = np.zeros(decisions.num_sequences, np.int32)
     infoset_position = np.zeros(len(decisions), np.int32)
@@ -305,20 +305,16 @@ def _absolute(
     decisions: Decisions, sequences: np.ndarray, values: np.ndarray
 ) -> np.ndarray:
     """float64 [S], the sum of |payoff| of each sequence."""
-    total: np.ndarray = np.bincount(
+    return np.bincount(
         sequences, weights=np.abs(values), minlength=decisions.num_sequences
     )
-    return total
 
 
-def _scales(decisions: Decisions, below: np.ndarray, levels: np.ndarray) -> np.ndarray:
+def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
     """float64 [I], sum of |payoff| below each infoset: no counterfactual value, and no
     rounding error in units of the last place, is larger."""
-    scale = np.zeros(len(decisions))
-    owner = decisions.owner
-    for level in range(int(levels.max(initial=-1)), -1, -1):
-        infosets = np.flatnonzero(levels == level)
-        mine = 1 + np.flatnonzero(levels[owner[1:]] == level)
+    scale, owner = np.zeros(len(decisions)), decisions.owner
+    for infosets, mine in decisions.upwards():
         scale += np.bincount(owner[mine], weights=below[mine], minlength=len(scale))
         np.add.at(below, decisions.parent[infosets], scale[infosets])
     return scale

@@ -39,11 +39,10 @@ def _locked(
         return tree._replace(levels=tuple(levels))
     positions = np.full(own.size, -1.0)
     positions[own.sequences] = np.where(np.isnan(kept), -1.0, kept)
-    begin, levels = 1, []
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        blocks = level.split(typed(positions[begin:end]))
-        begin = end
+    levels = []
+    parts = treeplex.by_level(tree.levels, positions)
+    for level, part in zip(tree.levels, parts, strict=True):
+        blocks = level.split(typed(part))
         some = tuple(block if (block >= 0).any() else None for block in blocks)
         is_free = all(block is None for block in some)
         levels.append(level._replace(locked=() if is_free else some))

@@ -12,7 +12,7 @@ import functools
 import math
 import operator
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol, cast
 
 import jax
 import jax.numpy as jnp
@@ -97,8 +97,7 @@ def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
     parts = [some.take(vector) for some in slices]
     if len(parts) == 1:
         return parts[0]
-    joined: jax.Array = vector.__array_namespace__().concat(parts)
-    return joined
+    return vector.__array_namespace__().concat(parts)
 
 
 class Level(NamedTuple):
@@ -153,6 +152,24 @@ class Level(NamedTuple):
             blocks.append(values[begin:end].reshape(actions, n))
             begin = end
         return blocks
+
+
+def by_level(levels: Sequence[Level], vector: Any) -> list[Any]:
+    """Cuts a vector by position into its levels, without the empty sequence.
+
+    Args:
+      levels: L, in order.
+      vector: [S, ...], of numpy or JAX.
+
+    Returns:
+      L arrays.
+    """
+    parts, begin = [], 1
+    for level in levels:
+        end = begin + level.num_sequences
+        parts.append(vector[begin:end])
+        begin = end
+    return parts
 
 
 class Coupling(Protocol):
@@ -304,8 +321,7 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
             begin = end
         above = namespace.concat(rows)
         parts.append(above)
-    joined: jax.Array = namespace.concat(parts)
-    return joined
+    return namespace.concat(parts)
 
 
 def values_below(

@@ -11,7 +11,7 @@ import pyspiel
 
 from spiel_cr.common import arrays
 from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
-from spiel_cr.games.stepping.simulator import Listing, Wanted
+from spiel_cr.games.stepping.simulator import Listing
 
 
 class Nodes(NamedTuple):
@@ -108,28 +108,23 @@ class LabelledSimulator:
 
     def root(self) -> Nodes:
         """The start of the game."""
-        return self._nodes(*self.source.root(Wanted(self.observations)))
+        return self._nodes(*self.source.root(observations=self.observations))
 
     def children(
-        self, states: np.ndarray, player: np.ndarray, only: int | None = None
+        self, states: np.ndarray, player: np.ndarray
     ) -> tuple[Nodes, np.ndarray]:
         """The children of histories that are not terminal, those of one together.
 
         Args:
           states: [n, ...], of the histories.
           player: int8 [n], who acts.
-          only: give the children after this action only; legal at all of them.
 
         Returns:
           The children, and int64, the index of the parent of each, ascending.
         """
-        wanted = Wanted(self.observations, only)
-        below, visit = self.source.below(states, player, wanted)
-        nodes, parents = self._nodes(below, visit), visit.parent
-        if only is None:
-            return nodes, parents
-        fits = nodes.action == only
-        return nodes.select(fits), parents[fits]
+        seen = self.observations
+        below, visit = self.source.below(states, player, observations=seen)
+        return self._nodes(below, visit), visit.parent
 
     def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
         """Information-state strings of a player at some histories."""

@@ -10,7 +10,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.simulator import Positions, Wanted
+from spiel_cr.games.stepping.simulator import Positions
 
 # States after histories that were asked for, so that the next question of the same
 # match plays one move and not all of them. Beyond this many all are forgotten.
@@ -92,20 +92,17 @@ class RulesSource:
         information = self.rules.information_state(rows, player)
         return keys.of_rows(information.reshape(len(rows), -1), player)
 
-    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
-        visits = vectorised.visits(
-            self.game, self.rules, observations=wanted.observations
-        )
+        visits = vectorised.visits(self.game, self.rules, observations=observations)
         return self.rules.new_initial_states(), next(visits)
 
     def below(
-        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
+        self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
-        """See `Listing`; all children are given."""
-        seen = wanted.observations
+        """See `Listing`."""
         return vectorised.below(
-            self.game, self.rules, states, player, observations=seen
+            self.game, self.rules, states, player, observations=observations
         )
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
@@ -141,8 +138,7 @@ class RulesSource:
                 f"{self.game}: its vectorised game makes no information_state_strings; "
                 f"give vectorised=False"
             )
-        strings: Sequence[str] = make(states, player)
-        return strings
+        return make(states, player)
 
     def close(self) -> None:
         """Forgets the states that are kept."""

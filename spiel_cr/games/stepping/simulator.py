@@ -85,18 +85,6 @@ class Simulator(Protocol):
         """Gives back what the source holds (processes, files)."""
 
 
-class Wanted(NamedTuple):
-    """What is asked of children.
-
-    Attributes:
-      observations: also what the player who does not act has observed.
-      only: the children after this action alone, legal at all histories; None: all.
-    """
-
-    observations: bool
-    only: int | None = None
-
-
 class Listing(Protocol):
     """Lists the children of histories, chance's moves included, for partial trees.
 
@@ -111,18 +99,18 @@ class Listing(Protocol):
     def rules(self) -> VectorisedGame | pyspiel.Game:
         """Whose states they are: the game's rules on arrays, or the game."""
 
-    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
         """The start of the game; as `below`."""
 
     def below(
-        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
+        self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
         """The children of histories that go on, those of each in the order of actions.
 
         Args:
           states: [n, ...], of the histories.
           player: int8 [n], who acts.
-          wanted: what is asked for; more may be given.
+          observations: also what the player who does not act has observed.
 
         Returns:
           The children, and what is to be known of them; `parent` is ascending.

@@ -14,7 +14,7 @@ from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import Visit
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.simulator import Positions, Wanted
+from spiel_cr.games.stepping.simulator import Positions
 
 # What is to be known of a state; see `Positions`.
 FACTS = np.dtype(
@@ -87,16 +87,15 @@ class StateSource:
         """The game, whose states are stepped."""
         return self.game
 
-    def root(self, wanted: Wanted) -> tuple[np.ndarray, Visit]:
+    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
         state = self.game.new_initial_state()
-        return _visited([state], [-1], [1.0], np.full(1, -1), wanted.observations)
+        return _visited([state], [-1], [1.0], np.full(1, -1), observations)
 
     def below(
-        self, states: np.ndarray, player: np.ndarray, wanted: Wanted
+        self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
-        only = wanted.only
         children: list[pyspiel.State] = []
         actions: list[int] = []
         odds: list[float] = []
@@ -109,14 +108,14 @@ class StateSource:
             if acts == CHANCE:
                 moves, shares = zip(*game_checks.chance_outcomes(state), strict=True)
             else:
-                moves = state.legal_actions() if only is None else [only]
+                moves = state.legal_actions()
                 shares = [1.0] * len(moves)
             children += map(state.child, moves)
             actions += moves
             odds += shares
             counts[place] = len(moves)
         parent = np.repeat(np.arange(len(states)), counts)
-        return _visited(children, actions, odds, parent, wanted.observations)
+        return _visited(children, actions, odds, parent, observations)
 
     def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
         """See `Listing`."""

@@ -20,7 +20,7 @@ import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.games.histories import TERMINAL, Histories
+from spiel_cr.games.histories import TERMINAL, Histories, state_after
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 
@@ -99,10 +99,7 @@ class CompiledGame:
 
     def state_at(self, history: int) -> pyspiel.State:
         """A new state of the game at a history."""
-        state = self.game.new_initial_state()
-        for action in self.histories.actions_to(int(history)):
-            state.apply_action(action)
-        return state
+        return state_after(self.game, self.histories.actions_to(int(history)))
 
     @functools.cached_property
     def impossible(self) -> Impossible:

@@ -218,14 +218,12 @@ def _treeplex(
     rows = sum(places.shape[1] for places in product.rows)
     source = np.full(own.size, rows, np.int32)
     source[own.sequences[having]] = np.arange(len(having), dtype=np.int32)
-    complete, begin = [], 1
-    for level in levels:
-        end = begin + level.num_sequences
+    complete = []
+    for level, part in zip(levels, treeplex.by_level(levels, source), strict=True):
         blocks = zip(level.uniform, level.tolerance, strict=True)
         uniform, tolerance = zip(*(_thin(*block) for block in blocks), strict=True)
-        found = (treeplex.Slices(typed(source[begin:end])),)
+        found = (treeplex.Slices(typed(part)),)
         complete.append(treeplex.Level(level.parent, found, uniform, tolerance))
-        begin = end
     return treeplex.Treeplex(
         tuple(complete), (product,), typed(source[:1]), typed(np.zeros(1))
     )

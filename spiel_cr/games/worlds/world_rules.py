@@ -89,5 +89,4 @@ class WorldRules:
 
 def _rank(legal: np.ndarray) -> np.ndarray:
     """int64 [n, A], which of the legal actions each one is, from 0."""
-    rank: np.ndarray = np.cumsum(legal, axis=1) - 1
-    return rank
+    return np.cumsum(legal, axis=1) - 1

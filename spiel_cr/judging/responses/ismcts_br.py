@@ -179,7 +179,7 @@ def uniform_prior(arrays: SearchTree) -> jax.Array:
 def empty_table(arrays: SearchTree) -> Table:
     """Nothing searched yet."""
     size, number = len(arrays.reward), len(arrays.parent)
-    sizes = (size, size, number, number, number)
+    sizes = (size, size, number, number)
     return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
 
 
@@ -201,5 +201,4 @@ def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.nda
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal
     value = np.where(tied, np.asarray(table.value)[sequence], -np.inf)
-    chosen: np.ndarray = sequence[np.arange(len(roots)), value.argmax(axis=1)]
-    return chosen
+    return sequence[np.arange(len(roots)), value.argmax(axis=1)]

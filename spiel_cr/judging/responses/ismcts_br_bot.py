@@ -11,12 +11,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.game_checks import player_return
-from spiel_cr.judging.responses import ismcts_node
-from spiel_cr.judging.responses.belief_search import (
-    BeliefSearch,
-    PriorAndValue,
-    uniform_prior,
-)
+from spiel_cr.judging.responses import belief_search, ismcts_node
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.ismcts_node import Node
 from spiel_cr.judging.responses.state_responder import StateResponder
@@ -35,7 +30,7 @@ class Predictor(NamedTuple):
         one by the prior where histories are drawn, the others uniformly.
     """
 
-    prior_and_value: PriorAndValue = uniform_prior
+    prior_and_value: belief_search.PriorAndValue = belief_search.uniform_prior
     rollout: openspiel_policy.Policy | None = None
 
 
@@ -69,8 +64,7 @@ def _noisy(
     if not noise:
         return list(prior)
     drawn = random.dirichlet([_CONCENTRATION] * len(prior))
-    mixed: list[float] = ((1 - noise) * np.array(prior) + noise * drawn).tolist()
-    return mixed
+    return ((1 - noise) * np.array(prior) + noise * drawn).tolist()
 
 
 class ISMCTSBRBot(StateResponder):
@@ -146,9 +140,9 @@ class ISMCTSBRBot(StateResponder):
         self._by_prior = predictor.rollout is None
         self._both = {**self._others, player: self._own}
         self._nodes: dict[str, Node] = {}
-        self._beliefs: BeliefSearch | None = None
+        self._beliefs: belief_search.BeliefSearch | None = None
         if config.histories == "all":
-            self._beliefs = BeliefSearch(
+            self._beliefs = belief_search.BeliefSearch(
                 player,
                 self._opponent,
                 self._own,

@@ -37,14 +37,12 @@ class Table(NamedTuple):
       visits: float [S + A], how many simulations took each action, by sequence.
       value: float [S + A], Q(s, a): the mean reward of the action, if the most visited
         ones follow at every later decision; the responder's utility.
-      infoset_value: float [I], mean value of its actions, see `_SHARPNESS`.
       begun: float [I], how many began there.
       reached: float [I], how many have been there.
     """
 
     visits: jax.Array
     value: jax.Array
-    infoset_value: jax.Array
     begun: jax.Array
     reached: jax.Array
 
@@ -200,7 +198,7 @@ def _simulate(
 def _back_up(arrays: SearchTree, table: Table) -> Table:
     """Values of all actions, from the last level of decisions to the first."""
     total = table.visits * arrays.reward
-    values, counts = [], []
+    counts = []
     for begin, end in reversed(arrays.shape.levels):
         rows, legal = _rows(arrays, begin, end)
         visits = jnp.where(legal, table.visits[rows], -1)
@@ -212,11 +210,9 @@ def _back_up(arrays: SearchTree, table: Table) -> Table:
         reached = jnp.maximum(visits, 0).sum(axis=0)
         arrived = reached - table.begun[begin:end]
         total = total.at[arrays.parent[begin:end]].add(arrived * best)
-        values.append(best)
         counts.append(reached)
     return table._replace(
         value=total / jnp.maximum(table.visits, 1),
-        infoset_value=jnp.concatenate(values[::-1]),
         reached=jnp.concatenate(counts[::-1]),
     )
 

@@ -18,13 +18,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common import network_fits, networks
-from spiel_cr.common.checks import (
-    check_choice,
-    check_iterations,
-    check_number,
-    check_seed,
-)
+from spiel_cr.common import checks, network_fits, networks
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.judging.responses import response_network as network
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
@@ -62,15 +56,15 @@ class LearningConfig:
 
     def __post_init__(self) -> None:
         for name in ("rounds", "episodes", "steps", "minibatch", "replay"):
-            check_iterations(getattr(self, name), name=name)
+            checks.check_iterations(getattr(self, name), name=name)
         for units in self.hidden:
-            check_iterations(units, name="hidden")
+            checks.check_iterations(units, name="hidden")
         if self.search.learn:
             raise ValueError(
                 f"search.learn={self.search.learn} learns a table; here a network "
                 f"learns: leave it 0"
             )
-        check_number(self.learning_rate, "learning_rate", "(0, inf)")
+        checks.check_number(self.learning_rate, "learning_rate", "(0, inf)")
 
 
 class Learned(NamedTuple):
@@ -116,8 +110,8 @@ def learn_response(
         nothing.
     """
     network.check_tensor(game)
-    check_choice(player, "player", (0, 1))
-    check_seed(seed)
+    checks.check_choice(player, "player", (0, 1))
+    checks.check_seed(seed)
     config = config or LearningConfig()
     size = int(np.prod(game.information_state_tensor_shape()))
     actions = game.num_distinct_actions()

@@ -23,7 +23,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
@@ -36,7 +36,6 @@ from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 from spiel_cr.policies.rollouts import (
     Answers,
     generator_at,
-    moves,
     play_on,
     uniform_numbers,
 )
@@ -91,8 +90,8 @@ def lbr(
 class LBRBot(StateResponder):
     """Local best response on states, for games too large to compile.
 
-    Expected values are exact, or means of rollouts: each draws a history from the
-    belief, and plays it out once after each action.
+    Expected values are means of rollouts: each draws a history from the belief, and
+    plays it out once after each action.
 
     Attributes:
       belief: over histories.
@@ -107,7 +106,7 @@ class LBRBot(StateResponder):
         opponent: openspiel_policy.Policy,
         *,
         leaf: str = "call",
-        rollouts: int | None = 1000,
+        rollouts: int = 1000,
         seed: int = 0,
         belief: StatePosterior | None = None,
     ) -> None:
@@ -118,8 +117,7 @@ class LBRBot(StateResponder):
           player: the seat, 0 or 1.
           opponent: its policy; must depend on its information states only.
           leaf: default play, "call" or "raise" (poker only), or "uniform".
-          rollouts: per decision; None: exact values, by going through everything that
-            can follow, for small games.
+          rollouts: per decision.
           seed: of all draws.
           belief: over histories; None: `StatePosterior` with its defaults.
 
@@ -127,10 +125,8 @@ class LBRBot(StateResponder):
           ValueError: a bad argument, or "call" or "raise" in a game that is not poker.
         """
         check_choice(leaf, "leaf", LEAVES)
-        if rollouts is not None:
-            check_iterations(rollouts, name="rollouts")
         super().__init__(game, player, opponent, seed=seed, belief=belief)
-        self._rollouts = rollouts
+        self._rollouts = check_iterations(rollouts, name="rollouts")
         # Of the utilities that the last decision met, without sign.
         self._largest = 0.0
         default = _default_policy(game, leaf)
@@ -161,13 +157,6 @@ class LBRBot(StateResponder):
         self._largest = 0.0
         legal = state.legal_actions()
         values = np.zeros(len(legal))
-        if self._rollouts is None:
-            for history, weight in zip(
-                self.belief.states, self.belief.weights.tolist(), strict=True
-            ):
-                for place, action in enumerate(legal):
-                    values[place] += weight * self._expect(history.child(action), False)
-            return values
         if not self.belief.states:
             return values
         number = uniform_numbers(random)
@@ -178,21 +167,8 @@ class LBRBot(StateResponder):
         self.simulations += self._rollouts * len(legal)
         return values / self._rollouts
 
-    def _expect(self, state: pyspiel.State, answered: bool) -> float:
-        """The responder's expected utility, by going through everything."""
-        mover = state.current_player()
-        if mover == TERMINAL:
-            return self._return(state)
-        acts = mover >= 0
-        by_default = answered or mover == self._player
-        answers = self._defaults[mover] if acts and by_default else self._opponent
-        return sum(
-            p * self._expect(state.child(action), answered or acts)
-            for action, p in moves(state, answers).items()
-        )
-
     def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
-        """One sample of `_expect`; the state is played to the end."""
+        """The responder's utility; the state is played to the end."""
         if play_on(state, {}, number) == 1 - self._player:
             state.apply_action(self._opponent.draw(state, number()))
         play_on(state, self._defaults, number)

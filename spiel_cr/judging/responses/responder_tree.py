@@ -235,8 +235,7 @@ def _cumulate(weight: np.ndarray, group: np.ndarray, groups: int) -> np.ndarray:
     last = np.zeros(groups, np.int64)
     np.maximum.at(last, group, np.where(weight > 0, place, 0))
     share[place >= last[group]] = 1.0
-    result: np.ndarray = share
-    return result
+    return share
 
 
 def _index(values: np.ndarray) -> jax.Array:

@@ -27,8 +27,7 @@ class UniformPlayer:
     ) -> np.ndarray:
         """See `FixedPlayer`."""
         drawn = random.random(len(places)) * positions.num_actions[places]
-        chosen: np.ndarray = drawn.astype(np.int64)
-        return chosen
+        return drawn.astype(np.int64)
 
 
 class TablePlayer:
@@ -71,8 +70,7 @@ class NetworkPlayer:
         odds = self._policy.strategies(seen.rows, seen.legal, player)[0]
         action = choose(odds, random.random(len(places)))
         rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
-        chosen: np.ndarray = rank
-        return chosen
+        return rank
 
 
 class _Acting:

@@ -19,6 +19,7 @@ from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.judging.control_variates import without_luck
 from spiel_cr.judging.root_responses.setting import Setting
 from spiel_cr.judging.root_responses.unplanned import Unplanned
+from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.mccfr.table.index import Index
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -39,24 +40,21 @@ def habit_of(decided: np.ndarray, num_actions: np.ndarray) -> np.ndarray:
         np.minimum(decided, _DEPTHS - 1),
         np.minimum(num_actions, _COUNTS - 1),
     )
-    found: np.ndarray = depth * _COUNTS + count
-    return found
+    return depth * _COUNTS + count
 
 
-class Habits(openspiel_policy.Policy):
+class Habits(StatePolicy):
     """What is played where no infoset is known, and in the other seat."""
 
     def __init__(self, response: "Response", own: openspiel_policy.Policy) -> None:
         """Takes the habits of a response; `own` plays where there is none."""
-        super().__init__(own.game, [0, 1])
+        super().__init__(own.game)
         self._response, self._own = response, own
 
-    def action_probabilities(
-        self, state: pyspiel.State, player_id: int | None = None
-    ) -> dict[int, float]:
-        """Probabilities of all legal actions."""
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """See `StatePolicy`."""
         response = self._response
-        if state.current_player() == response.player:
+        if player == response.player:
             legal = sorted(state.legal_actions())
             history = state.full_history()
             done = [m.action for m in history if m.player == response.player]
@@ -66,8 +64,7 @@ class Habits(openspiel_policy.Policy):
                 some = sorted(set(legal).difference(done)) or legal
             if some:
                 return {action: (action in some) / len(some) for action in legal}
-        odds: dict[int, float] = self._own.action_probabilities(state, player_id)
-        return odds
+        return self._own.action_probabilities(state, player)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

@@ -11,14 +11,7 @@ from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import FixedPlayer, Positions, Simulator, play
 from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.judging.root_responses.players import (
-    BotPlayer,
-    LegalPlayer,
-    NetworkPlayer,
-    StatePlayer,
-    TablePlayer,
-    UniformPlayer,
-)
+from spiel_cr.judging.root_responses import players
 from spiel_cr.judging.targets import Target
 from spiel_cr.policies.rollouts import by_legal_actions
 from spiel_cr.solvers.deep.averages import SOFTMAX
@@ -88,7 +81,7 @@ def of_target(target: Target, *, use_rules: bool = True) -> Setting:
 
 def warm_up(source: Simulator) -> None:
     """Plays one match at random."""
-    random, anyone = np.random.default_rng(0), UniformPlayer()
+    random, anyone = np.random.default_rng(0), players.UniformPlayer()
     play(source, 1, random, lambda now, live, _: anyone.draw(now, live, random))
 
 
@@ -128,20 +121,20 @@ def _plays_on(
     rules = opened.rules if use_rules else None
     source = StateSource(game) if rules is None else RulesSource(game, rules)
     if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return source, UniformPlayer()
+        return source, players.UniformPlayer()
     if isinstance(policy, TablePolicy) and policy.beyond is None:
         if isinstance(policy.source, RulesSource) == (rules is not None):
-            return source, TablePlayer(policy.strategy)
+            return source, players.TablePlayer(policy.strategy)
     if isinstance(policy, DeepPolicy):
         average = policy.average
         if average.rule == SOFTMAX and average.features == _TENSORS:
             found = stepped(opened, _TENSORS, use_rules=use_rules)
-            return found.source, NetworkPlayer(found.knowledge, policy)
+            return found.source, players.NetworkPlayer(found.knowledge, policy)
     tabular = isinstance(policy, openspiel_policy.TabularPolicy)
     if rules is None or tabular and hasattr(rules, "information_state_strings"):
-        return source, StatePlayer(policy, source)
+        return source, players.StatePlayer(policy, source)
     if by_legal_actions(policy):
-        return source, LegalPlayer(game, policy)
+        return source, players.LegalPlayer(game, policy)
     return _plays_on(opened, policy, False)
 
 
@@ -152,4 +145,4 @@ def on_bot(game: pyspiel.Game, bots: Sequence[pyspiel.Bot]) -> Setting:
       game: a sequential game.
       bots: of player 0 and of player 1.
     """
-    return Setting(StateSource(game), BotPlayer(bots), UniformPlayer())
+    return Setting(StateSource(game), players.BotPlayer(bots), players.UniformPlayer())

@@ -158,8 +158,7 @@ class ArrayBelief:
         if not len(rows):
             return np.zeros(0, bool)
         known = self._checked.rows("information_state", rows, self._player)
-        fits: np.ndarray = (known == np.frombuffer(wanted, np.int64)).all(axis=1)
-        return fits
+        return (known == np.frombuffer(wanted, np.int64)).all(axis=1)
 
     def _moved(
         self, rows: np.ndarray, player: np.ndarray, weight: np.ndarray

@@ -37,8 +37,7 @@ def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
     decisions = tree.infosets[1 - player].decisions
     reach = conversions.reach_from_behaviour(decisions, other_behaviour)
     histories = tree.histories
-    product: np.ndarray = histories.chance * reach[histories.sequence[1 - player]]
-    return product
+    return histories.chance * reach[histories.sequence[1 - player]]
 
 
 def reached(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
@@ -49,8 +48,7 @@ def reached(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
         weights=weights(tree, player, other_behaviour)[decides],
         minlength=len(tree.infosets[player]),
     )
-    result: np.ndarray = total > 0
-    return result
+    return total > 0
 
 
 def beliefs(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:

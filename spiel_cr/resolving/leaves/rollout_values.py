@@ -125,8 +125,7 @@ class Rollouts(HistoryValues):
                 odds[rows] = played
 
         def draw(origin: np.ndarray) -> np.ndarray:
-            numbers: np.ndarray = self._random.random(count)[group[origin // k]]
-            return numbers
+            return self._random.random(count)[group[origin // k]]
 
         states = np.repeat(histories, k, axis=0)
         means, _ = rollout_means(rules, states, self._n, draw, weigh)

@@ -177,6 +177,14 @@ class NodeTable:
         used = self.used
         return np.flatnonzero((self.num_actions[:used] > 0) & (self.first[:used] < 0))
 
+    def path_to(self, row: int) -> list[int]:
+        """Actions from the root to a row, chance included."""
+        path = []
+        while self.parent[row] >= 0:
+            path.append(int(self.action[row]))
+            row = int(self.parent[row])
+        return path[::-1]
+
     def children(self, rows: np.ndarray) -> np.ndarray:
         """int64, the children of expanded rows."""
         return ranges(self.first[rows], self.num_actions[rows])

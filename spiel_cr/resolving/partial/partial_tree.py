@@ -14,6 +14,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
@@ -185,11 +186,7 @@ class PartialTree:
             else:
                 self.table.expand(self.simulator, limit, deadline=deadline)
         except BrokenRulesError as error:
-            path, row = [], error.history
-            while self.table.parent[row] >= 0:
-                path.append(int(self.table.action[row]))
-                row = int(self.table.parent[row])
-            raise error.at(path[::-1]) from error
+            raise error.at(self.table.path_to(error.history)) from error
 
     def next_public_state(
         self,
@@ -248,17 +245,8 @@ class PartialTree:
         )
         if made:
             return self.simulator.strings(table.states[rows], self.player)
-        found = []
-        for row in rows.tolist():
-            actions = []
-            while table.parent[row] >= 0:
-                actions.append(int(table.action[row]))
-                row = table.parent[row]
-            state = self.game.new_initial_state()
-            for action in reversed(actions):
-                state.apply_action(action)
-            found.append(state.information_state_string(self.player))
-        return found
+        paths = map(table.path_to, rows.tolist())
+        return [string_at(self.game, path, self.player) for path in paths]
 
     def _split(self, rows: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
         """The player's decisions among some rows, and others that go on."""
@@ -272,7 +260,7 @@ class PartialTree:
         """
         self.table.truncate(most)
 
-    def focus(self, ids: np.ndarray, *, collapse: bool = False) -> "PartialTree":
+    def focus(self, ids: np.ndarray) -> "PartialTree":
         """A tree with only what leads to some histories, and what comes after them.
 
         Their ancestors stay, with all their moves. What a dropped move led to becomes a
@@ -281,12 +269,9 @@ class PartialTree:
 
         Args:
           ids: int64 [n], histories.
-          collapse: also drop what comes after them, to be expanded again; then none of
-            them may come after another.
 
         Raises:
           KeyError: a history is not in this tree.
-          ValueError: with `collapse`, one of them comes after another.
         """
         parent = self.table.parent[: self.table.used]
         within, above = np.zeros((2, len(parent)), bool)
@@ -294,15 +279,10 @@ class PartialTree:
         rows = self.table.rows()
         order, starts = breadth_first(rows.first, rows.num_children)
         levels = [order[a:b] for a, b in itertools.pairwise(starts[1:].tolist())]
-        for level in () if collapse else levels:
+        for level in levels:
             within[level] |= within[parent[level]]
         for level in reversed(levels):
             above[parent[level[within[level] | above[level]]]] = True
-        if collapse and (above & within).any():
-            raise ValueError(
-                "ids: with collapse=True no history may come after another one, which "
-                "drops what comes after it; leave it out"
-            )
         above &= ~within
         siblings = np.append(False, above[parent[1:]])
         kept = np.flatnonzero(within | above | siblings)

@@ -362,8 +362,7 @@ class Solver:
         return by_position[self.form.layouts[player].infosets]
 
     def _player(self, player: int) -> PlayerState:
-        mine: PlayerState = self._state.players[player ^ self._program.first]
-        return mine
+        return self._state.players[player ^ self._program.first]
 
     def _sequences(self, player: int) -> np.ndarray:
         if self._reader is not None:

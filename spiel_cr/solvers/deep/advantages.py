@@ -26,18 +26,11 @@ from collections.abc import Iterable
 import numpy as np
 
 from spiel_cr.common.network_fits import Plan, Targets
+from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
 from spiel_cr.solvers.deep.outputs import regret_matching
-from spiel_cr.solvers.deep.reservoirs import (
-    Reservoir,
-    Sums,
-    balanced,
-    joined,
-    make_memory,
-    per_infoset,
-)
 
 
 class Advantages:
@@ -70,9 +63,9 @@ class Advantages:
         self.newest: Approximator | None = None
         if config.predictive and config.memory == "reservoir":
             self.newest = self._approximator(seed + 1)
-        self.memory: Reservoir | Sums | None = None
+        self.memory: reservoirs.Reservoir | reservoirs.Sums | None = None
         if config.memory == "exact" or config.accumulate == "mean":
-            self.memory = make_memory(knowledge, player, config)
+            self.memory = reservoirs.make_memory(knowledge, player, config)
         # Of the visits in what the network says, by infoset: before the last iteration,
         # and of it.
         self._weights: np.ndarray | None = None
@@ -115,14 +108,14 @@ class Advantages:
         if config.accumulate == "mean":
             share = float(iteration) ** config.linear
         weighed = (own._replace(weight=own.weight * share) for own in chunks)
-        if isinstance(self.memory, Reservoir):
+        if isinstance(self.memory, reservoirs.Reservoir):
             for visits in weighed:
                 self.memory.add(visits, random)
             targets = self._means(self.memory.targets())
         elif self.memory is not None:
-            targets = self._exact(self.memory, joined(weighed), iteration)
+            targets = self._exact(self.memory, reservoirs.joined(weighed), iteration)
         else:
-            targets = self._bootstrapped(joined(weighed), iteration, random)
+            targets = self._bootstrapped(reservoirs.joined(weighed), iteration, random)
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)
@@ -131,14 +124,16 @@ class Advantages:
         self.loss = self.approximator.fit(targets, plan, random)
         self.fitted = True
 
-    def _exact(self, memory: Sums, visits: Targets, iteration: int) -> Targets:
+    def _exact(
+        self, memory: reservoirs.Sums, visits: Targets, iteration: int
+    ) -> Targets:
         """The means per infoset, after the visits of an iteration."""
         if self._config.accumulate == "cumulative":
             memory.discount(self._discount(iteration))
         memory.add(visits)
         targets = memory.targets()
         if self._config.predictive:
-            coming, legal = Sums(memory.legal), memory.legal
+            coming, legal = reservoirs.Sums(memory.legal), memory.legal
             coming.add(visits)
             after = self._discount(iteration + 1)
             coming.total += np.where(legal, np.maximum(memory.total, 0), 0) * after
@@ -186,20 +181,19 @@ class Advantages:
             return np.full(len(rows), 1 / (1 + self._iteration * after))
         kept, newest = self._weights[:, rows]
         total = newest + (kept + newest) * after
-        share: np.ndarray = newest / np.where(total > 0, total, 1)
-        return share
+        return newest / np.where(total > 0, total, 1)
 
     def _means(self, visits: Targets) -> Targets:
         """Per infoset, where the game is compiled."""
         if isinstance(self._knowledge, CompiledKnowledge):
-            return per_infoset(visits, self._knowledge.legal[self._player])
+            return reservoirs.per_infoset(visits, self._knowledge.legal[self._player])
         return visits
 
     def _balanced(self, targets: Targets) -> Targets:
         """Weights of the loss."""
         if not isinstance(self._knowledge, CompiledKnowledge):
             return targets
-        return balanced(targets, self._config.balance)
+        return reservoirs.balanced(targets, self._config.balance)
 
     def _discount(self, iteration: int) -> float:
         """What keeps of the regrets before an iteration: t' = t - 1, DCFR+."""

@@ -112,8 +112,7 @@ class Table:
 
     def outputs(self, rows: np.ndarray) -> np.ndarray:
         """See `Perceptron`."""
-        found: np.ndarray = self.values[rows]
-        return found
+        return self.values[rows]
 
     def fit(
         self,

@@ -3,13 +3,7 @@
 import dataclasses
 import math
 
-from spiel_cr.common.checks import (
-    Wanted,
-    check_choice,
-    check_number,
-    check_settings,
-    check_whole,
-)
+from spiel_cr.common import checks
 
 AVERAGING = ("network", "bank", "exact")
 NETWORK = ("mlp", "table")
@@ -19,7 +13,7 @@ DRAWS = ("stratified", "independent")
 # What networks may be made of, also those of policy files.
 MOST_UNITS, MOST_LAYERS = 1 << 16, 64
 # What settings must be.
-_WANTED: Wanted = {
+_WANTED: checks.Wanted = {
     "sampling": ("external", "outcome"),
     "values": ("sampled", "corrected", "critic"),
     "accumulate": ("mean", "cumulative"),
@@ -133,13 +127,13 @@ class DeepConfig:
 
     def __post_init__(self) -> None:
         """Raises ValueError for a bad setting, or settings that exclude each other."""
-        check_settings(self, _WANTED)
+        checks.check_settings(self, _WANTED)
         for one in self.averages:
-            check_choice(one, "averaging", AVERAGING)
+            checks.check_choice(one, "averaging", AVERAGING)
         if self.alpha != math.inf:
             why = "inf discounts nothing"
-            check_number(self.alpha, "alpha", "[0, 10]", why=why)
-        check_whole(self.critic_capacity, "critic_capacity", self.critic_batch)
+            checks.check_number(self.alpha, "alpha", "[0, 10]", why=why)
+        checks.check_whole(self.critic_capacity, "critic_capacity", self.critic_batch)
         self._check_together()
 
     def _check_together(self) -> None:

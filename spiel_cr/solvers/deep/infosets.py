@@ -177,8 +177,7 @@ class CompiledKnowledge:
             answers = networks.evaluate(parameters, self.table(player))
         kept.append((parameters, answers))
         del kept[:-_KEPT]
-        found: np.ndarray = answers[rows]
-        return found
+        return answers[rows]
 
     def table(self, player: int | None) -> jax.Array:
         """See `Knowledge`."""

@@ -20,18 +20,14 @@ import pyspiel
 from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
 from spiel_cr.policies.conversions import StatePolicy, check_acting
+from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
-from spiel_cr.solvers.deep.deep_config import (
-    FALLBACK,
-    FEATURES,
-    MOST_LAYERS,
-    MOST_UNITS,
-)
 from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
 
 # What files say that they hold.
@@ -137,8 +133,7 @@ class DeepPolicy(StatePolicy):
         legal = rules.legal_actions_mask(states)[:, : self._shape.actions]
         missing = self._shape.actions - legal.shape[1]
         legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
-        found: np.ndarray = self.strategies(read(states, player), legal, player)[0]
-        return found
+        return self.strategies(read(states, player), legal, player)[0]
 
     def check_arrays(self, rules: VectorisedGame) -> None:
         """Refuses rules on arrays whose states networks cannot be asked for.
@@ -256,13 +251,11 @@ def _own_moves(
     state: pyspiel.State, player: int
 ) -> tuple[list[pyspiel.State], list[int]]:
     """A player's decisions before a state, with more than one action, and its moves."""
-    at = state.get_game().new_initial_state()
     states, actions = [], []
-    for step in state.full_history():
-        if step.player == player and len(at.legal_actions()) > 1:
+    for at, action in moves_along(state.get_game(), state.history()):
+        if at.current_player() == player and len(at.legal_actions()) > 1:
             states.append(at.clone())
-            actions.append(step.action)
-        at.apply_action(step.action)
+            actions.append(action)
     return states, actions
 
 
@@ -389,7 +382,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
     named = result.text_of(metadata, "game", path)
     features = result.text_of(metadata, "features", path)
     kind = result.text_of(metadata, "average", path)
-    if features not in FEATURES or kind not in (_NETWORK, _BANK):
+    if features not in deep_config.FEATURES or kind not in (_NETWORK, _BANK):
         raise damaged(f"it has an average of the kind {kind!r}, of {features!r}")
     shape = _shape(metadata.get("shape"))
     if shape is None:
@@ -408,7 +401,7 @@ def _read(path: atomic.Path) -> tuple[str, Networks]:
         average = Networks.single(shape, features, [own or nothing for own in leaves])
     else:
         fallback = result.text_of(metadata, "fallback", path)
-        if fallback not in FALLBACK:
+        if fallback not in deep_config.FALLBACK:
             raise damaged(f"its fallback is {fallback!r}")
         weights: list[np.ndarray] = []
         for player, own in enumerate(leaves):
@@ -441,5 +434,5 @@ def _shape(given: Any) -> Shape | None:
     if not all(type(number) is int and number > 0 for number in numbers):
         return None
     shape = Shape(*numbers)
-    fits = max(shape.hidden, shape.actions) <= MOST_UNITS
-    return shape if fits and shape.layers <= MOST_LAYERS else None
+    fits = max(shape.hidden, shape.actions) <= deep_config.MOST_UNITS
+    return shape if fits and shape.layers <= deep_config.MOST_LAYERS else None

@@ -49,8 +49,7 @@ def regret_matching(
         else:
             positive[none] = legal[none]
         total[none] = positive[none].sum(axis=1)
-    strategy: np.ndarray = positive / total[:, None]
-    return strategy
+    return positive / total[:, None]
 
 
 def softmax(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
@@ -62,5 +61,4 @@ def softmax(logits: np.ndarray, legal: np.ndarray) -> np.ndarray:
     """
     inside = np.where(legal, logits, -np.inf).astype(np.float64)
     weight = np.exp(inside - inside.max(axis=1)[:, None])
-    strategy: np.ndarray = weight / weight.sum(axis=1)[:, None]
-    return strategy
+    return weight / weight.sum(axis=1)[:, None]

@@ -189,8 +189,7 @@ class Sums:
     def mean(self) -> np.ndarray:
         """float64 [I, A], the weighted mean target; 0 where there was no visit."""
         known = np.where(self.weight > 0, self.weight, 1)
-        mean: np.ndarray = self.total / known[:, None]
-        return mean
+        return self.total / known[:, None]
 
     def targets(self) -> Targets:
         """A row per infoset."""

@@ -53,8 +53,7 @@ class RulesReader:
         """
         if not len(states.rows):
             return self._none
-        found: np.ndarray = self._read(states.rows, player)
-        return found
+        return self._read(states.rows, player)
 
     def legal(self, states: States) -> np.ndarray:
         """bool [m, A], the legal actions of the player who decides."""

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Treeplex
-from spiel_cr.solvers.first_order import regularisers
 from spiel_cr.solvers.first_order.regularisers import gradient, mix
 
 # Steps between two looks at the KKT error.
@@ -88,7 +87,8 @@ class PDHGState(NamedTuple):
 def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
     """float [I], at each infoset the reach before it less that of its sequences."""
     above, parts = reach[:1], []
-    for level, part in zip(tree.levels, regularisers.split(tree, reach), strict=True):
+    cut = treeplex.by_level(tree.levels, reach)
+    for level, part in zip(tree.levels, cut, strict=True):
         into = treeplex.take(level.parent, above)
         own = [treeplex.sum_rows(block) for block in level.split(part)]
         parts.append(into - treeplex.join(own))
@@ -104,22 +104,13 @@ def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
         owned.append(values[ends[-2] : ends[-1]])
     if not owned:
         return jnp.zeros(1, values.dtype)
-    parts = [owned[0].sum()[None]]
-    for number, level in enumerate(tree.levels):
-        begin, rows = 0, []
-        for actions, n in level.shapes:
-            block = owned[number][begin : begin + n]
-            rows.append(jnp.broadcast_to(-block[None], (actions, n)).reshape(-1))
-            begin += n
-        below = number + 1 < len(tree.levels)
-        parts.append(
-            treeplex.with_children(
-                treeplex.join(rows),
-                tree.levels[number + 1] if below else None,
-                owned[number + 1] if below else None,
-            )
-        )
-    return treeplex.join(parts)
+    below = zip((*tree.levels[1:], None), (*owned[1:], None), strict=True)
+    own = treeplex.by_level(tree.levels, spread_owner(tree, values))
+    parts = [
+        treeplex.with_children(part, *after)
+        for part, after in zip(own, below, strict=True)
+    ]
+    return treeplex.join([owned[0].sum()[None], *parts])
 
 
 def legal_positions(tree: Treeplex) -> jax.Array:
@@ -130,8 +121,7 @@ def legal_positions(tree: Treeplex) -> jax.Array:
         for level in tree.levels
         for uniform, shape in zip(level.uniform, level.shapes, strict=True)
     ]
-    legal: jax.Array = namespace.concat([namespace.zeros(1, dtype=bool), *rows])
-    return legal
+    return namespace.concat([namespace.zeros(1, dtype=bool), *rows])
 
 
 def _slopes(tree: Treeplex, other_reach: jax.Array, values: jax.Array) -> jax.Array:
@@ -358,11 +348,12 @@ def spread_owner(tree: Treeplex, values: jax.Array) -> jax.Array:
 
 def absolute_flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
     """float [I], the reach before an infoset and that of its sequences added."""
-    own, begin = [], 1
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        own += [treeplex.sum_rows(block) for block in level.split(reach[begin:end])]
-        begin = end
+    cut = treeplex.by_level(tree.levels, reach)
+    own = [
+        treeplex.sum_rows(block)
+        for level, part in zip(tree.levels, cut, strict=True)
+        for block in level.split(part)
+    ]
     if not own:
         return reach[:0]
     return flow(tree, reach) + 2 * treeplex.join(own)

@@ -54,16 +54,6 @@ def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
     return jnp.concatenate(parts)
 
 
-def split(tree: Treeplex, vector: jax.Array) -> list[jax.Array]:
-    """Cuts a vector by position into its levels, without the empty sequence."""
-    parts, begin = [], 1
-    for level in tree.levels:
-        end = begin + level.num_sequences
-        parts.append(vector[begin:end])
-        begin = end
-    return parts
-
-
 def respond(
     tree: Treeplex,
     weights: Weights,
@@ -142,12 +132,9 @@ def make_weights(form: SequenceForm, player: int) -> Weights:
       player: whose.
     """
     tree, decisions = form.arrays[player], form.decisions[player]
-    weight = np.zeros(len(decisions))
-    levels, owner = decisions.levels(), decisions.owner
+    weight, owner = np.zeros(len(decisions)), decisions.owner
     below = np.zeros(decisions.num_sequences)
-    for depth in range(int(levels.max(initial=-1)), -1, -1):
-        infosets = np.flatnonzero(levels == depth)
-        mine = 1 + np.flatnonzero(levels[owner[1:]] == depth)
+    for infosets, mine in decisions.upwards():
         np.maximum.at(weight, owner[mine], below[mine])
         weight[infosets] = 2 + 2 * weight[infosets]
         np.add.at(below, decisions.parent[infosets], weight[infosets])

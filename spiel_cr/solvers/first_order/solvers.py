@@ -15,6 +15,7 @@ from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.common.memory import trim
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.first_order import excessive_gap, primal_dual, regularisers
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
@@ -106,13 +107,7 @@ class _Iterates:
 
     def current(self, state: Any, player: int) -> np.ndarray:
         decisions = self._form.decisions[player]
-        reach, owner = self.average(state, player), decisions.owner
-        total = np.bincount(owner[1:], reach[1:], minlength=len(decisions))
-        behaviour = np.ones(decisions.num_sequences)
-        behaviour[1:] = 1 / decisions.num_actions[owner[1:]]
-        met = 1 + np.flatnonzero(total[owner[1:]] > 0)
-        behaviour[met] = reach[met] / total[owner[met]]
-        return behaviour
+        return behaviour_from_reach(decisions, self.average(state, player))
 
     def check(self, state: Any) -> None:
         for player in range(2):

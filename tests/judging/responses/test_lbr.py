@@ -9,11 +9,13 @@ from open_spiel.python import policy as policy_lib
 
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.judging.responses.local_best_response import LEAVES, LBRBot, lbr
-from spiel_cr.players import opponent_strings, opponents
+from spiel_cr.players import opponents
 from spiel_cr.policies import conversions as arrays
 from spiel_cr.policies.best_responses import best_response_value
 from tests.support import games, reference
+from tests.support.exact_lbr import ExactLBRBot
 from tests.support.made_games import TERMINAL, MadeGame, Node
+from tests.support.named_opponents import load_opponent
 from tests.support.states import after
 
 OPPONENTS = ("uniform", "skewed", *opponents.CHUMPS)
@@ -37,7 +39,7 @@ def opponent_of(name, kind):
     game = games.compiled(name).game
     if kind == "skewed":
         return skewed(game)
-    return opponent_strings.load_opponent(kind, game)
+    return load_opponent(kind, game)
 
 
 def behaviour_of(name, kind):
@@ -112,7 +114,7 @@ def test_trees_and_states_agree_with_enumeration(name, kind, leaf, player):
     tree = games.compiled(name)
     expected = by_enumeration(name, kind, player, leaf)
     behaviour = lbr(tree, player, behaviour_of(name, kind)[1 - player], leaf=leaf)
-    bot = LBRBot(tree.game, player, opponent_of(name, kind), leaf=leaf, rollouts=None)
+    bot = ExactLBRBot(tree.game, player, opponent_of(name, kind), leaf=leaf)
     infosets = tree.infosets[player]
     first = infosets.decisions.first_sequence
     assert len(expected) == len(infosets)
@@ -158,14 +160,14 @@ def test_by_hand():
     """
     game = pyspiel.load_game("kuhn_poker")
     raises, folds = (opponents.chump(game, k) for k in ("always_raise", "always_fold"))
-    bot = LBRBot(game, 1, raises, rollouts=None)
+    bot = ExactLBRBot(game, 1, raises)
     assert bot.action_values(after(game, 2, 1, 1)).tolist() == [-1, 0]
     assert bot.action_values(after(game, 2, 0, 1)).tolist() == [-1, -2]
     assert bot.action_values(after(game, 0, 2, 1)).tolist() == [-1, 2]
-    bot = LBRBot(game, 1, folds, rollouts=None)
+    bot = ExactLBRBot(game, 1, folds)
     assert bot.action_values(after(game, 2, 0, 0)).tolist() == [-1, 1]
     # What comes after the answer is default play: after a pass and a bet, a call.
-    bot = LBRBot(game, 0, raises, rollouts=None)
+    bot = ExactLBRBot(game, 0, raises)
     assert bot.action_values(after(game, 0, 2)).tolist() == [-2, -2]
 
 
@@ -177,7 +179,7 @@ def test_one_answer_only():
     values are as 3 to 5.
     """
     game = pyspiel.load_game("leduc_poker")
-    bot = LBRBot(game, 0, opponents.chump(game, "always_raise"), rollouts=None)
+    bot = ExactLBRBot(game, 0, opponents.chump(game, "always_raise"))
     for card in (0, 4):
         call, raises = bot.action_values(after(game, card, 2))
         assert call != 0 and raises / call == pytest.approx(5 / 3)
@@ -188,7 +190,7 @@ def test_rollouts_estimate_what_is_exact():
     opponent = skewed(game)
     state = after(game, 0, 2, 2)
     rollouts = 3000
-    exact = LBRBot(game, 1, opponent, rollouts=None).action_values(state)
+    exact = ExactLBRBot(game, 1, opponent).action_values(state)
     bot = LBRBot(game, 1, opponent, rollouts=rollouts)
     # Five standard errors, returns of at most 5: fold is exact, and two others are not,
     # a false alarm in 1e6.
@@ -218,8 +220,8 @@ def test_what_a_game_declares_does_not_make_values_equal(declared, payoff):
     other = arrays.uniform_behaviour(tree.infosets[1].decisions)
     assert lbr(tree, 0, other, leaf="uniform").tolist() == [1, 0, 1]
     uniform = policy_lib.UniformRandomPolicy(game)
-    for rollouts in (None, 2):
-        bot = LBRBot(game, 0, uniform, leaf="uniform", rollouts=rollouts)
+    for kind in (ExactLBRBot, LBRBot):
+        bot = kind(game, 0, uniform, leaf="uniform", rollouts=2)
         assert bot.step(game.new_initial_state()) == 1
 
 

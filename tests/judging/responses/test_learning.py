@@ -23,9 +23,9 @@ from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor  # n
 from spiel_cr.judging.responses.ismcts_config import SearchConfig  # noqa: E402
 from spiel_cr.judging.responses.learning import LearningConfig  # noqa: E402
 from spiel_cr.judging.targets import load_target  # noqa: E402
-from spiel_cr.players import opponent_strings  # noqa: E402
 from tests.support import games  # noqa: E402
 from tests.support.made_games import TERMINAL, MadeGame, Node  # noqa: E402
+from tests.support.named_opponents import load_opponent  # noqa: E402
 
 QUICK = LearningConfig(
     search=SearchConfig(simulations=12),
@@ -94,7 +94,7 @@ def test_loss_and_gradient_are_alphazeros():
 
 def learn(opponent="always_call", seed=5, **changes):
     game = games.compiled("kuhn").game
-    policy = opponent_strings.load_opponent(opponent, game)
+    policy = load_opponent(opponent, game)
     config = dataclasses.replace(QUICK, **changes)
     return learning.learn_response(game, 1, policy, config, seed=seed)
 
@@ -137,7 +137,7 @@ def test_the_buffer_keeps_the_newest():
 
 def test_bad_arguments_are_refused():
     game = pyspiel.load_game("kuhn_poker")
-    uniform = opponent_strings.load_opponent("uniform", game)
+    uniform = load_opponent("uniform", game)
     with pytest.raises(ValueError, match="player=2"):
         learning.learn_response(game, 2, uniform)
     for field, value in (

@@ -1,5 +1,6 @@
 """What is promised in a partial tree, and what is taken for the plan there."""
 
+import dataclasses
 import functools
 from types import SimpleNamespace
 
@@ -11,6 +12,7 @@ from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.partial.blueprint import Blueprint
+from spiel_cr.resolving.partial.nodes import NodeTable
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.plans import Responses
@@ -28,12 +30,11 @@ def policy(name):
     return solve(games.compiled(name), "cfr+", 3).average_policy()
 
 
-def ends(name, player):
-    """The first subgame of layer 2, grown to the end, and the same in the whole game.
+def beginning(name, player):
+    """The first subgame of layer 2, nothing expanded below its roots.
 
     Returns:
-      The tree's plan, nothing solved; the decomposition of the whole game; int64 [n],
-      its roots there.
+      The tree; its roots; the decomposition of the whole game; int, the first infoset.
     """
     tree = games.compiled(name)
     leaf = Rollouts(policy(name), 2, 1, seed=0)
@@ -47,6 +48,17 @@ def ends(name, player):
         place, ids = place.next_public_state(
             ids, key, most=len(tree.histories), begins=number == 0
         )
+    return place, ids, d, second
+
+
+def ends(name, player):
+    """The subgame of `beginning`, grown to the end, and the same in the whole game.
+
+    Returns:
+      The tree's plan, nothing solved; the decomposition of the whole game; int64 [n],
+      its roots there.
+    """
+    place, ids, d, second = beginning(name, player)
     place.grow()
     blueprint = Blueprint(policy(name), place.simulator)
     solved = SolvedTree.of(place, player, blueprint, roots=ids)
@@ -102,7 +114,9 @@ def test_the_plan_is_what_was_solved_before():
     blueprint = Blueprint(policy("leduc7"), solved.partial.simulator)
     changed = np.linspace(0.1, 0.9, len(solved.behaviour))
     solved.behaviour = changed
-    small = solved.partial.focus(solved.snapshot.ids[:1], collapse=True)
+    old, root = solved.partial.table, solved.partial.simulator.root()
+    table = NodeTable(old.capacity, old.ids, root)
+    small = dataclasses.replace(solved.partial, table=table)
     small.grow(200)
     after = SolvedTree.of(small, 0, blueprint, solved)
     keys = solved.snapshot.tree.infosets[0].keys
@@ -125,6 +139,7 @@ def test_roots_that_are_not_all_expanded_are_not_resolved():
     ids = solved.snapshot.ids[solved.decomposition.roots]
     inside = solved.decomposition.layer[solved.decomposition.roots] == solved.layer
     blueprint = Blueprint(policy("leduc7"), solved.partial.simulator)
-    tree = solved.partial.focus(ids[inside], collapse=True)
-    assert SolvedTree.of(tree, 0, blueprint, roots=ids[inside]) is None
+    tree, roots, _, _ = beginning("leduc7", 0)
+    blank = Blueprint(policy("leduc7"), tree.simulator)
+    assert SolvedTree.of(tree, 0, blank, roots=roots) is None
     assert SolvedTree.of(solved.partial, 0, blueprint, roots=ids[inside][1:]) is None

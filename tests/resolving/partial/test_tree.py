@@ -314,8 +314,7 @@ def test_ids_last_while_the_tree_grows():
         assert labels[p].items() <= lasting.items()
 
 
-@pytest.mark.parametrize("collapse", [False, True])
-def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
+def test_focus_keeps_what_leads_there_and_what_comes_after():
     grown = PartialTree.start(LEDUC, 895)
     grown.grow()
     snapshot = grown.compile()
@@ -326,21 +325,21 @@ def test_focus_keeps_what_leads_there_and_what_comes_after(collapse):
     )
     targets = [tuple(histories.actions_to(h)) for h in members]
     assert len(targets) > 1
-    focused = grown.focus(snapshot.ids[members], collapse=collapse)
+    focused = grown.focus(snapshot.ids[members])
     assert len(focused) < len(grown) / 2
     small = focused.compile()
     complete = paths(snapshot.tree)
     deepest = 0
     for path, (player, utility, cut, key) in paths(small.tree).items():
         related = [t for t in targets if t[: len(path)] == path or path[: len(t)] == t]
-        if cut and not collapse:
+        if cut:
             # A stub: next to the way, worth nothing.
             assert not related and utility == 0
             assert any(t[: len(path) - 1] == path[:-1] for t in targets)
-        elif not cut:
+        else:
             assert complete[path] == (player, utility, False, key)
         deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
-    assert deepest == 0 if collapse else deepest > 0
+    assert deepest > 0
     # Growing again brings back what came after, with the same infosets.
     focused.grow()
     again = paths(focused.compile().tree)
@@ -382,15 +381,13 @@ def test_ids_are_one_history_in_all_trees():
     assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
 
 
-def test_collapse_focus_on_a_history_and_what_comes_after():
+def test_focus_on_a_history_and_what_comes_after():
     grown = PartialTree.start("kuhn_poker", 58)
     grown.grow()
     snapshot = grown.compile()
     deep = int(np.flatnonzero(snapshot.tree.histories.player >= 0)[-1])
     family = snapshot.ids[[int(snapshot.tree.histories.parent[deep]), deep]]
     grown.rows(grown.focus(family).compile().ids)
-    with pytest.raises(ValueError, match="collapse"):
-        grown.focus(family, collapse=True)
 
 
 @pytest.mark.parametrize("player", [0, 1])

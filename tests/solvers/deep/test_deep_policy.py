@@ -15,7 +15,6 @@ from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.opponent_strings import (
-    load_opponent,
     read_opponent,
     rivals_of,
 )
@@ -32,6 +31,7 @@ from spiel_cr.solvers.deep.network_policy import (
 from spiel_cr.solvers.deep.outputs import Shape, softmax
 from spiel_cr.solvers.deep.strategies import behaviour_of
 from tests.support import games
+from tests.support.named_opponents import load_opponent
 
 ITERATES = 4
 WEIGHTS = np.array([1.0, 2.0, 0.5, 4.0])

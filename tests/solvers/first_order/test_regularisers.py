@@ -21,7 +21,7 @@ def by_position(form, player, behaviour):
 
 def blocks_of(form, player, behaviour):
     tree = form.arrays[player]
-    parts = regularisers.split(tree, by_position(form, player, behaviour))
+    parts = treeplex.by_level(tree.levels, by_position(form, player, behaviour))
     return tuple(
         tuple(level.split(part)) for level, part in zip(tree.levels, parts, strict=True)
     )

@@ -92,8 +92,7 @@ def play(
         depths.append((player, match, answer, action.astype(np.int32)))
         # Simulators count the legal actions, in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
-        place: np.ndarray = np.count_nonzero(answer.legal & before, axis=1)
-        return place
+        return np.count_nonzero(answer.legal & before, axis=1)
 
     utility = simulator.play(source, count, random, act)
     if not depths:

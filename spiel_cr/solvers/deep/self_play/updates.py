@@ -233,8 +233,7 @@ class SelfPlay(Training):
         """
         log_policy = self._evaluate(seen, player)[0]
         policy = np.where(seen.legal, np.exp(log_policy, dtype=np.float64), 0)
-        found: np.ndarray = policy / policy.sum(axis=1, keepdims=True)
-        return found
+        return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
         """What both play now: the last iterate is the result, nothing is averaged.
