@@ -201,8 +201,8 @@ class DealtReader:
             outcomes = every.outcomes[:, :count]
             states = dealing.play(self.rules, outcomes, self.paths[r])
             for player in range(2):
-                told = self._asked.rows("information_state", states, player)
-                if len(np.unique(told, axis=0)) != len(self._keys[player][r]):
+                seen = self._asked.rows("information_state", states, player)
+                if len(np.unique(seen, axis=0)) != len(self._keys[player][r]):
                     return False
         return True
 
