@@ -37,12 +37,12 @@ def add(commands: Commands) -> None:
 
 def _study(arguments: Arguments) -> dict[str, object]:
     check_number(arguments.size, "--size", "(0, 1000]")
-    study = STUDIES[arguments.name]
+    study, executor = STUDIES[arguments.name], arguments.executor()
     started = time.perf_counter()
     print(f"{study.text}\n  source: {study.source}\n")
     announce(f"computing the figures of {study.name}")
     lines = []
-    for line in study.lines(arguments.size, arguments.executor()):
+    for line in study.lines(arguments.size, executor):
         lines.append(line)
         print(_shown(line), flush=True)
     seconds = time.perf_counter() - started

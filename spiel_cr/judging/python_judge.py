@@ -102,8 +102,8 @@ def check_memory(
     )
 
 
-def _is_beyond(tree: CompiledGame, limit: memory.Limit) -> bool:
-    """Whether OpenSpiel's tools fail on a solved game, or would take too much now."""
+def is_beyond(tree: CompiledGame, limit: memory.Limit) -> bool:
+    """Whether OpenSpiel's tools fail on a game, or take too much time or memory."""
     if len(tree.histories) > _MOST_HISTORIES:
         return True
     try:
@@ -173,7 +173,7 @@ def judge_result(
         by = "spiel_cr"
     if result.tree is not None:
         if by == "auto":
-            by = "spiel_cr" if _is_beyond(result.tree, memory_limit) else "openspiel"
+            by = "spiel_cr" if is_beyond(result.tree, memory_limit) else "openspiel"
     elif by == "openspiel":
         check_signals(result.game)
     if by == "openspiel":

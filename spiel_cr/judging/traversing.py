@@ -26,7 +26,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.judging.one_match import statistics_of
-from spiel_cr.policies import conversions
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.bot_base import Learns
 from spiel_cr.resolving.decomposition import decompose
 
@@ -254,15 +254,20 @@ def evaluate(
       compiled: the game.
       seats: as player 0 and as player 1.
     """
-    table = conversions.tabular_policy(compiled, [seat.behaviour for seat in seats])
+    behaviours = seats[0].behaviour, seats[1].behaviour
     work = seats[0].work.plus(seats[1].work)
-    verdict = python_judge.judge(compiled.game, table)
+    if python_judge.is_beyond(compiled, None):
+        low, high = best_responses.value_bounds(compiled.form, behaviours)
+        nash_conv, judge = high - low, "spiel_cr"
+    else:
+        table = conversions.tabular_policy(compiled, behaviours)
+        nash_conv, _, judge, *_ = python_judge.judge(compiled.game, table)
     return Evaluation(
-        verdict.nash_conv,
+        nash_conv,
         sum(len(seat.met) for seat in seats),
         sum(int((seat.met > 0).sum()) for seat in seats),
         *work,
-        judge=verdict.by,
+        judge=judge,
     )
 
 

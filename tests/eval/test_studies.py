@@ -7,7 +7,7 @@ import pytest
 from spiel_cr.eval.cli import study
 from spiel_cr.eval.studies import best_responses, gameshrink, hidden_boards
 from spiel_cr.eval.studies.study import Line, Study
-from tests.support.commands import report, told
+from tests.support.commands import refused, report, told
 
 
 def test_the_command(capsys, monkeypatch):
@@ -27,6 +27,10 @@ def test_the_command(capsys, monkeypatch):
     assert [line["agrees"] for line in found["lines"]] == [True, False, None]
     assert "a: agrees" in out and "b: DIFFERS" in out and "c: no verdict" in out
     assert "  published  1 (Somebody 1990)" in out and "  ours       1.0" in out
+
+
+def test_refusals_come_before_anything_is_said(capsys):
+    assert "--ray" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
 
 
 @pytest.mark.parametrize("name", study.STUDIES)

@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.judging import one_step, playing, traversing
+from spiel_cr.judging import one_step, playing, python_judge, traversing
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
@@ -569,6 +569,15 @@ def test_evaluate(capsys):
     assert found["nash_conv"] == traversed("kuhn", RESOLVING)[1].nash_conv
     assert found["infosets"] == found["infosets_defined"] == found["moves"] == 12
     assert found["judge"] == "openspiel" and found["unmet_play"] is None
+
+
+def test_large_games_are_judged_by_us(capsys, monkeypatch):
+    """OpenSpiel's tool takes minutes there."""
+    theirs = report(capsys, *EVALUATE, RESOLVING)
+    monkeypatch.setattr(python_judge, "_MOST_HISTORIES", 20)
+    ours = report(capsys, *EVALUATE, RESOLVING)
+    assert ours["judge"] == "spiel_cr"
+    assert ours["nash_conv"] == pytest.approx(theirs["nash_conv"], abs=1e-12)
 
 
 def test_what_was_never_met_is_told(capsys):
