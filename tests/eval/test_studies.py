@@ -30,7 +30,7 @@ def test_the_command(capsys, monkeypatch):
 
 
 def test_refusals_come_before_anything_is_said(capsys):
-    assert "--ray" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
+    assert "ray='nowhere'" in refused(capsys, "study", "kuhn", "--ray", "nowhere")
 
 
 @pytest.mark.parametrize("name", study.STUDIES)
