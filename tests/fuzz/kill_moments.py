@@ -1,11 +1,12 @@
 """Commands of which a worker, a raylet or the driver is killed (kill -9) at a moment.
 
 Each trial starts a command with two workers, in processes or on Ray, kills something
-at a random moment, and looks at what is left: every file is whole, no line of a journal
-is lost, none stands twice. A worker, or the raylet of another machine, may die without
-the command: it ends as if nothing had been. Where the command itself died, or Ray ended
-it with the raylet of its own machine, it is given again, with or without workers. In
-the end results and files are those of a run in one process that nothing disturbed.
+at a random moment, in most trials after a first result, and looks at what is left:
+every file is whole, no line of a journal is lost, none stands twice. A worker, or the
+raylet of another machine, may die without the command: it ends as if nothing had been.
+Where the command itself died, or Ray ended it with the raylet of its own machine, it is
+given again, with or without workers. In the end results and files are those of a run in
+one process that nothing disturbed.
 What a trial does depends on its number, and on how quick the machine is:
 
     python -m tests.fuzz kill_moments FIRST LAST [--only COMMAND or KIND ...]
@@ -60,10 +61,13 @@ KINDS = {
     "raylet": ("cluster", "local"),
     "driver": ("processes", "cluster"),
 }
+# Seconds after a first result within which something is killed.
+_WORK = 2.0
 # How a command line of a worker process looks.
 _WORKER = re.compile(rb"from multiprocessing.spawn import spawn_main|^ray::_Actor")
-# What is other in every line.
+# What a clock says of a line, and plans: how large a search is that comes to all ends.
 _CHANGING = {*PASSING, "crc", "min_ms", "mean_ms", "think_seconds", "longest", "at"}
+_CHANGING |= {"units", "share"}
 
 
 class Cluster:
@@ -176,10 +180,15 @@ class Harness:
           What became of the command.
         """
         draw = random.Random(number)
-        self.baseline(command)
+        true = self.baseline(command)
         span = self.seconds(command, place)
         folder = self._fresh("trial")
         process = self._start(command, folder, *self._options(place))
+        if journals(true.folder) and draw.random() < 0.6:
+            # Most of the time goes by before the first result.
+            while alive(process.pid) and not any(journals(folder).values()):
+                time.sleep(0.02)
+            span = _WORK
         time.sleep(draw.random() * span)
         killed = self._kill(process, kind, place, draw)
         ended = process.end()
@@ -198,7 +207,7 @@ class Harness:
         more = ["--workers=0"] if again == "here" else self._options(again)
         self._check(command, folder, self._start(command, folder, *more).end())
         for name, found in journals(folder).items():
-            # Written once, and kept as it was.
+            # Each was written once, and kept as it was.
             assert set(lines.get(name, [])) <= set(found), name
         begun = "with lines" if any(lines.values()) else "without"
         return f"ended with {ended.code} {begun}, went on ({again})"
