@@ -14,21 +14,26 @@ import subprocess
 import sys
 import tempfile
 import time
+from typing import Any
 
 # One worker, two, and two on a Ray cluster of this machine.
 ONE, TWO, RAY = "--workers=1", "--workers=2", "--workers=2 --ray"
 # By name the words, SIZE in them; the small size, and the large one.
-COMMANDS = {
+COMMANDS: dict[str, tuple[str, tuple[Any, Any]]] = {
     # Matches of a second.
     "tournament": (
         "tournament --game=leduc_poker --matches=SIZE --out=DIR "
-        "--bots=resolving(iterations=20000);uniform",
-        (1, 20),
+        "--bots=resolving(iterations=80000);uniform",
+        (2, 26),
     ),
+    # 16 shards of a bot's information states.
     "exploit": (
-        "exploit --game=liars_dice(numdice=1,dice_sides=5) --instruments=exact "
-        "--minutes=60 --policy=resolving(iterations=SIZE)",
-        (1, 5),
+        "exploit --minutes=60 SIZE",
+        (
+            "--game=kuhn_poker --policy=uniform --instruments=search",
+            "--game=liars_dice(numdice=1,dice_sides=5) --player=0 --instruments=exact "
+            "--policy=resolving(iterations=1)",
+        ),
     ),
     "jam-fold": (
         "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=1 "
@@ -39,13 +44,13 @@ COMMANDS = {
     "solve": (
         "solve --game=leduc_poker --algorithm=os-mccfr --compile=never "
         "--no-vectorised --memory-limit=4GB --iterations=SIZE",
-        (1, 60),
+        (1, 100),
     ),
 }
 _ENTRY = "from spiel_cr.eval.cli import entry; entry.main()"
 
 
-def seconds(line: str, size: int, where: str) -> float:
+def seconds(line: str, size: int | str, where: str) -> float:
     """Of a command in a new process, wall-clock."""
     with tempfile.TemporaryDirectory() as folder:
         words = line.replace("SIZE", str(size)).replace("DIR", folder).split()
@@ -60,7 +65,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     parser.add_argument("--repeats", type=int, default=1)
-    parser.add_argument("--share", type=float, default=1.0, help="of the large sizes")
+    parser.add_argument("--share", type=float, default=1.0, help="of large numbers")
     given = parser.parse_args()
     print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} at the start\n")
     print(
@@ -73,7 +78,9 @@ def main() -> None:
         places = (ONE, TWO) if name == "solve" else (ONE, TWO, RAY)
         # What is compiled is in its cache then.
         seconds(line, small, ONE)
-        many = max(small, round(large * given.share))
+        many = large
+        if isinstance(large, int):
+            many = max(small, round(large * given.share))
         starts, all_of = (
             {
                 where: min(seconds(line, size, where) for _ in range(given.repeats))
