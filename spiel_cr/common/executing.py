@@ -420,7 +420,10 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
     # Ray takes SIGTERM for itself, and would end the process with a bare exit.
     before = {number: signal.getsignal(number) for number in processes.SIGNALS}
-    ray.init(address, runtime_env=environment, **settings)
+    try:
+        ray.init(address, runtime_env=environment, **settings)
+    except Exception as error:  # Ray raises these as they are
+        raise WorkerFailedError(f"Ray does not start: {error}") from error
     if threading.current_thread() is threading.main_thread():
         for number, handler in before.items():
             signal.signal(number, handler)

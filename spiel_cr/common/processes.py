@@ -1,10 +1,10 @@
 """Worker processes: started fresh, deaf to signals, and never left behind.
 
 A worker makes something once, and then answers requests: what `make` returns is called
-with each. Requests and answers are pickled, and come from these processes alone;
-nothing is ever unpickled from a file. Signals that go to all processes of a terminal
-are for the process that started the workers to decide on; they end with it, however it
-ends.
+with each; what can wait until an answer is there, its method `rest` does, if it has
+one. Requests and answers are pickled, and come from these processes alone; nothing is
+ever unpickled from a file. Signals that go to all processes of a terminal are for the
+process that started the workers to decide on; they end with it, however it ends.
 """
 
 import atexit
@@ -167,6 +167,7 @@ def _work(pipe: Connection, making: bytes) -> None:
     while True:
         with contextlib.suppress(OSError):
             pipe.send(answer)
+        getattr(do, "rest", int)()
         try:
             request = pipe.recv()
         except (EOFError, OSError):

@@ -13,7 +13,7 @@ import pytest
 from spiel_cr.common import executing, plugins, processes
 from spiel_cr.common.errors import WorkerFailedError
 from spiel_cr.common.executing import Executor
-from tests.support.tasks import Tasks
+from tests.support.tasks import Rests, Tasks
 
 WEIGHTS = np.linspace(-1.0, 1.0, 10_001)
 ADDED = {number: ("add", number) for number in range(7)}
@@ -205,6 +205,29 @@ def test_a_node_may_die(cluster, tmp_path):
 def test_workers_that_do_not_start_are_told():
     with pytest.raises(WorkerFailedError, match="a worker does not start: its process"):
         list(Executor(1).map(os._exit, (3,), {0: 0}))
+
+
+def test_what_can_wait_is_done_after_the_answer(tmp_path):
+    worker = processes.start(Rests, (tmp_path / "go",))
+    # As `make` has returned; then it rests until there is the file.
+    assert worker.pipe.poll(60) and worker.receive() is None
+    (tmp_path / "go").touch()
+    for rests in (1, 2):
+        worker.send("")
+        assert worker.receive() == rests
+    worker.end()
+
+
+def test_a_ray_that_does_not_start_is_told(monkeypatch):
+    """Its own errors, as of a raylet that is killed, are no mistake of this project."""
+
+    class Ray:
+        def init(self, *address, **settings):
+            raise Exception("The current node timed out during startup.")
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with pytest.raises(WorkerFailedError, match="^Ray does not start: The current nod"):
+        executing._init(Ray(), Executor(2, "local"), {})
 
 
 def test_errors_that_cannot_be_made_again_are_told_in_lines():

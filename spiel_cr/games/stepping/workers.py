@@ -173,6 +173,7 @@ class _Steps:
                 importlib.import_module(name)
         self._game = pyspiel.load_game(game)
         self._held: dict[int, list[Decision | None]] = {}
+        self._dropped: list[Any] = []
 
     def __call__(self, request: tuple[Any, ...] | None) -> np.ndarray | int:
         """Facts of a new level, see `Workers._step`; for None the bytes held."""
@@ -186,6 +187,9 @@ class _Steps:
             before = [level_before[index] for index in place.tolist()]
             decisions, facts = state_source.after(before, action, drawn)
         self._held[new] = decisions
-        for number in dropped:
-            self._held.pop(number, None)
+        self._dropped = [self._held.pop(number, None) for number in dropped]
         return facts
+
+    def rest(self) -> None:
+        """Ends the states that were dropped, while the parent reads the answer."""
+        self._dropped.clear()

@@ -1,0 +1,19 @@
+"""Workers, raylets and commands that are killed cost nothing but time."""
+
+import collections
+
+import pytest
+
+from tests.fuzz.__main__ import run
+from tests.fuzz.kill_moments import COMMANDS, KINDS
+
+
+@pytest.mark.slow
+def test_each_kind_at_both_places_on_each_command(tmp_path):
+    """And most of them meet a command that has not ended."""
+    count = 2 * len(KINDS) * len(COMMANDS)
+    rows = run("kill_moments", 0, count, tmp_path / "trials")
+    assert not [fault for row in rows for fault in row["faults"]]
+    assert len(rows) == count
+    ends = collections.Counter("was over" in row["outcome"] for row in rows)
+    assert ends[True] < count / 3, ends
