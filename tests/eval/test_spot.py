@@ -77,7 +77,7 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("--board", "5c9dJs"), "board='5c9dJs' has 3 cards; give 4 different"),
+        (("--board", "5c9d"), "board='5c9d' has 2 cards; give 3 different"),
         (("--pot", 0), "pot=0 must be a whole number from 1"),
         (("--ranges", "QQ;AKx"), "ranges: 'AKx' is no hand"),
         (("--bets", "50%,3x"), "bets: '3x' multiplies a bet"),
