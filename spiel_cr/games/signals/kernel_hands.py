@@ -42,6 +42,10 @@ _BLOCKS = (48, 64, 96)
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
 _SIDE = 8
 
+# Boards of one product. Measured on a turn and a river: 10 % faster than one by one, and
+# 16 are no faster than one.
+_TOGETHER = 4
+
 # As many numbers of matrices does a program keep of a kernel.
 _KEPT = 1 << 25
 
@@ -132,7 +136,8 @@ class Folds(LaidOut):
         x = jnp.asarray(x)
         if self.kept is None:
             on_board = functools.partial(_folds_on_board, x, self.count)
-            values = lax.map(on_board, (self.signal, self.theirs, self.mine))
+            parts = self.signal, self.theirs, self.mine
+            values = lax.map(on_board, parts, batch_size=_TOGETHER)
         else:
             into, back = self.kept
             hands = columns(x, self.signal).transpose(1, 2, 0)
@@ -177,7 +182,8 @@ class Showdowns(LaidOut):
         x = jnp.asarray(x)
         parts = self.signal, self.theirs, self.mine, self.kept, self.sign
         # What belongs to one board stays in the processor's cache.
-        values = lax.map(functools.partial(_on_board, x, self.count), parts)
+        on_board = functools.partial(_on_board, x, self.count)
+        values = lax.map(on_board, parts, batch_size=_TOGETHER)
         values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
         return self.sums.apply(values.reshape(len(x), -1))
 
