@@ -42,8 +42,8 @@ _BLOCKS = (48, 64, 96)
 # Rooms for hands in batches are multiples of this, which XLA multiplies faster.
 _SIDE = 8
 
-# Boards of one product. Measured on a turn and a river: 10 % faster than one by one, and
-# 16 are no faster than one.
+# Boards of one product. Measured on a turn and a river: a tenth faster than one by one;
+# 16 are not.
 _TOGETHER = 4
 
 # As many numbers of matrices does a program keep of a kernel.
