@@ -42,9 +42,8 @@ from spiel_cr.players.bot_strings import NamedBot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.given_players import GivenPlayer, asked_player
 from spiel_cr.players.opponents import Answered, BotPolicy
-from spiel_cr.policies import conversions, signal_answers
+from spiel_cr.policies import array_answers, conversions, signal_answers
 from spiel_cr.policies.result import LaidGame, Result
-from spiel_cr.policies.signal_answers import can_be_asked
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import (
     MoreKnowledgeError,
@@ -398,7 +397,9 @@ def _asked_by_signals(
     progress: bool,
 ) -> SignalPolicy | None:
     """A policy that is asked at all signals; None: it, or the game, has no answers."""
-    if not (can_be_asked(policy) and opened.rules and declares(opened.rules)):
+    if opened.rules is None or not declares(opened.rules):
+        return None
+    if array_answers.rules_of(opened.game, policy) is None:
         return None
     signals = signal_game(opened, progress=progress, memory_limit=memory_limit)
     asked = signal_answers.behaviour_from_policy(signals, policy, progress=progress)

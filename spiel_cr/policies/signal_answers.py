@@ -18,12 +18,6 @@ from spiel_cr.policies.world_policy import MoreKnowledgeError
 _CHUNK = 1 << 16
 
 
-def can_be_asked(policy: openspiel_policy.Policy) -> bool:
-    """Whether a policy has answers for arrays of states, whatever the game."""
-    uniform = type(policy) is openspiel_policy.UniformRandomPolicy
-    return uniform or hasattr(policy, "array_probabilities")
-
-
 def behaviour_from_policy(
     signals: SignalGame, policy: openspiel_policy.Policy, *, progress: bool = False
 ) -> Behaviours:
@@ -31,7 +25,7 @@ def behaviour_from_policy(
 
     Args:
       signals: a game declared by rules on arrays.
-      policy: of both players; see `can_be_asked`.
+      policy: of both players; one that `array_answers.rules_of` takes.
       progress: show a bar on stderr.
 
     Returns:
@@ -47,9 +41,10 @@ def behaviour_from_policy(
         raise ValueError(f"{signals.game}: its signals are not declared on arrays")
     if not reader.tells_all():
         raise MoreKnowledgeError(
-            f"{signals.game}: players know more than their signals, such as suits that "
-            f"are alike, so {type(policy).__name__} may be no strategy of signals; "
-            f"measure it by responses that are searched"
+            f"{signals.game}: players may know more than their signals, such as suits "
+            f"that are alike, or there are too many deals to tell, so "
+            f"{type(policy).__name__} may be no strategy of signals; measure it by "
+            f"responses that are searched"
         )
     total = sum(int(public_decisions(signals, p).first_infoset[-1]) for p in range(2))
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:

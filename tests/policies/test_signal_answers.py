@@ -29,9 +29,24 @@ def test_a_policy_is_worth_the_same(game, monkeypatch):
     assert expected > 0.05
 
 
+def test_banks_are_not_asked(monkeypatch):
+    """Their mixture depends on the whole history: as where nothing is laid out."""
+    algorithm = "sd-cfr(hidden=8,steps=2,traversals=4)"
+    game = "liars_dice(numdice=1,dice_sides=2)"
+    layout = spiel_cr.Layout("stepped")
+    policy = spiel_cr.solve(game, algorithm, 2, layout=layout).average_policy()
+
+    def refuses(*given, **named):
+        raise GameTooLargeError("too large")
+
+    monkeypatch.setattr(targets, "lay_out_to_judge", refuses)
+    target = targets.load_target(policy, game)
+    assert target.form is None and str(target.too_large) == "too large"
+
+
 def test_suits_that_are_alike_may_be_played_otherwise():
     game = _RHODE.format(2)
     layout = spiel_cr.Layout("stepped")
     policy = spiel_cr.solve(game, "os-mccfr", 10, layout=layout).average_policy()
-    with pytest.raises(MoreKnowledgeError, match="know more than their signals"):
+    with pytest.raises(MoreKnowledgeError, match="may know more than their signals"):
         behaviour_from_policy(signal_game(game), policy)

@@ -47,7 +47,7 @@ _SIDE = 8
 _TOGETHER = 4
 
 # As many numbers of matrices does a program keep of a kernel.
-_KEPT = 1 << 25
+KEPT = 1 << 25
 
 
 class SignalSums(NamedTuple):
@@ -228,7 +228,7 @@ def ready(arrays: Any) -> Any:
         wide, high = part.theirs.weight.shape[-1], part.mine.weight.shape[-1]
         showdown = isinstance(part, Showdowns)
         numbers = part.count * (wide + high) + showdown * wide * high
-        if part.signal.size // wide * numbers > _KEPT:
+        if part.signal.size // wide * numbers > KEPT:
             return part
         kept = _matrices(part.theirs, part.mine, part.count, showdown=showdown)
         return dataclasses.replace(part, kept=kept)

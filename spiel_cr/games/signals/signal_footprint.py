@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
+from spiel_cr.games.signals.kernel_hands import KEPT
 from spiel_cr.games.signals.public_nodes import public_decisions
 
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
@@ -23,8 +24,9 @@ _STATES = 1.6
 _VECTORS = 1
 # How often the game's arrays are there: as declared, laid out for both players, cast.
 _GAMES = 3
-# Of kernels of hands, for each hand: laid out for both players, on the host and cast.
-_HAND = 120
+# Of kernels of hands, for each hand: laid out for both players, on the host and cast;
+# and the hands that it is compared with, one by one.
+_HAND, _BLOCK = 120, 64
 
 
 class Size(NamedTuple):
@@ -81,11 +83,18 @@ def num_kinds(signals: SignalGame) -> int:
     return count
 
 
-def _hand_bytes(kernel: Kernel) -> float:
-    """What a kernel of hands takes laid out for both players, and cast; 0 of others."""
+def _hand_bytes(kernel: Kernel, itemsize: int) -> float:
+    """What a kernel of hands takes laid out for both players, and cast; 0 of others.
+
+    With what programs keep to multiply by, in numbers of so many bytes.
+    """
     if not isinstance(kernel, HandKernel):
         return 0.0
-    return float(_HAND * sum(len(own.board) for own in kernel.hands))
+    hands = sum(len(own.board) for own in kernel.hands)
+    cards = 1 + len(np.unique(np.concatenate([h.cards.ravel() for h in kernel.hands])))
+    # Into sums by card and back; at a showdown, pairs of a block, too.
+    kept = hands * (2 * cards + (_BLOCK if kernel.showdown else 0))
+    return float(_HAND * hands + itemsize * (kept if kept <= 2 * KEPT else 0))
 
 
 def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
@@ -101,7 +110,8 @@ def peak_bytes(signals: SignalGame, dtype: np.typing.DTypeLike) -> float:
     state = 4 * sequences * np.dtype(dtype).itemsize
     host = float(_INFOSET * infosets + _SEQUENCE * sequences)
     host += _GAMES * game_bytes(signals)
-    host += sum(map(_hand_bytes, signals.kernels))
+    itemsize = np.dtype(dtype).itemsize
+    host += sum(_hand_bytes(kernel, itemsize) for kernel in signals.kernels)
     vectors = 8 * _VECTORS * sequences
     return _BASE + program_bytes(signals) + host + _STATES * state + vectors
 

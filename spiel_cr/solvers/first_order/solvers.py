@@ -15,6 +15,7 @@ from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.common.memory import trim
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
+from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.first_order import excessive_gap, primal_dual, regularisers
@@ -33,12 +34,12 @@ _METHODS: dict[str, ModuleType] = {"egt": excessive_gap, "pdhg": primal_dual}
 def _iterate(
     problem: AnyProblem, state: Any, iterations: jax.Array, *, config: FirstOrderConfig
 ) -> Any:
-    step = _METHODS[config.method].step
+    step, problem = _METHODS[config.method].step, ready(problem)
     return jax.lax.fori_loop(0, iterations, lambda _, s: step(problem, s), state)
 
 
 def _first(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
-    return _METHODS[config.method].init(problem)
+    return _METHODS[config.method].init(ready(problem))
 
 
 class _Programs(NamedTuple):

@@ -37,3 +37,14 @@ def test_kernels_of_hands_count_as_they_are_laid_out():
         "boardCards=5c9dJs2h)"
     )
     assert footprint.peak_bytes(turn, np.float32) == pytest.approx(1.06e9, rel=0.3)
+
+
+def test_what_programs_keep_counts():
+    """A turn of few bets: its process took 763 MB, a quarter of it for kernels."""
+    turn = signal_game(
+        "python_poker_spot(board=5c9dJs2h,bets=none; river allin; turn allin; cap 1)"
+    )
+    assert footprint.peak_bytes(turn, np.float32) == pytest.approx(763e6, rel=0.3)
+    assert footprint.peak_bytes(turn, np.float64) > footprint.peak_bytes(
+        turn, np.float32
+    )
