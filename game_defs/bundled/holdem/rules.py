@@ -65,8 +65,8 @@ def rules_of(game: pyspiel.Game) -> Rules:
             " which of them came first, and all of hold'em is too large. Take a"
             " subgame with at most one deal to come, such as a turn or a river: give"
             " potSize and boardCards; for a flop, spiel-cr spot. Or have the whole game"
-            " sampled, or networks trained on it, without compiling it: algorithm os-mccfr"
-            " or sd-cfr"
+            " sampled, or networks trained on it, without compiling it: algorithm"
+            " os-mccfr or sd-cfr"
         )
     reaches = _reaches(given["handReaches"], deck, hole)
     return Rules(deck, hole, board, (deals[0], *late), reaches)
