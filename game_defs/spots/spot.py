@@ -319,9 +319,9 @@ class SpotObserver(base.Observer):
     """Observer: private is the own hand, public are deals, board and bets.
 
     The pieces of the tensor: `hand` [52], private; `deals` [3 + cards to come], how
-    many there were; `board` [cards to come, at least 1, 52], where the first cards and the
-    first one dealt share a row; `bets` [most bets in a game, actions], all actions in
-    order, which are shown without perfect recall, too.
+    many there were; `board` [cards to come, at least 1, 52], where the first cards and
+    the first one dealt share a row; `bets` [most bets in a game, actions], all actions
+    in order, which are shown without perfect recall, too.
     """
 
     def __init__(self, shows: pyspiel.IIGObservationType, game: SpotGame) -> None:
