@@ -25,7 +25,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import pyspiel
 from absl import flags
@@ -107,6 +107,12 @@ def _parse(argv: Sequence[str]) -> Arguments:
     return arguments
 
 
+def _end_interrupted(arguments: Arguments, stopped: KeyboardInterrupt) -> NoReturn:
+    _say_what_is_kept(arguments)
+    print("spiel-cr: interrupted", file=sys.stderr)
+    sys.exit(128 + getattr(stopped, "number", signal.SIGINT))
+
+
 def _run(arguments: Arguments) -> None:
     try:
         plugins.import_from_environment()
@@ -116,13 +122,13 @@ def _run(arguments: Arguments) -> None:
         with signals.interrupting(), _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
     except KeyboardInterrupt as stopped:
-        _say_what_is_kept(arguments)
-        print("spiel-cr: interrupted", file=sys.stderr)
-        number = getattr(stopped, "number", signal.SIGINT)
-        sys.exit(128 + number)
+        _end_interrupted(arguments, stopped)
     # The last place that can tell people anything, so it is wide. Nothing is hidden:
     # what is not about their input or their machine is shown with its traceback.
     except Exception as error:
+        # Modules in C that are being imported make another error of it.
+        if isinstance(error.__cause__, KeyboardInterrupt):
+            _end_interrupted(arguments, error.__cause__)
         if (module := _own_module(error)) is not None:
             traceback.print_exception(error)
             print(

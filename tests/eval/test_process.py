@@ -318,6 +318,16 @@ def test_an_interrupt_says_what_is_lost(capsys, given, said):
     assert len(lines) == bool(said) and all(line.startswith(said) for line in lines)
 
 
+def test_an_interrupt_within_the_import_of_a_module_in_c(capsys):
+    """pybind11 makes an ImportError of it."""
+
+    def run(arguments):
+        raise ImportError("initialization failed") from KeyboardInterrupt()
+
+    assert do(run, resumes=True, checkpoint=None, save=None) == 128 + signal.SIGINT
+    assert capsys.readouterr().err.endswith("spiel-cr: interrupted\n")
+
+
 @pytest.mark.parametrize("terminal", [False, True])
 def test_files_get_few_states_of_a_bar(terminal):
     """On a terminal ten a second; in a file one at the beginning and one at the end."""
