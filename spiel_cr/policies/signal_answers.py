@@ -11,7 +11,7 @@ from spiel_cr.games.signals.declaring.declaration import DealtReader
 from spiel_cr.games.signals.game import Betting, SignalGame
 from spiel_cr.games.signals.public_nodes import public_decisions
 from spiel_cr.policies.array_answers import on_arrays
-from spiel_cr.policies.conversions import Behaviours
+from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
 from spiel_cr.policies.world_policy import MoreKnowledgeError
 
 # Infosets that are asked about at once.
@@ -33,7 +33,8 @@ def behaviour_from_policy(
       at which the policy has no answer are uniform.
 
     Raises:
-      ValueError: the policy cannot be asked, or the game is declared by other means.
+      ValueError: the policy cannot be asked, its answers do not sum to 1, or the game
+        is declared by other means.
       MoreKnowledgeError: it may depend on more than signals, see `tells_all`.
     """
     reader = signals.reader
@@ -79,6 +80,12 @@ def _asked(
             bar.update(len(j) * hands)
     counts = np.repeat(own.num_actions, own.num_signals)
     total = np.add.reduceat(behaviour[1:], np.cumsum(counts) - counts)
+    # Ones where there is no answer. Written so that NaN fails.
+    if not ((np.abs(total - 1) <= SUM_TOLERANCE) | (total == counts)).all():
+        raise ValueError(
+            f"{type(policy).__name__}: at some infoset of player {player} its "
+            f"probabilities do not sum to 1"
+        )
     behaviour[1:] /= np.repeat(total, counts)
     return behaviour
 

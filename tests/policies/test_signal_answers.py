@@ -1,6 +1,7 @@
 """Policies that are asked at all signals play there what they play in the game."""
 
 import pytest
+from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
@@ -27,6 +28,20 @@ def test_a_policy_is_worth_the_same(game, monkeypatch):
     monkeypatch.setattr(targets, "lay_out_to_judge", refuses)
     assert spiel_cr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-12)
     assert expected > 0.05
+
+
+class _Twice(openspiel_policy.Policy):
+    """Answers that sum to 2."""
+
+    def array_probabilities(self, rules, states, player):
+        legal = rules.legal_actions_mask(states)
+        return 2 * legal / legal.sum(axis=1, keepdims=True)
+
+
+def test_what_are_no_probabilities():
+    game = spiel_cr.load_game("liars_dice(numdice=1,dice_sides=2)")
+    with pytest.raises(ValueError, match="_Twice: .* do not sum to 1"):
+        behaviour_from_policy(signal_game(game), _Twice(game, [0, 1]))
 
 
 def test_banks_are_not_asked(monkeypatch):
