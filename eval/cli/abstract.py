@@ -19,7 +19,7 @@ import spiel_cr
 from spiel_cr.abstraction import buckets, files, gameshrink
 from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_iterations
+from spiel_cr.common.checks import check_iterations, read_budget
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals.form import form_of
@@ -48,7 +48,7 @@ def add(commands: Commands) -> None:
 
 
 def _abstract(arguments: Arguments) -> dict[str, object]:
-    budget = buckets.read_budget(arguments.budget)
+    budget = read_budget(arguments.budget)
     method = read_settings(arguments.method, METHODS, "method")
     find(arguments.algorithm, families=(CFR,))
     if arguments.iterations is not None:

@@ -41,6 +41,13 @@ def add(commands: Commands) -> None:
         "auto",
         choices=COMPILE,
     )
+    parser.option(
+        "--buckets",
+        "let players know no more of their cards than the bucket that they are in, at "
+        "most so many in each round, as in 169-200-200-200: of limit hold'em, for "
+        "algorithms that sample without compiling (pcs, es-mccfr(averaging=sampled))",
+        metavar="N-N-N-N",
+    )
     text = "processes that step OpenSpiel's states, where the game is not compiled"
     parser.option("--workers", text, 1)
     parser.option(
@@ -102,6 +109,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{_names(algorithms.MCCFR)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
+        f"{_names(algorithms.BOARDS)}, which samples boards (see --buckets), "
         f"{_names(algorithms.PUBLIC)}, which sample public actions and cards of games "
         f"that declare signals, "
         f"{_names(algorithms.FIRST_ORDER)}, first-order methods on the whole game, "

@@ -4,10 +4,10 @@ from spiel_cr.abstraction.buckets import (
     Abstraction,
     abstract,
     infoset_buckets,
-    read_budget,
 )
 from spiel_cr.abstraction.files import load_abstraction, save_abstraction
 from spiel_cr.abstraction.methods import METHODS, Method
+from spiel_cr.common.checks import read_budget
 
 __all__ = [
     "METHODS",

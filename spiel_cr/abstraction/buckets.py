@@ -43,21 +43,6 @@ class Abstraction(NamedTuple):
     seed: int
 
 
-def read_budget(text: str) -> tuple[int, ...]:
-    """Reads numbers of buckets by round, such as "13-25-125".
-
-    Raises:
-      ValueError: they are no whole numbers of at least 1.
-    """
-    parts = text.split("-")
-    if not all(p.isascii() and p.isdigit() and 0 < int(p[:12]) for p in parts):
-        raise ValueError(
-            f"budget={text!r} must be whole numbers of at least 1, one for each round, "
-            "joined by dashes; write one such as 13-25-125"
-        )
-    return tuple(int(part[:12]) for part in parts)
-
-
 def check_budget(game: SignalGame, budget: Sequence[int]) -> tuple[int, ...]:
     """Returns a budget that fits a game's rounds.
 

@@ -104,3 +104,22 @@ def check_dtype(dtype: np.typing.DTypeLike) -> np.dtype:
     if found not in (np.float32, np.float64):
         raise ValueError(f"dtype={found or dtype} must be float32 or float64")
     return found
+
+
+def read_budget(text: str, name: str = "budget") -> tuple[int, ...]:
+    """Reads numbers of buckets by round, such as "13-25-125".
+
+    Args:
+      text: the numbers, joined by dashes.
+      name: of the argument, for the error.
+
+    Raises:
+      ValueError: they are no whole numbers of at least 1.
+    """
+    parts = text.split("-")
+    if not all(p.isascii() and p.isdigit() and 0 < int(p[:12]) for p in parts):
+        raise ValueError(
+            f"{name}={text!r} must be whole numbers of at least 1, one for each round, "
+            "joined by dashes; write one such as 13-25-125"
+        )
+    return tuple(int(part[:12]) for part in parts)

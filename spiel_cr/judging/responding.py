@@ -21,6 +21,7 @@ from spiel_cr.judging.response_config import ResponseConfig
 from spiel_cr.judging.response_matches import Played, ResponseMatches
 from spiel_cr.judging.response_seats import Seat, seated
 from spiel_cr.judging.responses import ismcts_br
+from spiel_cr.judging.responses.board_response import BoardResponse
 from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
 from spiel_cr.judging.responses.learning import LearningConfig, learn_response
@@ -123,8 +124,15 @@ def _on_states(
     Its value stays the mean of matches where the infosets that it comes to are more
     than these.
     """
-    announce(f"{config.method} response of player {player}, on states")
     begun = time.perf_counter()
+    if config.method == "lbr" and config.leaf in (None, "call"):
+        if (response := _on_boards(target, player, config)) is not None:
+            returns = response.values(config.matches)
+            seconds = time.perf_counter() - begun
+            return response_matches.seat_of(
+                target, player, returns, None, simulations=0, seconds=seconds
+            )
+    announce(f"{config.method} response of player {player}, on states")
     responder, simulations = state_responder(target, player, config)
     found, returns, half = None, np.zeros(0), None
     if target.behaviour is not None:
@@ -146,6 +154,18 @@ def _on_states(
         plain_half_width=half,
         beliefs=beliefs,
     )
+
+
+def _on_boards(
+    target: Target, player: int, config: ResponseConfig
+) -> BoardResponse | None:
+    """A response to bets and buckets, on boards; None: the policy is no such one."""
+    policy = target.policy
+    rules = getattr(getattr(policy, "source", None), "rules", None)
+    if not isinstance(policy, TablePolicy) or not hasattr(rules, "draw_board"):
+        return None
+    announce(f"{config.method} response of player {player}, on boards with all hands")
+    return BoardResponse(rules, policy.strategy, player, seed=config.seed)
 
 
 def _matches(

@@ -135,8 +135,8 @@ class TableFacts(NamedTuple):
     bytes: int
     limit: int
     full: bool
-    met: int
-    known: int
+    met: int = 0
+    known: int = 0
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, repr=False)

@@ -17,6 +17,7 @@ from spiel_cr.solvers.deep.self_play import self_play_config as self_play
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.first_order import first_order_config as first_order
 from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS
+from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
 from spiel_cr.solvers.mccfr.table import table_solver
 from spiel_cr.solvers.task import Algorithm, Family, Maker
@@ -33,6 +34,10 @@ _HISTORIES = {
     )
     for form in (SIGNALS, WORLDS)
 }
+_BOARDS = (
+    "algorithm={!r} samples boards of a game that is not laid out: give form='stepped' "
+    "and buckets, or choose 'cfr+'"
+)
 _PUBLIC = (
     "algorithm={!r} samples public actions and cards, which are known of games in the "
     "form of signals; leave the form out, or choose 'evr-mccfr'"
@@ -64,6 +69,15 @@ MCCFR = Family(
     _HISTORIES,
     ("float32", "float64"),
     stepped=table_solver.read_config,
+    buckets=True,
+)
+BOARDS = Family(
+    "sampled by boards",
+    public_chance.PRESETS,
+    {STEPPED: table_run.make_boards},
+    dict.fromkeys(_LAID_OUT, _BOARDS),
+    ("float32",),
+    stepped=lambda asked: read_settings(asked, public_chance.PRESETS),
     buckets=True,
 )
 FIRST_ORDER = Family(
@@ -113,7 +127,7 @@ AUTO = Family(
     buckets=True,
     locks=True,
 )
-FAMILIES = (AUTO, CFR, MCCFR, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
+FAMILIES = (AUTO, CFR, MCCFR, BOARDS, FIRST_ORDER, PUBLIC, DEEP, SELF_PLAY, LP)
 ALGORITHMS: dict[str, Family] = {
     name: family for family in FAMILIES for name in family.presets
 }

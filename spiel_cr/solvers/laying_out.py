@@ -56,7 +56,9 @@ class Layout:
         alone). In the form of signals, infosets are numbered after signals that may be
         played alike were merged, as in the result's `form.decisions`; a `SignalGame` is
         solved as it is, so its own are numbered. The result is a strategy of the whole
-        game, where its NashConv is taken, too.
+        game, where its NashConv is taken, too. Or, of games that are stepped and whose
+        rules put cards into buckets (limit hold'em), how many at most in each round:
+        "169-200-200-200".
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
       locks: strategies that are kept as they are; the rest is solved against them, and
@@ -74,7 +76,7 @@ class Layout:
     workers: int = 1
     memory_limit: memory.Limit = None
     cache: atomic.Path | None = None
-    buckets: Buckets | None = None
+    buckets: Buckets | str | None = None
     imperfect_recall: bool = False
     locks: Any = None
 

@@ -10,11 +10,13 @@ from spiel_cr.common import atomic, memory, storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making, recall_checks
+from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.workers import Workers
 from spiel_cr.policies.result import HeldByPolicy, TableFacts
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.laying_out import STEPPED, Laid
+from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
@@ -38,7 +40,9 @@ def make_table(laid: Laid, task: Task) -> Run:
     """
     assert isinstance(laid.game, Opened)
     layout, config = task.layout, task.algorithm.config_in(STEPPED)
-    kind = key_making.kind_for(laid.game, use_rules=layout.vectorised)
+    kind = key_making.kind_for(
+        laid.game, use_rules=layout.vectorised, buckets=layout.buckets
+    )
     source = key_making.make_source(laid.game, kind, workers=layout.workers)
     try:
         recall_checks.check_source(source, exact=config.averaging == "exact")
@@ -166,24 +170,59 @@ class TableRun(Run):
     def outcome(self) -> dict[str, Any]:
         """See `run.Run`."""
         solver, game = self.solver, self.solver.source.game
-        source = key_making.make_source(Opened(game), self._kind)
+        arrays = key_making.bucket_arrays(solver.source) or None
+        source = key_making.make_source(Opened(game), self._kind, arrays=arrays)
         average = solver.average()
         policy = TablePolicy(game, source, average)
         save = functools.partial(save_table_policy, policy=policy, keys=self._kind)
         return {
             "held": HeldByPolicy(policy, save),
             "trajectories": solver.trajectories,
-            "table": TableFacts(
-                infosets=len(average),
-                keys=self._kind,
-                bytes=solver.table.nbytes,
-                limit=solver.table.limit,
-                full=solver.table.full,
-                met=solver.met,
-                known=solver.known,
-            ),
+            "table": TableFacts(len(average), self._kind, **solver.facts()),
         }
 
     def close(self) -> None:
         """See `run.Run`."""
         self.solver.source.close()
+
+
+def make_boards(laid: Laid, task: Task) -> Run:
+    """The solver that samples boards of a game whose hands are in buckets.
+
+    Args:
+      laid: the game, stepped.
+      task: what is asked for.
+
+    Raises:
+      GameTooLargeError, ValueError: as `solve`.
+    """
+    assert isinstance(laid.game, Opened)
+    buckets, config = task.layout.buckets, task.algorithm.config
+    if not isinstance(buckets, str) or not laid.game.rules:
+        raise ValueError(
+            f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
+            f"give buckets (--buckets), such as '169-200-200-200' for limit hold'em"
+        )
+    kind = key_making.kind_for(laid.game, buckets=buckets)
+    source = key_making.make_source(laid.game, kind)
+    assert isinstance(source, RulesSource)
+    size = int(memory.parse_limit(task.layout.memory_limit))
+    solver = PublicChanceSolver(source, config, seed=task.seed)
+    return BoardRun(solver, kind, size, size)
+
+
+class BoardRun(TableRun):
+    """A solver that samples boards."""
+
+    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
+        """See `checkpoint.Kept`; the seconds are among the arrays."""
+        fresh = self.solver.state()
+        if {name: (a.dtype, a.shape) for name, a in arrays.items()} != {
+            name: (a.dtype, a.shape) for name, a in fresh.items()
+        }:
+            raise ValueError("its arrays have other names, types or shapes")
+        self.solver.restore(arrays)
+
+    def shown(self) -> dict[str, Any]:
+        """See `run.Run`."""
+        return {"boards": f"{self.solver.iterations:,}"}

@@ -16,6 +16,7 @@ from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.laying_out import (
     COMPILED,
+    LAID_OUT,
     SIGNALS,
     STEPPED,
     WORLDS,
@@ -30,6 +31,10 @@ from spiel_cr.solvers.run import Checkpoint, Goal, Run
 _ONLY_COMPILED = (
     "{} needs the compiled game, for signal games have no information-state strings; "
     "give form='compiled', or buckets as numbers by logical infoset"
+)
+_ONLY_STEPPED = (
+    "buckets={!r} are for games that are sampled without laying them out: give "
+    "form='stepped' and an algorithm such as 'es-mccfr(averaging=sampled)'"
 )
 _ONLY_TREES = (
     "form='worlds': infosets share no regrets in the form of worlds; leave buckets and "
@@ -214,7 +219,9 @@ class Task:
             for form, text in family.refused.items()
             if form not in family.makers or form != layout.form
         }
-        if SIGNALS not in refused:
+        if isinstance(layout.buckets, str):
+            refused |= dict.fromkeys(LAID_OUT, _ONLY_STEPPED.format(layout.buckets))
+        elif SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):
                 refused[SIGNALS] = why
         if layout.buckets is not None or layout.imperfect_recall:
@@ -247,7 +254,7 @@ class Task:
             "until": goal.until,
             "eval_every": goal.eval_every,
             "dtype": self.dtype,
-            "buckets": layout.buckets,
+            "buckets": None if isinstance(layout.buckets, str) else layout.buckets,
             "imperfect_recall": layout.imperfect_recall or None,
         }
         for name, value in options.items():

@@ -10,6 +10,7 @@ import spiel_cr
 from spiel_cr.abstraction import buckets, files, gameshrink
 from spiel_cr.abstraction.methods import METHODS, Features
 from spiel_cr.abstraction.outcomes import outcomes
+from spiel_cr.common.checks import read_budget
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.signals.form import form_of
@@ -175,10 +176,10 @@ def test_refused(leduc, budget, method, message):
 
 
 def test_budgets_as_text():
-    assert buckets.read_budget("13-25-125") == (13, 25, 125)
+    assert read_budget("13-25-125") == (13, 25, 125)
     for text in ("", "13-", "13-0", "x", "1.5-3", "-3"):
         with pytest.raises(ValueError, match="joined by dashes"):
-            buckets.read_budget(text)
+            read_budget(text)
 
 
 def test_presets_are_methods():

@@ -88,7 +88,7 @@ def strengths(masks: np.ndarray) -> np.ndarray:
       int32 [...], higher is stronger, equal is a tie. Only hands of equally many cards
       compare.
     """
-    c, d, h, s = np.moveaxis(masks, -1, 0)
+    c, d, h, s = np.ascontiguousarray(np.moveaxis(masks, -1, 0))
     some, cd, hs = c | d | h | s, c & d, h & s
     # Ranks of which there are at least two, at least three, four.
     pairs = cd | hs | (c | d) & (h | s)

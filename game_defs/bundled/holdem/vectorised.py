@@ -5,6 +5,7 @@ were dealt. The tree is read off OpenSpiel's states, see `betting`.
 """
 
 import functools
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyspiel
@@ -12,6 +13,7 @@ import pyspiel
 from game_defs import base
 from game_defs.bundled.holdem import betting, strengths
 from game_defs.bundled.holdem.betting import Deal, PublicTree
+from game_defs.bundled.holdem.buckets import Buckets
 from game_defs.bundled.holdem.cards import Deck
 from game_defs.bundled.holdem.rules import MAX_HOLE_CARDS, Rules
 
@@ -99,7 +101,8 @@ class VectorisedLimitPoker:
           features: entries of OpenSpiel's information state tensor.
         """
         count, size = len(rules.deck), len(tree.player)
-        self._hole = rules.hole
+        self._rules, self._hole, self.bets = rules, rules.hole, tree
+        self._round = tree.round.astype(np.int64)
         self._bits = strengths.card_bits(rules.deck.num_suits)[:count]
         self._player = tree.player.astype(np.int64)
         self._cards = (base.NUM_PLAYERS * rules.hole + tree.dealt).astype(np.int64)
@@ -191,9 +194,65 @@ class VectorisedLimitPoker:
         """Returns int64 [n, 3]: the bets, own cards, and the board."""
         return states[:, [_NODE, _HANDS + player, _BOARD]]
 
+    def bucketed(
+        self, counts: Sequence[int], arrays: Mapping[str, np.ndarray] | None = None
+    ) -> "BucketedLimitPoker":
+        """The same game, of which players see bets and the bucket of their cards.
+
+        Args:
+          counts: the most buckets in each round.
+          arrays: of the same buckets, from `bucket_arrays`; None: they are made.
+
+        Raises:
+          ValueError: there is not a number from 1 to 65 536 for each round, or the
+            arrays are of other buckets.
+        """
+        rounds = len(self._rules.deals)
+        if len(counts) != rounds or not all(0 < each <= 1 << 16 for each in counts):
+            raise ValueError(
+                f"buckets={'-'.join(map(str, counts))}: give a number from 1 to 65536 "
+                f"for each of the {rounds} rounds"
+            )
+        return BucketedLimitPoker(self, tuple(counts), arrays)
+
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
         own = states[:, _HANDS + player, None] & self._bits != 0
         board = states[:, _BOARD, None] & self._bits != 0
         who = np.broadcast_to(np.arange(2) == player, (len(states), 2))
         return np.concatenate([who, own, board, self._bets[states[:, _NODE]]], axis=1)
+
+
+class BucketedLimitPoker(VectorisedLimitPoker):
+    """A limit game whose players are told the buckets of their cards."""
+
+    def __init__(
+        self,
+        whole: VectorisedLimitPoker,
+        counts: tuple[int, ...],
+        arrays: Mapping[str, np.ndarray] | None,
+    ) -> None:
+        """Use `VectorisedLimitPoker.bucketed` instead."""
+        vars(self).update(vars(whole))
+        if arrays is None:
+            self._buckets = _made(self._rules, counts)
+        else:
+            self._buckets = Buckets(self._rules, counts, arrays)
+        made = self._buckets
+        self.counts, self.held = counts, made.held
+        self.sizes = tuple(np.cumsum(self._rules.deals).tolist())
+        self.bucket_arrays, self.draw_board = made.arrays, made.draw_board
+        self.buckets, self.beats = made.on_board, made.beats
+
+    def information_state(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns int64 [n, 2]: the bets, and the bucket in this round."""
+        node = states[:, _NODE]
+        hands, boards = states[:, _HANDS + player], states[:, _BOARD]
+        bucket = self._buckets(hands, boards, self._round[node])
+        return np.stack([node, bucket], axis=1)
+
+
+@functools.lru_cache(maxsize=1)
+def _made(rules: Rules, counts: tuple[int, ...]) -> Buckets:
+    """Buckets take a minute, and so are kept."""
+    return Buckets(rules, counts)

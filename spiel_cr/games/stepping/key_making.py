@@ -1,11 +1,12 @@
 """How keys of a game are made: who steps it, and a hash that tells that apart."""
 
 import hashlib
+from collections.abc import Mapping
 
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_choice
+from spiel_cr.common.checks import check_choice, read_budget
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping.rules_source import RulesSource
@@ -13,50 +14,78 @@ from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.stepping.workers import Workers
 
-# What keys are hashes of: information as rules on arrays give it, or OpenSpiel's
-# information-state strings.
-RULES, STRINGS = "rules", "strings"
-KINDS = (RULES, STRINGS)
+# What keys are hashes of: information as rules on arrays give it, OpenSpiel's
+# information-state strings, or, as in "buckets 169-200-200-200", bets and buckets.
+RULES, STRINGS, BUCKETS = KINDS = "rules", "strings", "buckets"
 # Matches that are looked at for a fingerprint, and the most moves of each.
 _MATCHES, _MOVES = 8, 200
 # Parameters that say where a game lies, and not what it is.
 _PLACES = ("filename",)
 
 
-def kind_for(opened: Opened, *, use_rules: bool = True) -> str:
+def kind_for(
+    opened: Opened, *, use_rules: bool = True, buckets: str | None = None
+) -> str:
     """How keys of a game are made by default.
 
     Args:
       opened: the game.
       use_rules: take its rules on arrays, if it has them.
+      buckets: of private cards, at most so many in each round: "169-200-200-200".
     """
+    if buckets is not None:
+        return f"{BUCKETS} {buckets}"
     return RULES if use_rules and opened.rules is not None else STRINGS
 
 
-def make_source(opened: Opened, kind: str, *, workers: int = 1) -> Simulator:
+def make_source(
+    opened: Opened,
+    kind: str,
+    *,
+    workers: int = 1,
+    arrays: Mapping[str, np.ndarray] | None = None,
+) -> Simulator:
     """What steps a game's histories.
 
     Args:
       opened: the game.
-      kind: of its keys, one of `KINDS`.
+      kind: of its keys, as `kind_for` says.
       workers: processes that step OpenSpiel's states; 1: this one does.
+      arrays: of buckets, from `bucket_arrays`; None: buckets are made, which takes
+        minutes in hold'em.
 
     Raises:
       ValueError: a game without rules on arrays is to be played by them; or these are
-        to be played by several processes.
+        to be played by several processes; or they know no such buckets.
       WorkerFailedError: a process ended.
     """
+    kind, _, budget = kind.partition(" ")
     check_choice(kind, "kind", KINDS)
     game = opened.game
-    if kind == RULES:
+    if kind != STRINGS:
         if workers > 1:
             raise ValueError(
                 f"workers={workers} step OpenSpiel's states, and {game} is played by "
                 f"rules on arrays, in one process; leave workers out, or turn these "
                 f"rules off (vectorised=False, --no-vectorised)"
             )
-        return RulesSource(game, opened.rules)
+        if kind == RULES:
+            return RulesSource(game, opened.rules)
+        counts = read_budget(budget, "buckets")
+        if not hasattr(opened.rules, "bucketed"):
+            raise ValueError(
+                f"buckets={budget}: {game} has no rules that put cards into buckets; "
+                f"limit hold'em has (universal_poker with betting=limit)"
+            )
+        return RulesSource(game, opened.rules.bucketed(counts, arrays))
     return StateSource(game) if workers == 1 else Workers(game, workers)
+
+
+def bucket_arrays(source: Simulator) -> dict[str, np.ndarray]:
+    """The buckets of a source; nothing where it has none."""
+    arrays = getattr(getattr(source, "rules", None), "bucket_arrays", dict)
+    made: dict[str, np.ndarray] = arrays()
+    return made
 
 
 def fingerprint(source: Simulator) -> str:

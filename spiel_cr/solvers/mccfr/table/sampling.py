@@ -24,8 +24,10 @@ m = S(s) - taken(I), where taken(I) is what S(s) was then. A trajectory takes th
 its way down, before regrets change; parents come before children. `strategy.of_table`
 does the same for all rows.
 
-Sampled averages (`averaging=sampled`) add weight times sigma over the probability of
-the draws at each visit, as OpenSpiel's outcome sampling does. A history that the other
+Sampled averages (`averaging=sampled`) of external sampling add weight times sigma where
+the other player acts (Lanctot et al. 2009): it draws by its strategy, so visits are in
+proportion to its own reach. Those of outcome sampling add weight times sigma over the
+probability of the draws at each visit, as OpenSpiel's does. A history that the other
 player's strategy never leads to is never visited: an iteration counts at an infoset by
 own reach times the chance of those of its histories that the other player can reach
 then. Where that changes from iteration to iteration, as it does once the other player
@@ -246,13 +248,18 @@ class Trajectories:
             same_sequence=front.own is not None or table.parent[rows] == sequence,
         )
         np.add.at(table.visits, rows, np.uint32(1))
-        entry, place, sigma = _flat(decisions, decisions.sigma)
         lacks = np.zeros(len(decisions.live))
         if front.own is not None:
-            lacks[updated] = self._weight * front.own[places]
+            share = front.own[decisions.live]
+            if self._config.scheme == "external":
+                updated = np.flatnonzero(~decisions.mine & (decisions.row >= 0))
+                share = decisions.weight
+            lacks[updated] = self._weight * share[updated]
+            entry, place, sigma = _flat(decisions, updated)
             met, group, _ = _groups(entry)
             table.average[met] += np.bincount(group, lacks[place] * sigma)
             return
+        entry, place, sigma = _flat(decisions, updated)
         reach = table.average[sequence]
         lacks[updated] = reach - table.taken[rows]
         # Duplicates write the same: all is read before anything is written.
@@ -386,18 +393,17 @@ def _groups(numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _flat(
-    decisions: _Decisions, values: np.ndarray
+    decisions: _Decisions, some: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """What is to be updated, in one row.
+    """The strategies of some decisions in one row.
 
     Args:
       decisions: at one depth.
-      values: float64 [A, m].
+      some: int64 [k], decisions that have rows.
 
     Returns:
-      The entries, the decisions that they belong to, and their values.
+      The entries, the decisions that they belong to, and probabilities.
     """
-    updated = decisions.updated
-    action, place = np.nonzero(decisions.legal[:, updated])
-    place = updated[place]
-    return decisions.entries[action, place], place, values[action, place]
+    action, place = np.nonzero(decisions.legal[:, some])
+    place = some[place]
+    return decisions.entries[action, place], place, decisions.sigma[action, place]

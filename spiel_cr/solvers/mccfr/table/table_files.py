@@ -41,7 +41,8 @@ def save_table_policy(
         **metadata,
         "versions": storage.versions(),
     }
-    storage.save(path, arrays_of(policy.strategy), described)
+    arrays = arrays_of(policy.strategy) | key_making.bucket_arrays(policy.source)
+    storage.save(path, arrays, described)
 
 
 def check_table_file(path: atomic.Path) -> None:
@@ -76,7 +77,7 @@ def load_table_policy(
     metadata = result.read_metadata(path)
     named = result.text_of(metadata, "game", path)
     kind = result.text_of(metadata, "keys", path)
-    if kind not in key_making.KINDS:
+    if kind.partition(" ")[0] not in key_making.KINDS:
         raise result.damaged(path, f"its keys are of the kind {kind!r}")
     print_of_file = result.text_of(metadata, "fingerprint", path)
     loaded = result.named_game(named, path) if game is None else game
@@ -86,12 +87,13 @@ def load_table_policy(
             f"{path} was made by the rules on arrays of {named}, and {loaded} has none "
             f"here; install what has them, or solve with --no-vectorised"
         )
-    source = key_making.make_source(opened, kind)
+    arrays = storage.load(path)[0]
+    source = key_making.make_source(opened, kind, arrays=arrays)
     if key_making.fingerprint(source) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "
             f"or information states have changed since; give the policy's own game, or "
             f"solve this one anew"
         )
-    strategy = read_strategy(storage.load(path)[0], path)
+    strategy = read_strategy(arrays, path)
     return TablePolicy(loaded, source, strategy)

@@ -4,6 +4,7 @@ import dataclasses
 import json
 import math
 import time
+from typing import Any
 
 import numpy as np
 from absl import logging
@@ -203,6 +204,16 @@ class UncompiledSolver:
             started = time.perf_counter()
             self._iterate()
             self.seconds += time.perf_counter() - started
+
+    def facts(self) -> dict[str, Any]:
+        """What `TableFacts` tells."""
+        return {
+            "bytes": self.table.nbytes,
+            "limit": self.table.limit,
+            "full": self.table.full,
+            "met": self.met,
+            "known": self.known,
+        }
 
     def average(self) -> strategy.TableStrategy:
         """The average strategies of both players; the solver stays as it is."""

@@ -1,0 +1,255 @@
+"""Hands of hold'em in buckets: in each round, how strong they are on the board.
+
+A hand's number is the mean over the boards to come of its squared strength, the share
+of other hands on the last board that it beats, ties counting half (Johanson 2007,
+"Robust strategies and counter-strategies", chapter 2). The square prefers hands that
+may become strong. Other hands are all that the board leaves, also those that share a
+card. A round's hands are cut at percentiles of that number, so that each bucket is as
+likely; where there are no more numbers than buckets, each number is one. What was known
+in earlier rounds is forgotten.
+
+Boards that differ by the names of suits are one: their suits are put in order. Sets of
+cards are numbers, see `strengths.card_bits`.
+"""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from game_defs.bundled.holdem import strengths
+from game_defs.bundled.holdem.rules import Rules
+
+_SUITS = strengths.NUM_SUITS
+# Orders that suits may be put in.
+_ORDERS = np.array(list(itertools.permutations(range(_SUITS))))
+_POWERS = _SUITS ** np.arange(_SUITS)[::-1]
+# Means are rounded, so that hands that differ by the names of suits have equal ones.
+_LEVELS = 1 << 20
+# Boards that are looked at together.
+_TOGETHER = 1 << 8
+
+
+class _Numbers(NamedTuple):
+    """What hands are worth on boards of so many cards.
+
+    Attributes:
+      levels: unsigned integers [boards, hands]; anything where they share a card.
+      values: float32 [levels], the number that each stands for.
+    """
+
+    levels: np.ndarray
+    values: np.ndarray
+
+
+class Buckets:
+    """The bucket of each hand on each board of each round."""
+
+    def __init__(
+        self,
+        rules: Rules,
+        counts: Sequence[int],
+        arrays: Mapping[str, np.ndarray] | None = None,
+    ) -> None:
+        """Compares all hands on all boards: a minute or two with a whole deck.
+
+        Args:
+          rules: what is dealt when.
+          counts: of each round the most buckets, 1 to 65 536.
+          arrays: what `arrays` of the same has given: then nothing is compared but
+            hands on last boards, when they are asked for.
+
+        Raises:
+          ValueError: the arrays are of other shapes.
+        """
+        deck = rules.deck
+        self._cards = strengths.card_bits(deck.num_suits)[: len(deck)]
+        chosen = itertools.combinations(range(len(deck)), rules.hole)
+        self._hands = np.sort(self._cards[np.array(list(chosen))].sum(axis=1))
+        # For each order of suits, which hand a hand becomes.
+        masks = strengths.split(self._hands)[:, _ORDERS]
+        self._becomes = np.searchsorted(self._hands, _joined(masks)).T.astype(np.int32)
+        self.held = (self._hands[:, None] & self._cards != 0).astype(np.float32)
+        self._sizes = np.cumsum(rules.deals)
+        self._counts = counts
+        self._boards, self._weights = [np.zeros(1, np.int64)], [np.ones(1)]
+        for _ in range(self._sizes[-1]):
+            self._grow()
+        self._known = np.zeros(len(self._boards[-1]), bool)
+        widths = [np.min_scalar_type(count - 1) for count in counts]
+        shapes = [(len(self._boards[size]), len(self._hands)) for size in self._sizes]
+        self._labels = [np.zeros(*each) for each in zip(shapes, widths, strict=True)]
+        self._last = np.zeros(2 * len(self._hands) + 1, widths[-1])
+        if arrays is None:
+            self._compare()
+        for name, array in {} if arrays is None else self.arrays().items():
+            given = arrays.get(name)
+            if given is None or (given.shape, given.dtype) != (
+                array.shape,
+                array.dtype,
+            ):
+                raise ValueError(f"{name}: it must be {array.dtype} {array.shape}")
+            array[:] = given
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The buckets of all hands but on last boards, and how hands are put there."""
+        early = {f"buckets{at}": each for at, each in enumerate(self._labels[:-1])}
+        return {**early, "last_buckets": self._last}
+
+    def __call__(
+        self, hands: np.ndarray, boards: np.ndarray, rounds: np.ndarray
+    ) -> np.ndarray:
+        """The buckets int64 [n] of hands on boards, int64 [n] each, in rounds [n]."""
+        found = np.zeros(len(hands), np.int64)
+        for at, size in enumerate(self._sizes):
+            here = np.flatnonzero(rounds == at)
+            ordered, order = _in_order(boards[here])
+            board = np.searchsorted(self._boards[size], ordered)
+            if at == len(self._sizes) - 1:
+                new = np.unique(board[~self._known[board]])
+                self._labels[at][new] = self._last[self._levels(new)]
+                self._known[new] = True
+            hand = self._becomes[order, np.searchsorted(self._hands, hands[here])]
+            found[here] = self._labels[at][board, hand]
+        return found
+
+    def draw_board(
+        self, random: np.random.Generator, first: np.ndarray | None = None
+    ) -> np.ndarray:
+        """Cards of a whole board, int64 [n], in the order in which they are dealt.
+
+        Args:
+          random: advanced.
+          first: cards that it begins with; all boards with these are as likely.
+        """
+        first = self._cards[:0] if first is None else first
+        left = self._cards[~np.isin(self._cards, first)]
+        more = random.choice(left, self._sizes[-1] - len(first), replace=False)
+        return np.concatenate([first, more])
+
+    def on_board(self, board: np.ndarray, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """int64 [H], buckets of all hands; bool [H], whether the board leaves them.
+
+        Args:
+          board: int64 [n], its cards.
+          number: of the round, from 0.
+        """
+        cards = board.sum()
+        left = self._hands & cards == 0
+        found = np.zeros(len(left), np.int64)
+        hands = self._hands[left]
+        every = np.ones_like(hands)
+        found[left] = self(hands, cards * every, number * every)
+        return found, left
+
+    def beats(self, board: np.ndarray) -> np.ndarray:
+        """Which hands win on a whole board, int64 [n].
+
+        Returns:
+          float32 [H, H]: 1 where the first hand is stronger, -1 where it is weaker, 0
+          where they are equal, share a card, or the board has one of theirs.
+        """
+        cards = board.sum()
+        strong = strengths.strengths(strengths.split(self._hands | cards))
+        left = self._hands & cards == 0
+        apart = (self._hands[:, None] & self._hands == 0) & left & left[:, None]
+        beats: np.ndarray = np.sign(strong[:, None] - strong) * apart
+        return beats.astype(np.float32)
+
+    def _grow(self) -> None:
+        """Boards of one card more, ascending, and how many each stands for."""
+        boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
+        fits = boards & self._cards == 0
+        ordered, _ = _in_order((boards | self._cards)[fits])
+        found, place = np.unique(ordered, return_inverse=True)
+        mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
+        self._boards.append(found)
+        # Each card of a board may have come last.
+        self._weights.append(mass / np.bitwise_count(found[0]))
+
+    def _compare(self) -> None:
+        """Fills the buckets of all rounds, from the last one to the first."""
+        levels = np.empty(self._labels[-1].shape, np.uint16)
+        for begin in range(0, len(levels), _TOGETHER):
+            some = np.arange(begin, min(begin + _TOGETHER, len(levels)))
+            levels[some] = self._levels(some)
+        # The hands that share a card with the board come first, and a hand ties itself.
+        dead = int(np.count_nonzero(self._boards[-1][0] & self._hands))
+        twice = np.arange(len(self._last), dtype=np.float32) - 2 * dead - 1
+        values = (twice / (2 * max(len(self._hands) - dead - 1, 1))).clip(0) ** 2
+        numbers = _Numbers(levels, values)
+        for size in reversed(range(len(self._boards))):
+            if size < self._sizes[-1]:
+                numbers = self._means(size, numbers)
+            for at in np.flatnonzero(self._sizes == size):
+                label = self._labels[at]
+                bucket = self._percentiles(size, numbers, self._counts[at])
+                bucket = bucket.astype(label.dtype)
+                bucket.take(numbers.levels, out=label)
+                if at == len(self._sizes) - 1:
+                    self._last[:] = bucket
+        self._known[:] = True
+
+    def _levels(self, places: np.ndarray) -> np.ndarray:
+        """On last boards, how many hands are weaker, twice, ties once; uint16 [n, H]."""
+        boards = self._boards[-1][places, None]
+        levels = np.empty((len(boards), len(self._hands)), np.uint16)
+        strong = strengths.strengths(strengths.split(boards | self._hands))
+        strong[boards & self._hands != 0] = -1
+        for row, level in zip(strong, levels, strict=True):
+            ordered = np.sort(row)
+            level[:] = ordered.searchsorted(row) + ordered.searchsorted(row, "right")
+        return levels
+
+    def _means(self, size: int, numbers: _Numbers) -> _Numbers:
+        """Means over the next card, on boards of so many cards."""
+        boards, grown = self._boards[size], self._boards[size + 1]
+        levels = np.empty((len(boards), len(self._hands)), np.int32)
+        for begin in range(0, len(boards), _TOGETHER):
+            board = boards[begin : begin + _TOGETHER]
+            total = np.zeros((len(board), len(self._hands)))
+            count = np.zeros_like(total)
+            for card in self._cards:
+                rows = np.flatnonzero(board & card == 0)
+                ordered, order = _in_order(board[rows] | card)
+                place = np.searchsorted(grown, ordered)
+                level = numbers.levels[place[:, None], self._becomes[order]]
+                free = self._hands & card == 0
+                total[rows] += numbers.values[level] * free
+                count[rows] += free
+            mean = total / np.maximum(count, 1)
+            levels[begin : begin + _TOGETHER] = np.rint(mean * (_LEVELS - 1))
+        return _Numbers(levels, np.arange(_LEVELS, dtype=np.float32) / (_LEVELS - 1))
+
+    def _percentiles(self, size: int, numbers: _Numbers, count: int) -> np.ndarray:
+        """The bucket of each level, int64, by how likely boards are."""
+        boards, weight = self._boards[size], self._weights[size]
+        mass = np.zeros(len(numbers.values))
+        for begin in range(0, len(boards), _TOGETHER):
+            some = slice(begin, begin + _TOGETHER)
+            free = boards[some, None] & self._hands == 0
+            likely = (weight[some, None] * free).ravel()
+            level = numbers.levels[some].ravel()
+            mass += np.bincount(level, likely, len(mass))
+        some = np.flatnonzero(mass)
+        bucket = np.zeros(len(mass), np.int64)
+        middle = np.cumsum(mass[some]) - mass[some] / 2
+        bucket[some] = np.arange(len(some))
+        if len(some) > count:
+            bucket[some] = count * middle / mass.sum()
+        return bucket
+
+
+def _joined(masks: np.ndarray) -> np.ndarray:
+    """Sets int64 [...] of four masks int16 [..., 4]."""
+    sets: np.ndarray = np.ascontiguousarray(masks).view("<i8")[..., 0]
+    return sets
+
+
+def _in_order(boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Boards with their suits in ascending order, and the rows of `_ORDERS`."""
+    masks = strengths.split(boards)
+    order = np.argsort(masks, axis=-1, kind="stable")
+    ordered = _joined(np.take_along_axis(masks, order, axis=-1))
+    return ordered, np.searchsorted(_ORDERS @ _POWERS, order @ _POWERS)

@@ -1,0 +1,244 @@
+"""Public chance sampling: one board per iteration, all bets and all hands on it.
+
+Johanson, Bard, Lanctot, Gibson & Bowling 2012, "Efficient Nash equilibrium
+approximation through Monte Carlo counterfactual regret minimization". A board is drawn
+for all rounds. Given it, the game is a tree of bets in which each player holds one of H
+hands, and values of all of them are computed at once, as in full-width CFR. Hands that
+share a bucket share regrets and average, so players may forget what they knew.
+
+The averages are sums over boards and hands of own reach times the strategy.
+"""
+
+import dataclasses
+import json
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.checks import check_iterations, check_settings
+from spiel_cr.games.stepping import keys
+from spiel_cr.games.stepping.boards import BetTree, Group
+from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
+
+
+@dataclasses.dataclass(frozen=True)
+class PublicChanceConfig:
+    """Public chance sampling.
+
+    Attributes:
+      name: for people; two configurations that differ in name only are equal.
+      alpha, beta: as of `regret_matching.Rule`, those of discounted CFR; t counts
+        boards.
+      gamma: board t enters the average strategy with weight t^gamma.
+    """
+
+    name: str = dataclasses.field(compare=False)
+    alpha: float = 1.5
+    beta: float = 0.0
+    gamma: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_settings(self, {"alpha": "[0, inf]", "beta gamma": "[0, inf)"})
+
+
+PRESETS = {"pcs": PublicChanceConfig("pcs")}
+
+
+class _Board(NamedTuple):
+    """A board and the h hands that it leaves.
+
+    Attributes:
+      labels: int64 [h] for each round, their buckets.
+      members: float32 [h, B] for each round, 1 in a hand's bucket.
+      held, beats: float32 [h, cards] and [h, h], see `BoardRules`.
+    """
+
+    labels: list[np.ndarray]
+    members: list[np.ndarray]
+    held: np.ndarray
+    beats: np.ndarray
+
+
+class PublicChanceSolver:
+    """Samples boards of a game whose hands are in buckets.
+
+    Attributes:
+      source: of the game, with `BoardRules`.
+      config: the algorithm.
+      seed: of the boards.
+      iterations: boards so far.
+      seconds: spent on them.
+    """
+
+    def __init__(
+        self, source: RulesSource, config: PublicChanceConfig, *, seed: int
+    ) -> None:
+        """Lays the tree of bets out.
+
+        Args:
+          source: its rules have boards.
+          config: the algorithm.
+          seed: of the boards.
+        """
+        self.source, self.config, self.seed = source, config, seed
+        self._rules: Any = source.rules
+        self._random = np.random.default_rng(seed)
+        self.iterations, self.seconds = 0, 0.0
+        self._tree = BetTree(self._rules)
+        self._regret = np.zeros(self._tree.groups[-1].table.stop, np.float32)
+        self._average = np.zeros_like(self._regret)
+        # Numbers at all places, made when the first board is drawn.
+        self._numbers: np.ndarray | None = None
+
+    def _iterate(self) -> None:
+        """Draws a board, and updates player 0, then player 1 on it."""
+        self.iterations += 1
+        self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
+        board = self._board()
+        for player in range(2):
+            self._update(player, board)
+            for group in self._tree.groups:
+                if group.player == player:
+                    regret = self._regret[group.table]
+                    regret *= np.where(regret > 0, *self._fading())
+
+    def _board(self) -> _Board:
+        """A board, and what matters of it."""
+        rules = self._rules
+        cards = rules.draw_board(self._random)
+        _, left = rules.buckets(cards, len(rules.sizes) - 1)
+        labels = [
+            rules.buckets(cards[:size], number)[0][left]
+            for number, size in enumerate(rules.sizes)
+        ]
+        members = [
+            (label[:, None] == np.arange(count)).astype(np.float32)
+            for label, count in zip(labels, rules.counts, strict=True)
+        ]
+        beats = rules.beats(cards)[np.ix_(left, left)]
+        return _Board(labels, members, rules.held[left], beats)
+
+    def _fading(self) -> tuple[np.float32, np.float32]:
+        """What positive and negative regrets are multiplied by."""
+        config, done = self.config, float(self.iterations)
+        positive, negative = (
+            1 / (1 + done**-power) for power in (config.alpha, config.beta)
+        )
+        return np.float32(positive), np.float32(negative)
+
+    def _strategy(self, group: Group) -> np.ndarray:
+        """float32 [A, n, B], by regret matching."""
+        positive = self._regret[group.table].reshape(group.shape).clip(min=0)
+        total = positive.sum(axis=0)
+        uniform = np.float32(1 / group.shape[0])
+        return np.divide(
+            positive, total, out=np.full_like(positive, uniform), where=total > 0
+        )
+
+    def _update(self, player: int, board: _Board) -> None:
+        """Adds a player's regrets on a board, and its reach to the average."""
+        tree, hands = self._tree, len(board.held)
+        if self._numbers is None:
+            self._numbers = np.empty((4, len(tree.place), hands), np.float32)
+        reach, value, spare = self._numbers[:2], *self._numbers[2:]
+        reach[:, 0] = 1
+        strategies = [self._strategy(group) for group in tree.groups]
+        for group, strategy in zip(tree.groups, strategies, strict=True):
+            before = reach[group.player, tree.own[group.player, group.nodes]]
+            after = reach[group.player, group.below].reshape(-1, *before.shape)
+            strategy.take(board.labels[group.round], axis=2, out=after, mode="clip")
+            after *= before
+        tree.end_values(player, reach[1 - player], board.held, board.beats, value)
+        for group, strategy in zip(tree.groups[::-1], strategies[::-1], strict=True):
+            actions = value[group.below].reshape(-1, len(group.nodes), hands)
+            at = tree.place[group.nodes]
+            if group.player != player:
+                value[at] = actions.sum(axis=0)
+                continue
+            played = spare[: len(actions) * len(at)].reshape(actions.shape)
+            strategy.take(board.labels[group.round], axis=2, out=played, mode="clip")
+            value[at] = np.einsum("anh,anh->nh", played, actions)
+            gains = actions @ board.members[group.round]
+            gains -= (strategy * gains).sum(axis=0)
+            self._regret[group.table] += gains.ravel()
+            own = reach[player, tree.own[player, group.nodes]]
+            own = own @ board.members[group.round]
+            self._average[group.table] += (own * strategy).ravel()
+
+    def run(self, iterations: int) -> None:
+        """Iterates; who can be interrupted calls it with one iteration.
+
+        Args:
+          iterations: how many boards more.
+
+        Raises:
+          ValueError: a bad number of iterations.
+        """
+        for _ in range(check_iterations(iterations)):
+            started = time.perf_counter()
+            self._iterate()
+            self.seconds += time.perf_counter() - started
+
+    @property
+    def trajectories(self) -> int:
+        """How many boards were drawn."""
+        return self.iterations
+
+    def facts(self) -> dict[str, Any]:
+        """What `TableFacts` tells; all infosets are there from the start."""
+        bytes_of = self._regret.nbytes + self._average.nbytes
+        return {"bytes": bytes_of, "limit": bytes_of, "full": False}
+
+    def average(self) -> TableStrategy:
+        """The average strategies of both players at all bets and buckets."""
+        found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+        for group in self._tree.groups:
+            width, nodes, buckets = group.shape
+            rows = np.stack(
+                [np.repeat(group.nodes, buckets), np.tile(np.arange(buckets), nodes)], 1
+            )
+            sums = self._average[group.table].reshape(width, -1)
+            total = sums.sum(axis=0)
+            met = total > 0
+            shares = np.where(met, sums / np.where(met, total, 1), 1 / width)
+            found.append(
+                (
+                    keys.of_rows(rows, group.player),
+                    np.full(len(rows), width, np.uint16),
+                    shares.T.ravel().astype(np.float32),
+                )
+            )
+        key, count, probability = map(np.concatenate, zip(*found, strict=True))
+        visits = np.full(len(count), self.iterations, np.uint32)
+        return TableStrategy(key, count, visits, probability)
+
+    def state(self) -> dict[str, np.ndarray]:
+        """All that `restore` needs to go on to the same bits, in views."""
+        random = json.dumps(self._random.bit_generator.state).encode()
+        return {
+            "regret": self._regret,
+            "average": self._average,
+            "random": np.frombuffer(random, np.uint8),
+            "seconds": np.array(self.seconds),
+            "iterations": np.array(self.iterations),
+        }
+
+    def restore(self, state: dict[str, np.ndarray]) -> None:
+        """Puts back what `state` of a solver of the same game and settings gave.
+
+        Raises:
+          ValueError: the random numbers are none.
+        """
+        self._regret[:], self._average[:] = state["regret"], state["average"]
+        for name in ("regret", "average", "seconds"):
+            # Written so that NaN fails.
+            if not (np.isfinite(state[name]) & (state[name] >= 0)).all() and (
+                name != "regret" or not np.isfinite(state[name]).all()
+            ):
+                raise ValueError(f"its {name} holds numbers that no run leaves")
+        self._regret[:], self._average[:] = state["regret"], state["average"]
+        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self.seconds = float(state["seconds"])
+        self.iterations = int(state["iterations"])
