@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         choices=COMPILE,
     )
     parser.option(
-        "--buckets",
+        "--hand-buckets",
         "let players know no more of their cards than the bucket that they are in, at "
         "most so many in each round, as in 169-200-200-200: of limit hold'em, for "
         "algorithms that sample without compiling (pcs, es-mccfr(averaging=sampled))",
@@ -109,7 +109,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
         f"'dcfr(alpha=1.5,beta=0,gamma=2)'; solve also takes "
         f"{_names(algorithms.MCCFR)}, which sample, as in "
         f"'evr-mccfr(epsilon=0.6,baseline=average,decay=0.5,batch=1024)', "
-        f"{_names(algorithms.BOARDS)}, which samples boards (see --buckets), "
+        f"{_names(algorithms.BOARDS)}, which samples boards (see --hand-buckets), "
         f"{_names(algorithms.PUBLIC)}, which sample public actions and cards of games "
         f"that declare signals, "
         f"{_names(algorithms.FIRST_ORDER)}, first-order methods on the whole game, "
@@ -222,6 +222,8 @@ def _layout(arguments: Arguments) -> spiel_cr.Layout:
                 f"--form {form} does not compile the game; leave --compile always out"
             )
         form = laying_out.COMPILED
+    if form == "auto" and arguments.hand_buckets is not None:
+        form = laying_out.STEPPED
     if form == laying_out.STEPPED and arguments.judge != "auto":
         raise ValueError(
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
@@ -235,7 +237,7 @@ def _layout(arguments: Arguments) -> spiel_cr.Layout:
         locks=locks,
         vectorised=not arguments.no_vectorised,
         imperfect_recall=arguments.imperfect_recall,
-        **arguments.given("workers", "memory_limit", "cache"),
+        **arguments.given("workers", "memory_limit", "cache", "hand_buckets"),
     )
 
 
@@ -328,9 +330,11 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
         table = result.table
         share = table.known / table.met if table.met else None  # JSON has no NaN
         full = "; full, so some were left out" if table.full else ""
+        known = (
+            "" if share is None else f"; {share:.1%} of decisions were at known ones"
+        )
         print(
-            f"  infosets    {table.infosets:,} met, by {table.keys}; {share or 0:.1%} "
-            f"of decisions were at known ones\n"
+            f"  infosets    {table.infosets:,}, by {table.keys}{known}\n"
             f"  table       {table.bytes / 1e6:,.0f} of {table.limit / 1e6:,.0f} MB"
             f"{full}"
         )

@@ -6,6 +6,7 @@ asked wherever it comes, as in a match, so that its value is exact as well.
 """
 
 import time
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -161,7 +162,7 @@ def _on_boards(
 ) -> BoardResponse | None:
     """A response to bets and buckets, on boards; None: the policy is no such one."""
     policy = target.policy
-    rules = getattr(getattr(policy, "source", None), "rules", None)
+    rules: Any = getattr(getattr(policy, "source", None), "rules", None)
     if not isinstance(policy, TablePolicy) or not hasattr(rules, "draw_board"):
         return None
     announce(f"{config.method} response of player {player}, on boards with all hands")

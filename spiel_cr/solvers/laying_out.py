@@ -56,9 +56,10 @@ class Layout:
         alone). In the form of signals, infosets are numbered after signals that may be
         played alike were merged, as in the result's `form.decisions`; a `SignalGame` is
         solved as it is, so its own are numbered. The result is a strategy of the whole
-        game, where its NashConv is taken, too. Or, of games that are stepped and whose
-        rules put cards into buckets (limit hold'em), how many at most in each round:
-        "169-200-200-200".
+        game, where its NashConv is taken, too.
+      hand_buckets: of games that are stepped, and whose rules put hands into buckets
+        (limit hold'em): how many at most in each round, as "169-200-200-200". Players
+        know no more of their cards than that.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
       locks: strategies that are kept as they are; the rest is solved against them, and
@@ -76,7 +77,8 @@ class Layout:
     workers: int = 1
     memory_limit: memory.Limit = None
     cache: atomic.Path | None = None
-    buckets: Buckets | str | None = None
+    buckets: Buckets | None = None
+    hand_buckets: str | None = None
     imperfect_recall: bool = False
     locks: Any = None
 

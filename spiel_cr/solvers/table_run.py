@@ -15,7 +15,7 @@ from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.games.stepping.workers import Workers
 from spiel_cr.policies.result import HeldByPolicy, TableFacts
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.laying_out import STEPPED, Laid
+from spiel_cr.solvers.laying_out import STEPPED, Laid, Layout
 from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
@@ -40,13 +40,11 @@ def make_table(laid: Laid, task: Task) -> Run:
     """
     assert isinstance(laid.game, Opened)
     layout, config = task.layout, task.algorithm.config_in(STEPPED)
-    kind = key_making.kind_for(
-        laid.game, use_rules=layout.vectorised, buckets=layout.buckets
-    )
-    source = key_making.make_source(laid.game, kind, workers=layout.workers)
+    kind, source, taken = _source(laid.game, layout)
     try:
         recall_checks.check_source(source, exact=config.averaging == "exact")
-        size, room = _table_room(source, config, layout.memory_limit, task.path)
+        limit = layout.memory_limit
+        size, room = _table_room(source, config, limit, task.path, taken)
         solver = UncompiledSolver(
             source,
             config,
@@ -61,13 +59,46 @@ def make_table(laid: Laid, task: Task) -> Run:
         raise
 
 
+def _source(opened: Opened, layout: Layout) -> tuple[str, Simulator, int]:
+    """What its keys are, what steps a game, and the bytes that its buckets take.
+
+    Raises:
+      GameTooLargeError: buckets take more than the limit.
+      ValueError: as `key_making.make_source`.
+    """
+    kind = key_making.kind_for(
+        opened, use_rules=layout.vectorised, buckets=layout.hand_buckets
+    )
+    taken = 0
+    rules: Any = opened.rules
+    if layout.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
+        size = int(memory.parse_limit(layout.memory_limit))
+        taken = rules.bucket_bytes()
+        if taken + memory.BASE_BYTES > size:
+            raise GameTooLargeError(
+                f"{memory.describe_limit(layout.memory_limit, size)}, and buckets of "
+                f"{opened.game} take about {memory.describe_bytes(taken)} beside the "
+                f"{memory.describe_bytes(memory.BASE_BYTES)} of Python; raise the limit"
+            )
+    source = key_making.make_source(opened, kind, workers=layout.workers)
+    return kind, source, taken
+
+
 def _table_room(
     source: Simulator,
     config: MCCFRConfig,
     limit: memory.Limit,
     checkpoint_path: atomic.Path | None,
+    taken: int,
 ) -> tuple[int, int]:
     """The limit in bytes, and what it leaves for the table and a batch.
+
+    Args:
+      source: of the game.
+      config: the algorithm.
+      limit: as given.
+      checkpoint_path: of the run.
+      taken: bytes of buckets.
 
     A resumed run has what it began with: a table of another size might be full
     elsewhere, and the bits would be others.
@@ -93,7 +124,7 @@ def _table_room(
     size = int(memory.parse_limit(limit))
     # What a process takes besides the table: imported packages, and numpy's temporary
     # arrays.
-    taken = memory.BASE_BYTES
+    taken += memory.BASE_BYTES
     taken += _DEPTHS * config.batch * source.state_bytes
     if isinstance(source, Workers):
         taken += source.held_bytes
@@ -110,7 +141,11 @@ class TableRun(Run):
     """A solver that fills a table with the infosets that it meets."""
 
     def __init__(
-        self, solver: UncompiledSolver, kind: str, size: int, room: int
+        self,
+        solver: UncompiledSolver | PublicChanceSolver,
+        kind: str,
+        size: int,
+        room: int,
     ) -> None:
         """Takes a solver as it is.
 
@@ -197,17 +232,16 @@ def make_boards(laid: Laid, task: Task) -> Run:
       GameTooLargeError, ValueError: as `solve`.
     """
     assert isinstance(laid.game, Opened)
-    buckets, config = task.layout.buckets, task.algorithm.config
-    if not isinstance(buckets, str) or not laid.game.rules:
+    if task.layout.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
-            f"give buckets (--buckets), such as '169-200-200-200' for limit hold'em"
+            f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
+            f"hold'em"
         )
-    kind = key_making.kind_for(laid.game, buckets=buckets)
-    source = key_making.make_source(laid.game, kind)
+    kind, source, _ = _source(laid.game, task.layout)
     assert isinstance(source, RulesSource)
     size = int(memory.parse_limit(task.layout.memory_limit))
-    solver = PublicChanceSolver(source, config, seed=task.seed)
+    solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
     return BoardRun(solver, kind, size, size)
 
 
@@ -216,11 +250,6 @@ class BoardRun(TableRun):
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`; the seconds are among the arrays."""
-        fresh = self.solver.state()
-        if {name: (a.dtype, a.shape) for name, a in arrays.items()} != {
-            name: (a.dtype, a.shape) for name, a in fresh.items()
-        }:
-            raise ValueError("its arrays have other names, types or shapes")
         self.solver.restore(arrays)
 
     def shown(self) -> dict[str, Any]:

@@ -33,7 +33,7 @@ _ONLY_COMPILED = (
     "give form='compiled', or buckets as numbers by logical infoset"
 )
 _ONLY_STEPPED = (
-    "buckets={!r} are for games that are sampled without laying them out: give "
+    "hand_buckets={!r} are for games that are sampled without laying them out: give "
     "form='stepped' and an algorithm such as 'es-mccfr(averaging=sampled)'"
 )
 _ONLY_TREES = (
@@ -177,6 +177,7 @@ class Task:
             "dtype": self.dtype,
             "buckets": layout.buckets,
             "imperfect_recall": layout.imperfect_recall or None,
+            "hand_buckets": layout.hand_buckets,
             "workers": None if layout.workers == 1 else layout.workers,
         }
         for name, value in options.items():
@@ -219,8 +220,9 @@ class Task:
             for form, text in family.refused.items()
             if form not in family.makers or form != layout.form
         }
-        if isinstance(layout.buckets, str):
-            refused |= dict.fromkeys(LAID_OUT, _ONLY_STEPPED.format(layout.buckets))
+        if layout.hand_buckets is not None:
+            text = _ONLY_STEPPED.format(layout.hand_buckets)
+            refused |= dict.fromkeys(LAID_OUT, text)
         elif SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):
                 refused[SIGNALS] = why
@@ -254,7 +256,7 @@ class Task:
             "until": goal.until,
             "eval_every": goal.eval_every,
             "dtype": self.dtype,
-            "buckets": None if isinstance(layout.buckets, str) else layout.buckets,
+            "buckets": layout.buckets,
             "imperfect_recall": layout.imperfect_recall or None,
         }
         for name, value in options.items():

@@ -13,7 +13,7 @@ cards are numbers, see `strengths.card_bits`.
 """
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -21,10 +21,6 @@ import numpy as np
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.rules import Rules
 
-_SUITS = strengths.NUM_SUITS
-# Orders that suits may be put in.
-_ORDERS = np.array(list(itertools.permutations(range(_SUITS))))
-_POWERS = _SUITS ** np.arange(_SUITS)[::-1]
 # Means are rounded, so that hands that differ by the names of suits have equal ones.
 _LEVELS = 1 << 20
 # Boards that are looked at together.
@@ -51,6 +47,7 @@ class Buckets:
         rules: Rules,
         counts: Sequence[int],
         arrays: Mapping[str, np.ndarray] | None = None,
+        tick: Callable[[], object] | None = None,
     ) -> None:
         """Compares all hands on all boards: a minute or two with a whole deck.
 
@@ -59,6 +56,7 @@ class Buckets:
           counts: of each round the most buckets, 1 to 65 536.
           arrays: what `arrays` of the same has given: then nothing is compared but
             hands on last boards, when they are asked for.
+          tick: called now and then while hands are compared.
 
         Raises:
           ValueError: the arrays are of other shapes.
@@ -67,12 +65,13 @@ class Buckets:
         self._cards = strengths.card_bits(deck.num_suits)[: len(deck)]
         chosen = itertools.combinations(range(len(deck)), rules.hole)
         self._hands = np.sort(self._cards[np.array(list(chosen))].sum(axis=1))
-        # For each order of suits, which hand a hand becomes.
-        masks = strengths.split(self._hands)[:, _ORDERS]
+        # Orders that suits may be put in, and which hand a hand becomes in each.
+        self._orders = np.array(list(itertools.permutations(range(deck.num_suits))))
+        masks = strengths.split(self._hands)[:, self._orders]
         self._becomes = np.searchsorted(self._hands, _joined(masks)).T.astype(np.int32)
         self.held = (self._hands[:, None] & self._cards != 0).astype(np.float32)
         self._sizes = np.cumsum(rules.deals)
-        self._counts = counts
+        self._counts, self._tick = counts, tick
         self._boards, self._weights = [np.zeros(1, np.int64)], [np.ones(1)]
         for _ in range(self._sizes[-1]):
             self._grow()
@@ -83,7 +82,8 @@ class Buckets:
         self._last = np.zeros(2 * len(self._hands) + 1, widths[-1])
         if arrays is None:
             self._compare()
-        for name, array in {} if arrays is None else self.arrays().items():
+            return
+        for name, array in self.arrays().items():
             given = arrays.get(name)
             if given is None or (given.shape, given.dtype) != (
                 array.shape,
@@ -104,7 +104,7 @@ class Buckets:
         found = np.zeros(len(hands), np.int64)
         for at, size in enumerate(self._sizes):
             here = np.flatnonzero(rounds == at)
-            ordered, order = _in_order(boards[here])
+            ordered, order = self._in_order(boards[here])
             board = np.searchsorted(self._boards[size], ordered)
             if at == len(self._sizes) - 1:
                 new = np.unique(board[~self._known[board]])
@@ -161,7 +161,7 @@ class Buckets:
         """Boards of one card more, ascending, and how many each stands for."""
         boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
         fits = boards & self._cards == 0
-        ordered, _ = _in_order((boards | self._cards)[fits])
+        ordered, _ = self._in_order((boards | self._cards)[fits])
         found, place = np.unique(ordered, return_inverse=True)
         mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
         self._boards.append(found)
@@ -171,8 +171,7 @@ class Buckets:
     def _compare(self) -> None:
         """Fills the buckets of all rounds, from the last one to the first."""
         levels = np.empty(self._labels[-1].shape, np.uint16)
-        for begin in range(0, len(levels), _TOGETHER):
-            some = np.arange(begin, min(begin + _TOGETHER, len(levels)))
+        for some in self._chunks(-1):
             levels[some] = self._levels(some)
         # The hands that share a card with the board come first, and a hand ties itself.
         dead = int(np.count_nonzero(self._boards[-1][0] & self._hands))
@@ -182,17 +181,25 @@ class Buckets:
         for size in reversed(range(len(self._boards))):
             if size < self._sizes[-1]:
                 numbers = self._means(size, numbers)
-            for at in np.flatnonzero(self._sizes == size):
+            for at in np.flatnonzero(self._sizes == size).tolist():
                 label = self._labels[at]
                 bucket = self._percentiles(size, numbers, self._counts[at])
                 bucket = bucket.astype(label.dtype)
-                bucket.take(numbers.levels, out=label)
+                for some in self._chunks(size):
+                    label[some] = bucket[numbers.levels[some]]
                 if at == len(self._sizes) - 1:
                     self._last[:] = bucket
         self._known[:] = True
 
-    def _levels(self, places: np.ndarray) -> np.ndarray:
-        """On last boards, how many hands are weaker, twice, ties once; uint16 [n, H]."""
+    def _chunks(self, size: int) -> Iterator[slice]:
+        """Boards of so many cards that are looked at together."""
+        for begin in range(0, len(self._boards[size]), _TOGETHER):
+            if self._tick is not None:
+                self._tick()
+            yield slice(begin, begin + _TOGETHER)
+
+    def _levels(self, places: slice | np.ndarray) -> np.ndarray:
+        """How many hands are weaker on last boards, twice, and ties; uint16 [n, H]."""
         boards = self._boards[-1][places, None]
         levels = np.empty((len(boards), len(self._hands)), np.uint16)
         strong = strengths.strengths(strengths.split(boards | self._hands))
@@ -206,50 +213,52 @@ class Buckets:
         """Means over the next card, on boards of so many cards."""
         boards, grown = self._boards[size], self._boards[size + 1]
         levels = np.empty((len(boards), len(self._hands)), np.int32)
-        for begin in range(0, len(boards), _TOGETHER):
-            board = boards[begin : begin + _TOGETHER]
+        for some in self._chunks(size):
+            board = boards[some]
             total = np.zeros((len(board), len(self._hands)))
             count = np.zeros_like(total)
             for card in self._cards:
                 rows = np.flatnonzero(board & card == 0)
-                ordered, order = _in_order(board[rows] | card)
+                ordered, order = self._in_order(board[rows] | card)
                 place = np.searchsorted(grown, ordered)
                 level = numbers.levels[place[:, None], self._becomes[order]]
                 free = self._hands & card == 0
                 total[rows] += numbers.values[level] * free
                 count[rows] += free
             mean = total / np.maximum(count, 1)
-            levels[begin : begin + _TOGETHER] = np.rint(mean * (_LEVELS - 1))
+            levels[some] = np.rint(mean * (_LEVELS - 1))
         return _Numbers(levels, np.arange(_LEVELS, dtype=np.float32) / (_LEVELS - 1))
 
     def _percentiles(self, size: int, numbers: _Numbers, count: int) -> np.ndarray:
         """The bucket of each level, int64, by how likely boards are."""
         boards, weight = self._boards[size], self._weights[size]
         mass = np.zeros(len(numbers.values))
-        for begin in range(0, len(boards), _TOGETHER):
-            some = slice(begin, begin + _TOGETHER)
+        for some in self._chunks(size):
             free = boards[some, None] & self._hands == 0
             likely = (weight[some, None] * free).ravel()
             level = numbers.levels[some].ravel()
             mass += np.bincount(level, likely, len(mass))
-        some = np.flatnonzero(mass)
+        there = np.flatnonzero(mass)
         bucket = np.zeros(len(mass), np.int64)
-        middle = np.cumsum(mass[some]) - mass[some] / 2
-        bucket[some] = np.arange(len(some))
-        if len(some) > count:
-            bucket[some] = count * middle / mass.sum()
+        bucket[there] = np.arange(len(there))
+        if len(there) > count:
+            middle = np.cumsum(mass[there]) - mass[there] / 2
+            bucket[there] = count * middle / mass.sum()
         return bucket
+
+    def _in_order(self, boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Boards with their suits in ascending order, and rows of `_orders`."""
+        suits = self._orders.shape[1]
+        masks = strengths.split(boards)[..., :suits]
+        order = np.argsort(masks, axis=-1, kind="stable")
+        ordered = _joined(np.take_along_axis(masks, order, axis=-1))
+        powers = suits ** np.arange(suits)[::-1]
+        return ordered, np.searchsorted(self._orders @ powers, order @ powers)
 
 
 def _joined(masks: np.ndarray) -> np.ndarray:
-    """Sets int64 [...] of four masks int16 [..., 4]."""
-    sets: np.ndarray = np.ascontiguousarray(masks).view("<i8")[..., 0]
+    """Sets int64 [...] of the masks int16 [..., suits] of up to four suits."""
+    four = np.zeros((*masks.shape[:-1], strengths.NUM_SUITS), np.int16)
+    four[..., : masks.shape[-1]] = masks
+    sets: np.ndarray = four.view("<i8")[..., 0]
     return sets
-
-
-def _in_order(boards: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Boards with their suits in ascending order, and the rows of `_ORDERS`."""
-    masks = strengths.split(boards)
-    order = np.argsort(masks, axis=-1, kind="stable")
-    ordered = _joined(np.take_along_axis(masks, order, axis=-1))
-    return ordered, np.searchsorted(_ORDERS @ _POWERS, order @ _POWERS)

@@ -5,7 +5,8 @@ were dealt. The tree is read off OpenSpiel's states, see `betting`.
 """
 
 import functools
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pyspiel
@@ -194,14 +195,26 @@ class VectorisedLimitPoker:
         """Returns int64 [n, 3]: the bets, own cards, and the board."""
         return states[:, [_NODE, _HANDS + player, _BOARD]]
 
+    def bucket_bytes(self) -> int:
+        """About what `bucketed` takes while hands are compared."""
+        rules, deck = self._rules, self._rules.deck
+        boards = math.comb(len(deck), sum(rules.deals))
+        # Most boards stand for one of each order of suits.
+        boards = boards * 5 // (4 * math.factorial(deck.num_suits)) + 1
+        return 5 * boards * math.comb(len(deck), rules.hole)
+
     def bucketed(
-        self, counts: Sequence[int], arrays: Mapping[str, np.ndarray] | None = None
+        self,
+        counts: Sequence[int],
+        arrays: Mapping[str, np.ndarray] | None = None,
+        tick: Callable[[], object] | None = None,
     ) -> "BucketedLimitPoker":
         """The same game, of which players see bets and the bucket of their cards.
 
         Args:
           counts: the most buckets in each round.
           arrays: of the same buckets, from `bucket_arrays`; None: they are made.
+          tick: called now and then while they are made.
 
         Raises:
           ValueError: there is not a number from 1 to 65 536 for each round, or the
@@ -209,11 +222,12 @@ class VectorisedLimitPoker:
         """
         rounds = len(self._rules.deals)
         if len(counts) != rounds or not all(0 < each <= 1 << 16 for each in counts):
+            said = "-".join(map(str, counts))
             raise ValueError(
-                f"buckets={'-'.join(map(str, counts))}: give a number from 1 to 65536 "
-                f"for each of the {rounds} rounds"
+                f"hand_buckets={said}: give a number from 1 to 65536 for each of the "
+                f"{rounds} rounds"
             )
-        return BucketedLimitPoker(self, tuple(counts), arrays)
+        return BucketedLimitPoker(self, tuple(counts), arrays, tick)
 
     def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
         """Returns OpenSpiel's, bool [n, F]: who one is, own cards, board, bets."""
@@ -231,14 +245,11 @@ class BucketedLimitPoker(VectorisedLimitPoker):
         whole: VectorisedLimitPoker,
         counts: tuple[int, ...],
         arrays: Mapping[str, np.ndarray] | None,
+        tick: Callable[[], object] | None,
     ) -> None:
         """Use `VectorisedLimitPoker.bucketed` instead."""
         vars(self).update(vars(whole))
-        if arrays is None:
-            self._buckets = _made(self._rules, counts)
-        else:
-            self._buckets = Buckets(self._rules, counts, arrays)
-        made = self._buckets
+        made = self._buckets = Buckets(self._rules, counts, arrays, tick)
         self.counts, self.held = counts, made.held
         self.sizes = tuple(np.cumsum(self._rules.deals).tolist())
         self.bucket_arrays, self.draw_board = made.arrays, made.draw_board
@@ -250,9 +261,3 @@ class BucketedLimitPoker(VectorisedLimitPoker):
         hands, boards = states[:, _HANDS + player], states[:, _BOARD]
         bucket = self._buckets(hands, boards, self._round[node])
         return np.stack([node, bucket], axis=1)
-
-
-@functools.lru_cache(maxsize=1)
-def _made(rules: Rules, counts: tuple[int, ...]) -> Buckets:
-    """Buckets take a minute, and so are kept."""
-    return Buckets(rules, counts)

@@ -2,10 +2,13 @@
 
 import hashlib
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import pyspiel
+from tqdm import tqdm
 
+from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.checks import check_choice, read_budget
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.opened import Opened
@@ -71,13 +74,17 @@ def make_source(
             )
         if kind == RULES:
             return RulesSource(game, opened.rules)
-        counts = read_budget(budget, "buckets")
-        if not hasattr(opened.rules, "bucketed"):
+        counts = read_budget(budget, "hand_buckets")
+        plain: Any = opened.rules
+        if not hasattr(plain, "bucketed"):
             raise ValueError(
-                f"buckets={budget}: {game} has no rules that put cards into buckets; "
-                f"limit hold'em has (universal_poker with betting=limit)"
+                f"hand_buckets={budget}: {game} has no rules that put hands into "
+                f"buckets; limit hold'em has (universal_poker with betting=limit)"
             )
-        return RulesSource(game, opened.rules.bucketed(counts, arrays))
+        announce("putting hands into buckets")
+        with tqdm(desc="buckets", unit="", disable=not is_wanted()) as bar:
+            rules = plain.bucketed(counts, arrays, bar.update)
+        return RulesSource(game, rules)
     return StateSource(game) if workers == 1 else Workers(game, workers)
 
 

@@ -12,13 +12,14 @@ The averages are sums over boards and hands of own reach times the strategy.
 import dataclasses
 import json
 import time
+import typing
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations, check_settings
 from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.boards import BetTree, Group
+from spiel_cr.games.stepping.boards import BetTree, BoardRules, Group
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
@@ -83,7 +84,7 @@ class PublicChanceSolver:
           seed: of the boards.
         """
         self.source, self.config, self.seed = source, config, seed
-        self._rules: Any = source.rules
+        self._rules = typing.cast(BoardRules, source.rules)
         self._random = np.random.default_rng(seed)
         self.iterations, self.seconds = 0, 0.0
         self._tree = BetTree(self._rules)
@@ -229,14 +230,23 @@ class PublicChanceSolver:
         """Puts back what `state` of a solver of the same game and settings gave.
 
         Raises:
-          ValueError: the random numbers are none.
+          ValueError: an array is missing or of another type or shape, or its numbers
+            are none.
         """
-        self._regret[:], self._average[:] = state["regret"], state["average"]
-        for name in ("regret", "average", "seconds"):
-            # Written so that NaN fails.
-            if not (np.isfinite(state[name]) & (state[name] >= 0)).all() and (
-                name != "regret" or not np.isfinite(state[name]).all()
+        fresh = self.state()
+        for name in fresh.keys() | state.keys():
+            mine, theirs = fresh.get(name), state.get(name)
+            if (
+                mine is None
+                or theirs is None
+                or mine.dtype != theirs.dtype
+                or name != "random"
+                and mine.shape != theirs.shape
             ):
+                raise ValueError(f"its {name} is no array of such a run")
+        for name, least in (("regret", -np.inf), ("average", 0), ("seconds", 0)):
+            # Written so that NaN fails.
+            if not (np.isfinite(state[name]) & (state[name] >= least)).all():
                 raise ValueError(f"its {name} holds numbers that no run leaves")
         self._regret[:], self._average[:] = state["regret"], state["average"]
         self._random.bit_generator.state = json.loads(state["random"].tobytes())

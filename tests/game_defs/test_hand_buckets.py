@@ -1,0 +1,136 @@
+"""Buckets of hands, by brute force on small decks, and on whole ones by symmetry."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+from game_defs.bundled.holdem import buckets, strengths
+from game_defs.bundled.holdem.buckets import Buckets
+from game_defs.bundled.holdem.cards import Deck
+from game_defs.bundled.holdem.rules import Rules
+
+# Ranks, suits, private cards, and cards that each round puts on the board.
+SMALL = ((4, 2, 1, (0, 1)), (4, 3, 2, (0, 1, 1)), (5, 2, 2, (1, 2)), (3, 4, 1, (0, 2)))
+
+
+def made(ranks, suits, hole, deals, counts=None, arrays=None):
+    rules = Rules(Deck(ranks, suits), hole, (), deals, None)
+    return Buckets(rules, counts or (1 << 16,) * len(deals), arrays)
+
+
+def numbers(ranks, suits, hole, deals):
+    """{(round, hand, board): mean over last boards of squared strength}, by listing."""
+    bits = strengths.card_bits(suits)[: ranks * suits].tolist()
+    hands = [sum(hand) for hand in itertools.combinations(bits, hole)]
+    sizes = np.cumsum(deals)
+    last = {}
+    for cards in itertools.combinations(bits, int(sizes[-1])):
+        board = sum(cards)
+        left = [hand for hand in hands if not hand & board]
+        strong = strengths.strengths(strengths.split(np.array(left) | board))
+        for hand, own in zip(left, strong, strict=True):
+            won = (strong < own).sum() + ((strong == own).sum() - 1) / 2
+            last[hand, board] = (won / (len(left) - 1)) ** 2
+    found = {}
+    for at, size in enumerate(sizes):
+        for cards in itertools.combinations(bits, int(size)):
+            board = sum(cards)
+            for hand in hands:
+                if not hand & board:
+                    values = [
+                        value
+                        for (own, whole), value in last.items()
+                        if own == hand and whole & board == board
+                    ]
+                    found[at, hand, board] = np.mean(values)
+    return found
+
+
+@pytest.mark.parametrize("game", SMALL)
+def test_hands_with_more_are_in_higher_buckets_and_equal_ones_in_the_same(game):
+    """With as many buckets as numbers; numbers are rounded to 2^-20."""
+    expected = numbers(*game)
+    at, hand, board = (np.array(part) for part in zip(*expected, strict=True))
+    number, found = np.array(list(expected.values())), made(*game)(hand, board, at)
+    for each in np.unique(at):
+        here = at == each
+        order = np.argsort(number[here])
+        value, bucket = number[here][order], found[here][order]
+        apart = np.diff(value) > 4 / (1 << 20)
+        assert (np.diff(bucket)[apart] > 0).all()
+        assert (np.diff(bucket)[np.diff(value) < 1e-12] == 0).all()
+        # No number is left out.
+        assert set(bucket) == set(range(bucket.max() + 1))
+
+
+@pytest.mark.parametrize("count", [2, 5])
+def test_buckets_are_percentiles(count):
+    game = SMALL[1]
+    expected = numbers(*game)
+    at, hand, board = (np.array(part) for part in zip(*expected, strict=True))
+    bucket = made(*game, counts=(count,) * 3)(hand, board, at)
+    for each in range(3):
+        here = at == each
+        number = np.array(list(expected.values()))[here]
+        # The middle of the hands that have the same number.
+        below = (number[:, None] > number + 1e-6).sum(axis=1)
+        middle = below + (abs(number[:, None] - number) < 1e-6).sum(axis=1) / 2
+        if len(np.unique(number.round(6))) > count:
+            wanted = (count * middle / here.sum()).astype(int)
+            np.testing.assert_array_equal(bucket[here], wanted)
+        assert bucket[here].max() < count
+
+
+def test_arrays_make_the_same_buckets():
+    """Last boards are compared again when they are asked for."""
+    game, counts = SMALL[1], (4, 7, 300)
+    first = made(*game, counts)
+    again = made(*game, counts, first.arrays())
+    at, hand, board = (np.array(part) for part in zip(*numbers(*game), strict=True))
+    np.testing.assert_array_equal(again(hand, board, at), first(hand, board, at))
+    assert {array.dtype for array in first.arrays().values()} == {
+        np.dtype(np.uint8),
+        np.dtype(np.uint16),
+    }
+    with pytest.raises(ValueError, match="last_buckets: it must be uint8"):
+        made(*game, (4, 7, 200), first.arrays())
+    with pytest.raises(ValueError, match="buckets0: it must be"):
+        made(*game, counts, {})
+
+
+def test_what_is_compared_together_does_not_matter(monkeypatch):
+    first = made(*SMALL[1])
+    monkeypatch.setattr(buckets, "_TOGETHER", 3)
+    again = made(*SMALL[1])
+    for name, array in first.arrays().items():
+        np.testing.assert_array_equal(again.arrays()[name], array)
+
+
+def test_boards_and_who_wins_on_them():
+    ranks, suits, hole, deals = SMALL[1]
+    found, random = made(ranks, suits, hole, deals), np.random.default_rng(0)
+    bits = strengths.card_bits(suits)[: ranks * suits]
+    drawn = np.array([found.draw_board(random) for _ in range(3000)])
+    counts = np.unique(drawn, axis=0, return_counts=True)[1]
+    assert len(counts) == len(bits) * (len(bits) - 1)
+    assert abs(counts / len(drawn) - 1 / len(counts)).max() < 0.006
+    again = np.array([found.draw_board(random, drawn[0, :1]) for _ in range(50)])
+    assert (again[:, 0] == drawn[0, 0]).all()
+    assert (again[:, 1] != drawn[0, 0]).all()
+
+    board, beats = drawn[0], found.beats(drawn[0])
+    hands = np.sort([sum(pair) for pair in itertools.combinations(bits, hole)])
+    assert (found.held @ bits == hands).all()
+    bucket, left = found.on_board(board, 2)
+    np.testing.assert_array_equal(left, hands & board.sum() == 0)
+    np.testing.assert_array_equal(
+        bucket[left],
+        found(hands[left], np.full(left.sum(), board.sum()), np.full(left.sum(), 2)),
+    )
+    for one, other in itertools.product(range(len(hands)), repeat=2):
+        strong = strengths.strengths(
+            strengths.split(hands[[one, other]] | board.sum())
+        ).astype(int)
+        apart = left[one] and left[other] and not hands[one] & hands[other]
+        assert beats[one, other] == apart * np.sign(strong[0] - strong[1])

@@ -1,0 +1,271 @@
+"""Public chance sampling: unbiased by listing all boards, bits, files, refusals."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr import Goal, Layout
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.eval.cli import main
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.stepping import key_making
+from spiel_cr.judging.responses.board_response import BoardResponse
+from spiel_cr.judging.responses.local_best_response import lbr
+from spiel_cr.policies.best_responses import best_response_value, reach_of
+from spiel_cr.policies.conversions import behaviour_from_policy, history_values
+from spiel_cr.solvers.mccfr.public_chance import PRESETS, PublicChanceSolver
+from spiel_cr.solvers.run import Checkpoint
+
+_BETS = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+    "raiseSize=2 4,maxRaises=2 2,"
+)
+ONE_CARD = f"{_BETS}numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0 1)"
+TWO_CARDS = (
+    f"{_BETS.replace('2 2', '1 1')}numSuits=2,numRanks=3,numHoleCards=2,"
+    "numBoardCards=0 1)"
+)
+BUCKETS = {ONE_CARD: "3-4", TWO_CARDS: "4-7"}
+
+
+def source_of(game, buckets=None):
+    return key_making.make_source(
+        open_game(game), f"buckets {buckets or BUCKETS[game]}"
+    )
+
+
+def solve(game=ONE_CARD, goal=20, algorithm="pcs", **options):
+    layout = Layout(
+        "stepped",
+        hand_buckets=options.pop("buckets", BUCKETS.get(game)),
+        memory_limit=options.pop("memory_limit", "3GB"),
+    )
+    return spiel_cr.solve(game, algorithm, goal, layout=layout, **options)
+
+
+def by_listing(source, strategy):
+    """{(player, node, bucket): regrets, own reach times strategy}, whole game.
+
+    Args:
+      source: of the game.
+      strategy: from player, node, bucket and number of actions to probabilities.
+    """
+    regret, average, rules = {}, {}, source.rules
+
+    def value(rows, chance, own):
+        player = int(rules.current_player(rows)[0])
+        legal = np.flatnonzero(rules.legal_actions_mask(rows)[0])
+        below = [rules.child(rows, np.array([action])) for action in legal]
+        if player == -1:
+            odds = rules.chance_probabilities(rows)[0, legal]
+            return sum(
+                one * of(row, chance * one, own)
+                for one, row in zip(odds, below, strict=True)
+            )
+        key = (player, *rules.information_state(rows, player)[0].tolist())
+        sigma = strategy(*key, len(legal))
+        values = np.zeros(len(legal))
+        for at, row in enumerate(below):
+            reach = list(own)
+            reach[player] *= sigma[at]
+            values[at] = of(row, chance, reach)
+        gain = (values - sigma @ values) * (1 - 2 * player)
+        others = chance * own[1 - player]
+        regret[key] = regret.get(key, 0) + others * gain
+        average[key] = average.get(key, 0) + chance * own[player] * sigma
+        return sigma @ values
+
+    def of(rows, chance, own):
+        if rules.current_player(rows)[0] == -4:
+            return rules.returns(rows)[0]
+        return value(rows, chance, own)
+
+    of(rules.new_initial_states(), 1.0, [1.0, 1.0])
+    return regret, average
+
+
+@pytest.mark.parametrize("game", [ONE_CARD, TWO_CARDS])
+def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
+    game, monkeypatch
+):
+    source = source_of(game)
+    solver = PublicChanceSolver(source, PRESETS["pcs"], seed=0)
+    start = solver.state()["regret"]
+    start[:] = np.random.default_rng(0).normal(size=len(start))
+    before, tables = start.copy(), solver._tree.groups
+
+    def places(player, node, bucket, width):
+        for group in tables:
+            at = np.flatnonzero(group.nodes == node)
+            if len(at):
+                assert (group.player, group.shape[0]) == (player, width)
+                where = np.arange(group.table.start, group.table.stop)
+                return where.reshape(group.shape)[:, at[0], bucket]
+        raise KeyError(node)
+
+    def strategy(player, node, bucket, width):
+        positive = before[places(player, node, bucket, width)].clip(min=0)
+        total = positive.sum()
+        return positive / total if total else np.full(width, 1 / width)
+
+    boards = [np.array([card]) for card in source.rules._buckets._cards]
+    for board in boards:
+        monkeypatch.setattr(source.rules, "draw_board", lambda random, b=board: b)
+        drawn = solver._board()
+        for player in range(2):
+            old = start.copy()
+            start[:] = before
+            solver._update(player, drawn)
+            start[:] += old - before
+    pairs = int((drawn.held @ drawn.held.T == 0).sum())
+    of = len(boards) * pairs
+    regret, average = by_listing(source, strategy)
+    kept = solver.state()["average"]
+    for key, expected in regret.items():
+        where = places(*key, len(expected))
+        np.testing.assert_allclose((start - before)[where] / of, expected, atol=2e-6)
+        # A deal's other hand counts as often as it fits.
+        other = pairs / len(drawn.held)
+        found = kept[where] * other / of
+        np.testing.assert_allclose(found, average[key], atol=2e-6)
+
+
+def test_what_is_forgotten_limits_and_more_boards_do_not_harm():
+    """Without any buckets hands are played blindly; with all of them nearly well."""
+    blind, few, many = (
+        spiel_cr.nash_conv(
+            TWO_CARDS, solve(TWO_CARDS, goal, buckets=b).average_policy()
+        )
+        for b, goal in (("1-1", 300), ("4-7", 300), ("99-999", 300))
+    )
+    assert many < 0.6 < few < 1.2 < blind
+
+
+@pytest.mark.parametrize("algorithm", ["pcs", "es-mccfr(averaging=sampled,batch=8)"])
+def test_bits_files_and_policies(algorithm, tmp_path):
+    path, file = tmp_path / "state.npz", tmp_path / "policy.npz"
+    whole = solve(goal=12, algorithm=algorithm, seed=3)
+    solve(goal=5, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
+    result = solve(goal=12, algorithm=algorithm, seed=3, checkpoint=Checkpoint(path))
+    other = solve(goal=12, algorithm=algorithm, seed=4)
+    strategies = [r.average_policy().strategy for r in (whole, result, other)]
+    for name in ("key", "count", "probability"):
+        one, two, _ = (getattr(each, name) for each in strategies)
+        np.testing.assert_array_equal(one, two)
+    assert strategies[0].probability.tolist() != strategies[2].probability.tolist()
+    result.save(file)
+    loaded = spiel_cr.load_policy(file)
+    tree = spiel_cr.compile_game(ONE_CARD)
+    for one, two in zip(
+        behaviour_from_policy(tree, loaded),
+        behaviour_from_policy(tree, result.average_policy()),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(one, two)
+    assert loaded.unmet == 0 or algorithm != "pcs"
+    assert result.table.keys == "buckets 3-4"
+    with pytest.raises(ValueError, match="keys 'buckets 3-4', and this run has"):
+        solve(goal=12, algorithm=algorithm, seed=3, buckets="3-5", checkpoint=path)
+
+
+def test_a_checkpoint_that_no_run_leaves_is_refused():
+    solver = PublicChanceSolver(source_of(ONE_CARD), PRESETS["pcs"], seed=0)
+    solver.run(3)
+    for name, value in (("regret", np.nan), ("average", -1.0), ("seconds", np.inf)):
+        state = {key: array.copy() for key, array in solver.state().items()}
+        state[name].reshape(-1)[0] = value
+        with pytest.raises(ValueError, match=f"its {name} holds numbers"):
+            solver.restore(state)
+    for name in solver.state():
+        for changed in ({name: np.zeros(1, np.int8)}, {}):
+            rest = {k: v for k, v in solver.state().items() if k != name}
+            with pytest.raises(ValueError, match=f"its {name} is no array"):
+                solver.restore(rest | changed)
+
+
+@pytest.mark.parametrize(
+    ("game", "options", "said"),
+    [
+        (ONE_CARD, {"buckets": None}, "give hand_buckets .*'169-200-200-200'"),
+        (ONE_CARD, {"buckets": "3"}, "hand_buckets=3: .* each of the 2 rounds"),
+        (ONE_CARD, {"buckets": "3-x"}, "hand_buckets='3-x' must be whole numbers"),
+        (ONE_CARD, {"buckets": "3-99999"}, "from 1 to 65536 .* of the 2 rounds"),
+        (ONE_CARD, {"goal": Goal(until=0.1)}, "until=0.1 needs the compiled game"),
+        ("python_ii_goofspiel", {"buckets": "3"}, "no rules that put hands into"),
+    ],
+)
+def test_refusals(game, options, said):
+    with pytest.raises(ValueError, match=said):
+        solve(game, **{"buckets": "3-4"} | options)
+
+
+def test_forms_that_know_no_such_buckets_are_refused():
+    for form in ("auto", "compiled", "signals"):
+        layout = Layout(form, hand_buckets="3-4")
+        with pytest.raises(ValueError, match=r"hand_buckets=.* form='stepped'"):
+            spiel_cr.solve(ONE_CARD, "es-mccfr", 1, layout=layout)
+    with pytest.raises(ValueError, match="'pcs'.* samples boards"):
+        spiel_cr.solve("kuhn_poker", "pcs", 1, layout=Layout("compiled"))
+
+
+def test_memory_is_refused_before_hands_are_compared():
+    with pytest.raises(GameTooLargeError, match=r"buckets of .* raise the limit"):
+        spiel_cr.solve(
+            "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+            "firstPlayer=2 1 1 1,raiseSize=10 10 20 20,maxRaises=1 1 1 1,numSuits=4,"
+            "numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1)",
+            "pcs",
+            1,
+            layout=Layout("stepped", hand_buckets="169-9-9-9", memory_limit="1GB"),
+        )
+
+
+def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
+    """Leduc with perfect recall: about as near to equilibrium as exact averages."""
+    sampled, exact = (
+        spiel_cr.nash_conv(
+            "leduc_poker",
+            spiel_cr.solve(
+                "leduc_poker",
+                f"es-mccfr(averaging={kind},batch=32)",
+                60,
+                layout=Layout("stepped"),
+                seed=1,
+            ).average_policy(),
+        )
+        for kind in ("sampled", "exact")
+    )
+    assert sampled < 1.15 * exact
+
+
+@pytest.mark.parametrize("game", [ONE_CARD, TWO_CARDS])
+@pytest.mark.parametrize("player", [0, 1])
+def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, player):
+    """They are strategies: what they get is at most the best response's value."""
+    policy = solve(game, 3).average_policy()
+    tree = spiel_cr.compile_game(game)
+    reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
+    best = best_response_value(tree.form, player, reach[1 - player])
+    rules = policy.source.rules
+    response = BoardResponse(rules, policy.strategy, player, seed=1)
+    values = response.values(100)
+    half = 2 * values.std() / len(values) ** 0.5
+    assert values.mean() < best + half
+    # On histories the opponent's answer to a raise may be a raise; here that is a call.
+    behaviour = behaviour_from_policy(tree, policy)
+    own = lbr(tree, player, behaviour[1 - player])
+    pair = (own, behaviour[1]) if player == 0 else (behaviour[0], own)
+    on_histories = (1 - 2 * player) * history_values(tree, pair)[0]
+    assert values.mean() > 0.95 * on_histories - half
+
+
+def test_commands_solve_and_respond(tmp_path, capsys):
+    path = str(tmp_path / "policy.npz")
+    asked = ["--algorithm", "pcs", "--iterations", "50", "--hand-buckets", "3-4"]
+    main.main(["solve", "--game", ONE_CARD, *asked, "--save", path])
+    assert "by buckets 3-4" in capsys.readouterr().out
+    asked = ["--method", "lbr", "--states", "--matches", "40"]
+    main.main(["best-response", "--game", ONE_CARD, "--policy", path, *asked])
+    printed = capsys.readouterr()
+    assert "40 matches" in printed.out
+    assert "on boards with all hands" in printed.err
