@@ -143,7 +143,7 @@ def test_a_bot_that_only_acts_is_told_the_match():
 
 
 def test_few_matches_are_side_by_side_where_many_actions_are_legal(monkeypatch):
-    """Each holds a list of its actions: of 20 000 those of 1024 took a gigabyte."""
+    """Each holds a list of its actions."""
     game, counts = load_game("kuhn_poker"), []
     setting = settings.on_states(game, openspiel_policy.UniformRandomPolicy(game))
     monkeypatch.setattr(setting.source, "max_actions", 20_000, raising=False)
