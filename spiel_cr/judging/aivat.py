@@ -14,6 +14,7 @@ import abc
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -132,8 +133,8 @@ class RolloutValues(Baseline):
         self.instance = game
         rules = rules_of(game, policy)
         if rules is None:
-            self._rules = by_states = _StateRules(game, policy)
-            self._odds, self._most = by_states.odds, _BY_STATES
+            self._rules: Any = _StateRules(game, policy)
+            self._odds, self._most = self._rules.odds, _BY_STATES
         else:
             self._rules, self._most = rules, _ON_ARRAYS
             self._odds = functools.partial(_odds, rules, policy)
