@@ -11,10 +11,8 @@ player might have held: bots are asked in their own match only.
 """
 
 import abc
-import functools
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyspiel
@@ -25,7 +23,6 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
@@ -130,92 +127,68 @@ class RolloutValues(Baseline):
 
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
         """Takes a sequential game, and a policy of both players."""
-        self.instance = game
-        rules = rules_of(game, policy)
-        if rules is None:
-            self._rules: Any = _StateRules(game, policy)
-            self._odds, self._most = self._rules.odds, _BY_STATES
+        self.instance, self._policy = game, policy
+        # Without rules on arrays places are OpenSpiel's states.
+        self._rules = rules_of(game, policy)
+        self._answers = [Answers(policy, player) for player in range(2)]
+        self._width = max(game.num_distinct_actions(), game.max_chance_outcomes())
+        if self._rules is None:
+            self.root = np.array([game.new_initial_state()], object)
         else:
-            self._rules, self._most = rules, _ON_ARRAYS
-            self._odds = functools.partial(_odds, rules, policy)
-        self.root = self._rules.new_initial_states()
+            self.root = self._rules.new_initial_states()
 
     def after(self, places: np.ndarray, actions: Sequence[int]) -> np.ndarray:
         """See `Baseline`."""
-        return self._rules.child(places, np.asarray(actions))
+        if self._rules is not None:
+            return self._rules.child(places, np.asarray(actions))
+        moved = zip(places, actions, strict=True)
+        return np.array([state.child(int(action)) for state, action in moved], object)
 
     def values(self, places: np.ndarray, path: tuple[int, ...]) -> np.ndarray:
         """See `Baseline`."""
         random = np.random.default_rng([len(path), *path])
-        each = max(1, self._most // len(places))
+        most = _BY_STATES if self._rules is None else _ON_ARRAYS
+        each = max(1, most // len(places))
         places, row = np.repeat(places, each, axis=0), np.arange(len(places) * each)
         utility = np.zeros(len(row))
         while len(row):
-            player = self._rules.current_player(places)
-            over = player == TERMINAL
-            if over.any():
-                utility[row[over]] = self._rules.returns(places[over])
-                places, row, player = places[~over], row[~over], player[~over]
-            if len(row):
-                odds = self._odds(places, player)
-                noise = random.standard_exponential((each, odds.shape[1]))
-                places = self.after(places, np.argmax(odds / noise[row % each], axis=1))
+            over, worth, odds = self._look(places)
+            utility[row[over]] = worth
+            places, row = places[~over], row[~over]
+            noise = random.standard_exponential((each, odds.shape[1]))
+            places = self.after(places, np.argmax(odds / noise[row % each], axis=1))
         return utility.reshape(-1, each).mean(axis=1)
 
+    def _look(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """What is over, bool [n], what is paid there, and odds of moves elsewhere.
 
-def _odds(
-    rules: VectorisedGame,
-    policy: openspiel_policy.Policy,
-    states: np.ndarray,
-    player: np.ndarray,
-) -> np.ndarray:
-    """float64 [n, A], how likely actions are, in any scale.
-
-    Args:
-      rules: of the game.
-      policy: of both players.
-      states: [n, ...], of these rules, where the game goes on.
-      player: integers [n], who acts.
-    """
-    legal = rules.legal_actions_mask(states)
-    odds = legal.astype(np.float64)
-    draws = player == CHANCE
-    if draws.any():
-        odds[draws] *= rules.chance_probabilities(states[draws])
-    for actor in range(2):
-        acts = player == actor
-        if acts.any():
-            odds[acts] = on_arrays(policy, rules, states[acts], actor, legal[acts])
-    return odds
-
-
-class _StateRules:
-    """OpenSpiel's states in arrays, as far as rollouts of a policy need rules."""
-
-    def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
-        self._game = game
-        self._answers = [Answers(policy, player) for player in range(2)]
-        self._width = max(game.num_distinct_actions(), game.max_chance_outcomes())
-
-    def new_initial_states(self) -> np.ndarray:
-        return np.array([self._game.new_initial_state()], object)
-
-    def current_player(self, states: np.ndarray) -> np.ndarray:
-        return np.array([state.current_player() for state in states])
-
-    def child(self, states: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        moved = zip(states, actions.tolist(), strict=True)
-        return np.array([state.child(action) for state, action in moved], object)
-
-    def returns(self, states: np.ndarray) -> np.ndarray:
-        return np.array([player_return(state, 0) for state in states])
-
-    def odds(self, states: np.ndarray, player: np.ndarray) -> np.ndarray:
-        odds = np.zeros((len(states), self._width))
-        for row, state, acts in zip(odds, states, player, strict=True):
-            shares = moves(state, self._answers[max(acts, 0)])
-            row[list(shares)] = list(shares.values())
-        return odds
+        The odds are float64 [m, A], in any scale.
+        """
+        if self._rules is None:
+            players = [state.current_player() for state in places]
+            over = np.array(players) == TERMINAL
+            odds = np.zeros((len(places), self._width))
+            for row in np.flatnonzero(~over):
+                shares = moves(places[row], self._answers[max(players[row], 0)])
+                odds[row, list(shares)] = list(shares.values())
+            worth = np.array([player_return(state, 0) for state in places[over]])
+            return over, worth, odds[~over]
+        player = self._rules.current_player(places)
+        over = player == TERMINAL
+        worth = self._rules.returns(places[over]) if over.any() else np.zeros(0)
+        live, player = places[~over], player[~over]
+        if not len(live):
+            return over, worth, np.zeros((0, 1))
+        legal = self._rules.legal_actions_mask(live)
+        odds = legal.astype(np.float64)
+        draws = player == CHANCE
+        if draws.any():
+            odds[draws] *= self._rules.chance_probabilities(live[draws])
+        for actor in np.unique(player[~draws]).tolist():
+            acts = player == actor
+            asked = live[acts], actor, legal[acts]
+            odds[acts] = on_arrays(self._policy, self._rules, *asked)
+        return over, worth, odds
 
 
 def baseline(
@@ -236,19 +209,20 @@ def baseline(
     tree: CompiledGame | WorldGame
     opened = open_game(game)
     try:
-        if isinstance(game, CompiledGame):
-            tree = game
-        else:
-            tree = lay_out_to_judge(
-                opened, memory_limit, worlds=False, seconds=_PATIENCE
-            )
-    except (GameTooLargeError, ImperfectRecallError) as error:
-        return RolloutValues(opened.game, _policy(opened.game, policy, error))
-    assert isinstance(tree, CompiledGame)
-    try:
+        try:
+            if isinstance(game, CompiledGame):
+                tree = game
+            else:
+                tree = lay_out_to_judge(
+                    opened, memory_limit, worlds=False, seconds=_PATIENCE
+                )
+        except (GameTooLargeError, ImperfectRecallError) as error:
+            return RolloutValues(opened.game, _policy(opened.game, policy, error))
+        assert isinstance(tree, CompiledGame)
         target = load_target(policy, tree, signals=False, memory_limit=memory_limit)
     except (OSError, ValueError) as error:
-        raise ValueError(f"aivat={policy!r}: {error}") from error
+        kind = GameTooLargeError if isinstance(error, GameTooLargeError) else ValueError
+        raise kind(f"aivat={policy!r}: {error}") from error
     return TreeValues(tree, history_values(tree, target.strategy()))
 
 
@@ -260,13 +234,10 @@ def _policy(
         return given.average_policy()
     if not isinstance(given, str):
         return given
-    try:
-        named = read_opponent(given, game)
-        if not named.whole:
-            return policy_of(named, game, 0)
-    except (OSError, ValueError) as problem:
-        raise ValueError(f"aivat={given!r}: {problem}") from problem
-    raise GameTooLargeError(
-        f"aivat={given!r} needs the whole game: {error}; leave it out, give a policy "
-        f"that does not, such as a file that `solve` saved, or choose a smaller game"
-    ) from error
+    named = read_opponent(given, game)
+    if named.whole:
+        raise GameTooLargeError(
+            f"it needs the whole game: {error}; leave it out, or give a policy that "
+            f"does not, such as a file that `solve` saved"
+        )
+    return policy_of(named, game, 0)
