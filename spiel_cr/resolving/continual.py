@@ -110,7 +110,7 @@ def resolve(
     work = Work(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)
     if rows is not None:
-        held = Held(laid.game, locked(held.form, rows))
+        held = Held(held.laid, locked(held.form, rows))
     average, timings = _resolve_roles(roles, work, held.form.locks, progress)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
