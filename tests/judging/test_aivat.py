@@ -253,3 +253,17 @@ def test_a_game_that_is_too_large():
     with pytest.raises(spiel_cr.common.errors.GameTooLargeError, match="leave it out"):
         baseline(game, "cfr+(iterations=10)")
     assert isinstance(baseline(game, "uniform"), RolloutValues)
+
+
+@pytest.mark.slow
+def test_limit_holdem():
+    """Bets and cards are left to luck, and no tree would hold them."""
+    game = (
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=2 1,"
+        "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
+        "numBoardCards=0 3 1 1,raiseSize=2 2 4 4,maxRaises=3 4 4 4,"
+        "bettingAbstraction=fcpa)"
+    )
+    plain = spiel_cr.play_matches(game, ["uniform"] * 2, 40)
+    found = spiel_cr.play_matches(game, ["uniform"] * 2, 40, aivat="uniform")
+    assert found.returns.std() < 0.3 * plain.returns.std()
