@@ -54,11 +54,11 @@ class Slices:
 
     def take(self, vector: jax.Array) -> jax.Array:
         """The slices of a vector, joined: [k · width]."""
-        if self.width == 1:
-            return vector[self.starts]
         if isinstance(vector, np.ndarray):
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
+        if self.width == 1:
+            return vector.at[self.starts].get(mode="promise_in_bounds")
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
@@ -67,7 +67,7 @@ class Slices:
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
         """The vector with values [k · width] added to its slices."""
         if self.width == 1:
-            return vector.at[self.starts].add(values)
+            return vector.at[self.starts].add(values, mode="promise_in_bounds")
         numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
         return lax.scatter_add(
             *(vector, self.starts[:, None], values.reshape(-1, self.width), numbers),
@@ -95,9 +95,14 @@ def _product(above: jax.Array, block: jax.Array) -> jax.Array:
 def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
     """All slices of a vector, joined."""
     parts = [some.take(vector) for some in slices]
-    if len(parts) == 1:
-        return parts[0]
-    return vector.__array_namespace__().concat(parts)
+    if isinstance(vector, np.ndarray):
+        return cast(jax.Array, np.concatenate(parts))
+    return join(parts, wide=is_wide(slices))
+
+
+def is_wide(slices: Sequence[Slices]) -> bool:
+    """Whether some slices have several elements, as in games of signals."""
+    return any(some.width > 1 for some in slices)
 
 
 class Level(NamedTuple):
@@ -309,7 +314,7 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
     namespace = tree.root_source.__array_namespace__()
     above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
     parts = [above]
-    wide = namespace is jnp and any(s.width > 1 for v in tree.levels for s in v.parent)
+    wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
     multiply = functools.partial(apart, _product) if wide else _product
     for level, blocks in zip(tree.levels, strategy, strict=True):
         into = take(level.parent, above)
@@ -319,9 +324,9 @@ def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
             end = begin + block.shape[1]
             rows.append(multiply(into[begin:end], block).reshape(-1))
             begin = end
-        above = namespace.concat(rows)
+        above = join(rows, wide=True) if wide else namespace.concat(rows)
         parts.append(above)
-    return namespace.concat(parts)
+    return join(parts, wide=True) if wide else namespace.concat(parts)
 
 
 def values_below(
@@ -424,6 +429,17 @@ def keep_locked(level: Level, blocks: Sequence[jax.Array]) -> tuple[jax.Array, .
     )
 
 
-def join(parts: Sequence[jax.Array]) -> jax.Array:
-    """Concatenates vectors; a single one is passed through."""
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+def join(parts: Sequence[jax.Array], *, wide: bool = False) -> jax.Array:
+    """Concatenates vectors; a single one is passed through.
+
+    Args:
+      parts: the vectors.
+      wide: whether they are long; to write them first and to copy them is then faster.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    return cast(jax.Array, apart(_joined, *parts)) if wide else jnp.concatenate(parts)
+
+
+def _joined(*parts: jax.Array) -> jax.Array:
+    return jnp.concatenate(parts)

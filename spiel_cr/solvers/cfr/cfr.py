@@ -159,7 +159,8 @@ def update_player(
     ):
         actions.append(treeplex.values_below(level, leaves, child, child_values))
         means.append(infoset_values(strategy, actions[-1]))
-        child, child_values = level, treeplex.join(means[-1])
+        wide = treeplex.is_wide(level.source)
+        child, child_values = level, treeplex.join(means[-1], wide=wide)
         values.append(child_values)
     mean_values = player.values
     if mean_values is not None and values:
