@@ -282,7 +282,7 @@ def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
       `Level.source` refers to, then zeros.
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
-    return jnp.concatenate([*parts, tree.zeros])
+    return join([*parts, tree.zeros], wide=tree.zeros.size > 1)
 
 
 def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
@@ -300,33 +300,49 @@ def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
     return values
 
 
-def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
+def reach(
+    tree: Treeplex, strategy: Blocks, root: jax.Array | None = None
+) -> jax.Array:
     """Multiplies action probabilities down the tree.
 
     Args:
       tree: the player's treeplex.
       strategy: behaviour strategy, one [A, n] a block.
+      root: float [1], what the empty sequence has; None: 1.
 
     Returns:
       float [S], the player's own reach of every position; 1 at the empty sequence.
     """
     # numpy arrays stay numpy arrays: initial states need no compiled program.
     namespace = tree.root_source.__array_namespace__()
-    above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
-    parts = [above]
-    wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
-    multiply = functools.partial(apart, _product) if wide else _product
+    if root is None:
+        root = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
+    parts = [root]
     for level, blocks in zip(tree.levels, strategy, strict=True):
-        into = take(level.parent, above)
-        rows = []
-        begin = 0
-        for block in blocks:
-            end = begin + block.shape[1]
-            rows.append(multiply(into[begin:end], block).reshape(-1))
-            begin = end
-        above = join(rows, wide=True) if wide else namespace.concat(rows)
-        parts.append(above)
+        parts.append(level_reach(level, blocks, parts[-1]))
+    wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
     return join(parts, wide=True) if wide else namespace.concat(parts)
+
+
+def level_reach(
+    level: Level, blocks: Sequence[jax.Array], above: jax.Array
+) -> jax.Array:
+    """float [m], own reach of a level's sequences.
+
+    Args:
+      level: the level.
+      blocks: its strategies [A, n].
+      above: reach of the level above; of the first one's, 1.
+    """
+    namespace = above.__array_namespace__()
+    wide = namespace is jnp and is_wide(level.source)
+    multiply = functools.partial(apart, _product) if wide else _product
+    into, rows, begin = take(level.parent, above), [], 0
+    for block in blocks:
+        end = begin + block.shape[1]
+        rows.append(multiply(into[begin:end], block).reshape(-1))
+        begin = end
+    return join(rows, wide=True) if wide else namespace.concat(rows)
 
 
 def values_below(
