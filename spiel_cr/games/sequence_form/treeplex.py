@@ -25,6 +25,9 @@ from spiel_cr.common.jax_utils import apart
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16
 
+# Arrays of so many numbers leave the processor's cache.
+LONG = 1 << 19
+
 # One array [A, n] for each block of each level.
 Blocks = tuple[tuple[jax.Array, ...], ...]
 
@@ -300,9 +303,7 @@ def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
     return values
 
 
-def reach(
-    tree: Treeplex, strategy: Blocks, root: jax.Array | None = None
-) -> jax.Array:
+def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> jax.Array:
     """Multiplies action probabilities down the tree.
 
     Args:
@@ -450,11 +451,14 @@ def join(parts: Sequence[jax.Array], *, wide: bool = False) -> jax.Array:
 
     Args:
       parts: the vectors.
-      wide: whether they are long; to write them first and to copy them is then faster.
+      wide: whether they are slices. Long ones are written first and copied then, which
+        is faster than to compute them number by number in their place.
     """
     if len(parts) == 1:
         return parts[0]
-    return cast(jax.Array, apart(_joined, *parts)) if wide else jnp.concatenate(parts)
+    if wide and sum(map(len, parts)) > LONG:
+        return cast(jax.Array, apart(_joined, *parts))
+    return jnp.concatenate(parts)
 
 
 def _joined(*parts: jax.Array) -> jax.Array:

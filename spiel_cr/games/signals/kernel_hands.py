@@ -275,13 +275,14 @@ def _stacked(above: jax.Array, below: jax.Array) -> jax.Array:
 def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
     """float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
     place = jnp.arange(count, dtype=hands.card.dtype)
+    place = place.reshape((1,) * hands.weight.ndim + (count,))
     own = [card[..., None] == place for card in _cards(hands)]
     held = functools.reduce(operator.or_, own).astype(hands.weight.dtype)
     return jnp.where(place == 0, 1, sign * held)
 
 
 def _cards(hands: Placed) -> list[jax.Array]:
-    """For each card of a hand int8 [..., b]; sums over so few would not be written out."""
+    """For each card of a hand int8 [..., b]; written out, loops over them are fast."""
     return [hands.card[..., i] for i in range(hands.card.shape[-1])]
 
 

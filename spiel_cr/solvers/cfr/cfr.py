@@ -40,8 +40,6 @@ _SHORT_SECONDS = 2.0
 _ONCE_SECONDS = 0.1
 # From so many sequences on, a solver's state is written in place.
 _LARGE_STATE = 2_000_000
-# Values of so many actions are added up once, though fused they might be twice.
-_LONG = 1 << 17
 
 
 class CFRState(NamedTuple):
@@ -189,9 +187,9 @@ def infoset_values(
     return [
         action[0]
         if len(action) == 1
-        # What is read twice cannot be written in place.
+        # Fused with what follows, strategies would be read twice, after a copy.
         else apart(_mean, probability, action)
-        if action.size > _LONG
+        if action.size > treeplex.LONG
         else _mean(probability, action)
         for probability, action in zip(strategy, actions, strict=True)
     ]

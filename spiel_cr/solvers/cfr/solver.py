@@ -391,7 +391,9 @@ class Solver:
                 begin = end
                 total = block.sum(axis=0, dtype=np.float64)
                 played[:] = uniform
-                np.divide(block, total, out=played, where=total > 0, casting="same_kind")
+                np.divide(
+                    block, total, out=played, where=total > 0, casting="same_kind"
+                )
         return behaviour[self.form.layouts[player].sequences]
 
     def _compile(self, start: Callable[[], State]) -> float:
