@@ -7,7 +7,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
 	bench-hidden-boards bench-partial \
-	bench-resolving bench-deep fuzz-moves help-pages clean
+	bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -22,7 +22,6 @@ help:
 	@echo "make bench-hidden-boards  phantom tic-tac-toe beside one thread of C (minutes; 6 GB)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
-	@echo "make bench-resolving resolved strategies: NashConv by iterations a solve"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
 	@echo "make help-pages   write what --help prints, after a change of options"
 	@echo "make format     rewrite the code as the formatter wants it"
@@ -106,9 +105,6 @@ bench-hidden-boards: $(VENV)/.installed-test
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial
-
-bench-resolving: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks resolving
 
 bench-deep: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks deep

@@ -34,17 +34,17 @@ NAMES = ("cfr+", "dcfr", "dcfr+", "pcfr+", "pcfr+30", "pdcfr+", "sapcfr+")
 _FLOOR = 1e-12
 
 
-def _schedule(last: int, gamma: float) -> CFRConfig:
+def hs_dcfr(last: int, gamma: float) -> CFRConfig:
     """HS-DCFR (Zhang, McAleer & Sandholm 2024) as a user would write it."""
 
-    def hs_dcfr(regrets: Any, gains: Any, uniform: Any, t: Any) -> tuple[Any, Any]:
+    def schedule(regrets: Any, gains: Any, uniform: Any, t: Any) -> tuple[Any, Any]:
         regrets = regrets + gains
         up, down = 1 + 3 * t / last, -1 - 2 * t / last
         power = jnp.where(regrets > 0, up, down)
         regrets = regrets / (1 + t**-power)
         return regrets, regrets
 
-    return CFRConfig("hs-dcfr", Rule(custom=CustomRule(hs_dcfr)), gamma=gamma)
+    return CFRConfig("hs-dcfr", Rule(custom=CustomRule(schedule)), gamma=gamma)
 
 
 # What is not shipped; with a schedule of averages, too, gamma is about 27 at its end.
@@ -70,7 +70,7 @@ def measure(game: str, goal: Mapping[str, float]) -> Row:
     if budget.iterations is not None:
         algorithms |= {name: name for name in TRIALS}
         for gamma in (2, 27):
-            made = _schedule(budget.iterations, gamma)
+            made = hs_dcfr(budget.iterations, gamma)
             algorithms[f"hs-dcfr(gamma={gamma})"] = made
     results = {
         name: spiel_cr.solve(laid, how, budget) for name, how in algorithms.items()

@@ -15,7 +15,11 @@ import numpy as np
 
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
-from spiel_cr.policies.conversions import behaviour_from_reach
+from spiel_cr.policies.conversions import (
+    behaviour_from_reach,
+    reach_from_behaviour,
+    uniform_behaviour,
+)
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
@@ -30,22 +34,19 @@ _ITERATIONS = 50
 _NOISE = 0.01
 
 _SOURCE = pathlib.Path(__file__).with_name("reference.c")
-_INT = ctypes.POINTER(ctypes.c_int)
-_DOUBLE = ctypes.POINTER(ctypes.c_double)
+_ARRAYS = "parent first actions row column payoff strategy regret reach sum value"
+
+
+def fields(arrays: str) -> list[tuple[str, Any]]:
+    """Those of a C structure of one side: two counts, and arrays by name."""
+    pointers = [(name, ctypes.c_void_p) for name in arrays.split()]
+    return [("infosets", ctypes.c_int), ("sequences", ctypes.c_int), *pointers]
 
 
 class _Player(ctypes.Structure):
     """`struct player` of reference.c."""
 
-    _fields_ = [
-        ("infosets", ctypes.c_int),
-        ("sequences", ctypes.c_int),
-        *((name, _INT) for name in ("parent", "first", "actions", "row", "column")),
-        *(
-            (name, _DOUBLE)
-            for name in ("payoff", "strategy", "regret", "reach", "sum", "value")
-        ),
-    ]
+    _fields_ = fields(_ARRAYS)
 
 
 def compiler() -> str | None:
@@ -107,7 +108,7 @@ class CReference:
             _lay_out(form.decisions[0], rows, columns, values),
             _lay_out(form.decisions[1], columns, rows, -values),
         ]
-        self._players = (_Player * 2)(*(_structure(a) for a in self._arrays))
+        self._players = (_Player * 2)(*(structure(_Player, a) for a in self._arrays))
 
     def run(self, iterations: int) -> None:
         """Iterates."""
@@ -142,12 +143,8 @@ def _lay_out(
     order = np.lexsort((other, own))
     count = decisions.num_sequences
     row = np.concatenate([[0], np.cumsum(np.bincount(own, minlength=count))])
-    strategy = np.ones(count)
-    strategy[1:] = np.repeat(1.0 / decisions.num_actions, decisions.num_actions)
-    reach = np.ones(count)
-    for i, parent in enumerate(decisions.parent):
-        block = slice(first[i], first[i] + decisions.num_actions[i])
-        reach[block] = reach[parent] * strategy[block]
+    strategy = uniform_behaviour(decisions)
+    reach = reach_from_behaviour(decisions, strategy)
     integers = {
         "parent": decisions.parent,
         "first": first,
@@ -163,13 +160,10 @@ def _lay_out(
     }
 
 
-def _structure(arrays: dict[str, np.ndarray]) -> _Player:
-    """Points the C structure at the arrays, which the caller keeps alive."""
-    pointers = {
-        name: array.ctypes.data_as(_DOUBLE if array.dtype == np.float64 else _INT)
-        for name, array in arrays.items()
-    }
-    return _Player(len(arrays["parent"]), len(arrays["strategy"]), **pointers)
+def structure(kind: type[Any], arrays: dict[str, np.ndarray]) -> Any:
+    """Points a C structure at the arrays of a side, which the caller keeps alive."""
+    pointers = {name: array.ctypes.data for name, array in arrays.items()}
+    return kind(len(arrays["parent"]), len(arrays["strategy"]), **pointers)
 
 
 def disagreement(form: SequenceForm) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Games of the benchmarks: short names for tables, and OpenSpiel's strings."""
 
+import pathlib
+
 import pyspiel
 
 import spiel_cr
@@ -69,6 +71,31 @@ GAMES = {
     "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa,potSize=80,"
     "boardCards=5c9dJs2h)",
 }
+
+# Four that Libratus met: pot, and public cards; 20 000 chips each when the hand began.
+ENDGAMES = {
+    "endgame1": (500, "7s9h9cTc"),
+    "endgame2": (4780, "Ts6hAh7c"),
+    "endgame3": (500, "4s8hTc9h2s"),
+    "endgame4": (3750, "JsKs5cQs7d"),
+}
+
+
+def endgame(name: str, folder: str) -> str:
+    """OpenSpiel's string of an endgame of Libratus, with bets of the pot and all in.
+
+    Args:
+      name: one of `ENDGAMES`.
+      folder: `open_spiel/games/universal_poker/endgames` of OpenSpiel's sources, which
+        its wheels leave out: files of 2 652 numbers, how likely each hand comes there.
+    """
+    pot, board = ENDGAMES[name]
+    reaches = pathlib.Path(folder, f"sub{name.removeprefix('end')}.txt").read_text()
+    return (
+        f"universal_poker(betting=nolimit,{_HOLDEM},blind={pot // 2} {pot // 2},"
+        f"stack=20000 20000,bettingAbstraction=fcpa,potSize={pot},boardCards={board},"
+        f"handReaches={reaches.strip()})"
+    )
 
 
 def string_of(name: str) -> str:

@@ -8,10 +8,8 @@ are decisions and ends that trajectories visit. See docs/measurements/hidden_boa
 
 import argparse
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import median
-
-import numpy as np
 
 import spiel_cr
 from benchmarks.c_reference import compiler
@@ -30,23 +28,8 @@ from benchmarks.frame import (
 )
 from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
-from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.worlds import world_game
-from spiel_cr.games.worlds.game import WorldGame, shared_worlds
-from spiel_cr.judging.responding import respond
-from spiel_cr.judging.response_config import ResponseConfig
-from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.targets import load_target
-from spiel_cr.policies import best_responses
-from spiel_cr.policies.conversions import Behaviours, uniform_behaviour
-from spiel_cr.policies.world_policy import (
-    MoreKnowledgeError,
-    WorldPolicy,
-    behaviour_from_policy,
-    normalised,
-)
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr import cfr
@@ -54,8 +37,6 @@ from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 # Of each process; and the arithmetic of full-width solvers.
 _LIMIT, _DTYPE = "12GB", "float32"
-# Of searches in matches.
-_ISMCTS = ResponseConfig("ismcts", SearchConfig(simulations=50), matches=40)
 OPTIONS = {
     "games": Option(("phantom_ttt",), "short names, or OpenSpiel strings"),
     "algorithms": Option(
@@ -68,7 +49,6 @@ OPTIONS = {
     "points": Option(1, "of a run's curve, the last one the budget"),
     "growth": Option(4.0, "from one point's budget to the next one's"),
     "rounds": Option(15, "of two iterations each, in turns with C"),
-    "search_seconds": Option(10.0, "for a policy and one instrument"),
 }
 
 
@@ -155,101 +135,6 @@ def measure_beside_c(game: str, rounds: int) -> Row:
     return {**found, **ratios, "all_seconds": spent}
 
 
-def measure_searches(game: str, search_seconds: float, seed: int) -> Row:
-    """What searches win from ten policies and more, beside the exact best responses.
-
-    Args:
-      game: OpenSpiel string or short name.
-      search_seconds: for both seats of a policy and one instrument.
-      seed: of what is drawn.
-    """
-    name = string_of(game)
-    laid = shared_worlds(open_game(name), _LIMIT)
-    each: list[Row] = []
-    for words, behaviour in _policies(laid, name, search_seconds, seed):
-        low, high = best_responses.value_bounds(laid.form, behaviour)
-        policy = WorldPolicy(laid, behaviour)
-        for instrument in ("search", "table", "ismcts"):
-            seats = _won(name, policy, instrument, search_seconds, seed)
-            for seat, exact in zip(seats, (high, -low), strict=True):
-                above = seat["at_least"] > exact + 1e-9
-                each.append({"policy": words, "exact": exact, **seat, "above": above})
-                say(f"{each[-1]}")
-    return {"each": each}
-
-
-def _won(
-    name: str, policy: WorldPolicy, instrument: str, seconds: float, seed: int
-) -> list[Row]:
-    """What responses of one instrument win, for both seats."""
-    if instrument != "ismcts":
-        found = spiel_cr.exploit(
-            name, policy, seconds=seconds, seed=seed, instruments=(instrument,)
-        )
-        return [{**seat._asdict(), "instrument": instrument} for seat in found.seats]
-    target, config = load_target(policy, name), _ISMCTS
-    seats = [respond(target, player, config, states=True) for player in range(2)]
-    return [
-        {
-            "instrument": f"{instrument}, {config.search.simulations} simulations",
-            "player": seat.player,
-            "value": seat.value,
-            "at_least": seat.value - seat.half_width,
-            "matches": len(seat.returns),
-        }
-        for seat in seats
-    ]
-
-
-def _policies(
-    laid: WorldGame, name: str, seconds: float, seed: int
-) -> Iterator[tuple[str, Behaviours]]:
-    """Policies of many kinds, as action probabilities float [S] of both players."""
-    own = laid.sides[0].decisions, laid.sides[1].decisions
-    yield "uniform", (uniform_behaviour(own[0]), uniform_behaviour(own[1]))
-    for words, place in (("first action", 0), ("last action", -1)):
-        behaviour = np.zeros(own[0].num_sequences), np.zeros(own[1].num_sequences)
-        for part, side in zip(behaviour, own, strict=True):
-            part[0] = 1.0
-            part[side.first_sequence + place % side.num_actions] = 1.0
-        yield words, behaviour
-    draws = np.random.default_rng(seed)
-    for words, power in (("drawn", 1.0), ("drawn, nearly pure", 8.0)):
-        first, second = (
-            normalised(part, draws.exponential(size=part.num_sequences) ** power)
-            for part in own
-        )
-        yield words, (first, second)
-    solver = cfr.make_solver(laid.form, config=PRESETS["pcfr+"], dtype=_DTYPE)
-    for more, iterations in ((1, 1), (3, 4), (12, 16), (24, 40)):
-        solver.run(more)
-        yield f"pcfr+, {iterations}", _both(solver.average_behaviour)
-    yield "the last iterate of it", _both(solver.current_behaviour)
-    goal, layout = spiel_cr.Goal(seconds=seconds), spiel_cr.Layout("stepped")
-    try:
-        table = spiel_cr.solve(name, "os-mccfr", goal, layout=layout, seed=seed)
-        played = behaviour_from_policy(laid, table.average_policy())
-    except (ImperfectRecallError, MoreKnowledgeError):
-        return  # the strings of dark_hex tell of turns, or forget
-    yield "os-mccfr", played
-
-
-def _both(read: Callable[[int], np.ndarray]) -> Behaviours:
-    return read(0), read(1)
-
-
-def _found(rows: Sequence[Row]) -> list[Row]:
-    return [{"game": row["game"], **found} for row in rows for found in row["each"]]
-
-
-def _failures(rows: Sequence[Row]) -> Iterator[str]:
-    """Bounds that are above what the exact judge says."""
-    for row in rows:
-        for found in row.get("each", ()):
-            if found["above"]:
-                yield f"{row['game']}: {found}"
-
-
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     shared = {"points": options.points, "growth": options.growth}
     for row in product(
@@ -298,16 +183,6 @@ _BESIDE_C: dict[str, Column] = {
     "C, processor s": "{c_processor:.3f}",
     "times C's speed by processor": "{processor_ratio:.2f}",
 }
-_SEARCHED: dict[str, Column] = {
-    "game": "{game}",
-    "policy": "{policy}",
-    "instrument": "{instrument}",
-    "seat": "{player}",
-    "exact": "{exact:.6f}",
-    "won": "{value:.4f}",
-    "at least": "{at_least:.4f}",
-    "matches": "{matches:,}",
-}
 BENCHMARK = Benchmark(
     "hidden_boards",
     "Measure exact NashConv of every kind of solver on hidden boards.",
@@ -326,12 +201,5 @@ BENCHMARK = Benchmark(
             (Table("An iteration of PCFR+ beside one thread of C.", _BESIDE_C),),
             budget=("rounds",),
         ),
-        "searches": Part(
-            measure_searches,
-            plan(game="games", search_seconds="search_seconds", seed=(0,)),
-            (Table("Best responses, exact and searched.", _SEARCHED, 3, _found),),
-            budget=("search_seconds",),
-        ),
     },
-    failures=_failures,
 )

@@ -8,24 +8,19 @@ import pathlib
 
 import numpy as np
 
-from benchmarks.c_reference import build_library
+from benchmarks.c_reference import build_library, fields, structure
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies import conversions
 
 _SOURCE = pathlib.Path(__file__).with_name("worlds.c")
 _REALS = {"float32": "float", "float64": "double"}
-_INTEGERS = ("parent", "first", "actions", "row", "world")
-_NUMBERS = ("payoff", "strategy", "regret", "reach", "average", "value")
+_ARRAYS = "parent first actions row world payoff strategy regret reach average value"
 
 
 class _Side(ctypes.Structure):
     """`struct side` of worlds.c."""
 
-    _fields_ = [
-        ("infosets", ctypes.c_int),
-        ("sequences", ctypes.c_int),
-        *((name, ctypes.c_void_p) for name in (*_INTEGERS, *_NUMBERS)),
-    ]
+    _fields_ = fields(_ARRAYS)
 
 
 class PlainWorlds:
@@ -48,7 +43,7 @@ class PlainWorlds:
         self._library = build_library(_SOURCE, f"-DREAL={_REALS[dtype]}")
         self.iterations = 0
         self._arrays = [_arrays(game, player, dtype) for player in range(2)]
-        self._sides = (_Side * 2)(*map(_structure, self._arrays))
+        self._sides = (_Side * 2)(*(structure(_Side, a) for a in self._arrays))
         self._at = np.zeros(len(game.utility), dtype)
 
     def run(self, iterations: int) -> None:
@@ -85,9 +80,3 @@ def _arrays(game: WorldGame, player: int, dtype: str) -> dict[str, np.ndarray]:
         **{name: np.array(x, dtype) for name, x in numbers.items()},
         **{name: np.zeros(count, dtype) for name in ("regret", "average", "value")},
     }
-
-
-def _structure(arrays: dict[str, np.ndarray]) -> _Side:
-    """Points the C structure at the arrays, which the caller keeps alive."""
-    pointers = {name: array.ctypes.data for name, array in arrays.items()}
-    return _Side(len(arrays["parent"]), len(arrays["strategy"]), **pointers)

@@ -1,8 +1,8 @@
-"""Signal games: how long they take, how that grows, and a river beside OpenSpiel.
+"""Signal games: how long they take; endgames of Libratus by several algorithms.
 
 OpenSpiel's solvers cannot take a river with ranges: they step into the impossible ones
 of the 1 624 350 deals that `handReaches` makes, and stop with an error. So the range is
-every hand of a deck, and decks grow.
+every hand.
 """
 
 import time
@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import spiel_cr
-from benchmarks.document import PEAK_GB, Column, Panels, count, spaced
+from benchmarks.automatic import hs_dcfr
+from benchmarks.document import PEAK_GB, WHO, Column, Panels, count, spaced
 from benchmarks.frame import Benchmark, Option, Part, Picture, Row, Table, plan
-from benchmarks.games import game_of, string_of
+from benchmarks.games import ENDGAMES, endgame, string_of
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.games.opening.estimate import estimate_histories
 
 
 class Goal(NamedTuple):
@@ -31,20 +31,21 @@ GOALS = {
     "river": Goal(0.04, (4.0, 0.4)),
     "turn": Goal(0.08, (8.0, 0.8)),
 }
-# Iterations of games that grow.
-_GROWN = 400
-# Trees with more histories are not compiled beside.
-_MOST_COMPILED = 2_000_000
+_FACTS = ("iterations", "seconds", "build_seconds", "compile_seconds")
 _DTYPES = ("float32", "float64")
 OPTIONS = {
     "games": Option(tuple(GOALS), "what to solve", tuple(GOALS)),
-    "decks": Option(
-        ("3x2", "4x3", "6x3", "9x4", "13x4"),
-        "ranks and suits of Rhode Island Hold'em, to see it grow",
-    ),
     "dtype": Option("float32", "of what is solved", _DTYPES),
     "seconds": Option(900.0, "of iterating, at most, of each game"),
+    "endgames": Option(tuple(ENDGAMES), "of part endgames", tuple(ENDGAMES)),
+    "folder": Option("endgames", "of OpenSpiel's sources, with files subgame1.txt ..."),
+    "algorithms": Option(
+        ("dcfr", "pdcfr+", "cfr+", "sapcfr+", "dcfr+", "hs-dcfr"), "of part endgames"
+    ),
+    "iterations": Option(1000, "of part endgames, and of its schedules"),
 }
+# Exploitability that is looked for, as shares of the pot.
+_SHARES = (0.01, 0.001)
 
 
 def measure_solve(game: str, dtype: str, seconds: float) -> Row:
@@ -70,7 +71,8 @@ def measure_solve(game: str, dtype: str, seconds: float) -> Row:
         for mark in goal.marks
     }
     return {
-        **_facts(result),
+        **{name: getattr(result, name) for name in _FACTS},
+        "each": result.seconds / result.iterations,
         "whole_seconds": time.perf_counter() - began,
         "nash_conv": high - low,
         "value_bounds": (low, high),
@@ -80,43 +82,41 @@ def measure_solve(game: str, dtype: str, seconds: float) -> Row:
     }
 
 
-def measure_growth(deck: str, dtype: str) -> Row:
-    """Solves Rhode Island Hold'em with one deck for a fixed number of iterations.
+def measure_endgame(
+    game: str, algorithm: str, iterations: int, dtype: str, folder: str
+) -> Row:
+    """When an algorithm reaches an exploitability of 1 % and of 0.1 % of the pot.
 
     Args:
-      deck: ranks and suits, as "13x4".
+      game: one of `ENDGAMES`.
+      algorithm: of `solve`, or "hs-dcfr" with gamma 2, whose schedule is over all
+        iterations.
+      iterations: at most.
       dtype: of the solver.
+      folder: see `games.endgame`.
     """
-    ranks, suits = deck.split("x")
-    game = f"python_rhode_island_holdem(num_ranks={ranks},num_suits={suits})"
+    pot = ENDGAMES[game][0]
     result = spiel_cr.solve(
-        game, "dcfr", _GROWN, layout=spiel_cr.Layout("signals"), dtype=dtype
+        endgame(game, folder),
+        hs_dcfr(iterations, 2) if algorithm == "hs-dcfr" else algorithm,
+        spiel_cr.Goal(iterations, until=2 * min(_SHARES) * pot, eval_every=5),
+        layout=spiel_cr.Layout("signals"),
+        dtype=dtype,
     )
-    row: Row = {
-        **_facts(result),
-        "infosets": sum(len(decisions) for decisions in result.laid_out()[0].decisions),
-        "nash_conv": result.nash_conv(),
-        "peak_bytes": peak_bytes(),
+    # Exploitability is half of NashConv.
+    curve = [(p.iterations, p.seconds, p.nash_conv / 2 / pot) for p in result.curve]
+    reached = {
+        f"at {share:.1%}": next((p[:2] for p in curve if p[2] <= share), None)
+        for share in _SHARES
     }
-    estimate = estimate_histories(game_of(game), rollouts=20)
-    if estimate < _MOST_COMPILED:
-        began = time.perf_counter()
-        tree = spiel_cr.compile_game(game)
-        walked = time.perf_counter() - began
-        compiled = spiel_cr.solve(
-            tree, "dcfr", _GROWN, layout=spiel_cr.Layout("compiled"), dtype=dtype
-        )
-        row["histories"] = len(tree.histories)
-        row["compiled_build_seconds"] = walked
-        row["compiled_each"] = compiled.seconds / compiled.iterations
-        row["compiled_nash_conv"] = compiled.nash_conv()
-    return row
+    low, high = result.value_bounds()
+    last = {"iterations": result.iterations, "percent": 50 * (high - low) / pot}
+    return {**reached, **last, "value_bounds": (low, high), "peak_bytes": peak_bytes()}
 
 
-def _facts(result: Any) -> Row:
-    names = "iterations seconds build_seconds compile_seconds".split()
-    facts = {name: getattr(result, name) for name in names}
-    return {**facts, "each": result.seconds / result.iterations}
+def _at(share: float) -> Column:
+    """Iterations and seconds; a dash where they were not enough."""
+    return lambda row: "{} ({:.3g} s)".format(*row[f"at {share:.1%}"])
 
 
 def _curves(rows: Sequence[Row]) -> Panels:
@@ -129,34 +129,29 @@ def _reached(row: Mapping[str, Any]) -> str:
     )
 
 
-def _milliseconds(name: str) -> Column:
-    return lambda row: spaced(1e3 * row[name])
-
-
 _SOLVED: dict[str, Column] = {
     "game": "{game}",
     "algorithm": "`dcfr`, {dtype}",
     "build, s": "{build_seconds:.1f}",
     "jit, s": "{compile_seconds:.1f}",
     "iterations": count("iterations"),
-    "ms each": _milliseconds("each"),
+    "ms each": lambda row: spaced(1e3 * row["each"]),
     "NashConv reached after s of iterating": _reached,
     "NashConv": "{nash_conv:.2e}",
     "value, player 0": "{value_bounds[0]:+.5f} … {value_bounds[1]:+.5f}",
     "whole, s": "{whole_seconds:.0f}",
     **PEAK_GB,
 }
-_GROWTH: dict[str, Column] = {
-    "ranks x suits": "{deck}",
-    "histories": count("histories"),
-    "infosets of both": count("infosets"),
-    "build, s": "{build_seconds:.1f}",
-    "ms an iteration": _milliseconds("each"),
-    "NashConv": "{nash_conv:.2e}",
+_ENDGAMES: dict[str, Column] = {
+    **WHO,
+    **{
+        f"iterations (seconds) to {share:.1%} of the pot": _at(share)
+        for share in _SHARES
+    },
+    "iterations": count("iterations"),
+    "% of the pot then": "{percent:.3f}",
+    "value, player 0": "{value_bounds[0]:+.3f} … {value_bounds[1]:+.3f}",
     **PEAK_GB,
-    "compiled: build, s": "{compiled_build_seconds:.1f}",
-    "ms an iteration then": _milliseconds("compiled_each"),
-    "NashConv then": "{compiled_nash_conv:.2e}",
 }
 BENCHMARK = Benchmark(
     "signals",
@@ -169,15 +164,17 @@ BENCHMARK = Benchmark(
             (Table("Solved.", _SOLVED),),
             (Picture("signals-convergence.png", "seconds of iterating", _curves),),
         ),
-        "size": Part(
-            measure_growth,
-            plan(deck="decks", dtype="dtype"),
-            (
-                Table(
-                    f"Rhode Island Hold'em by its deck, {_GROWN} iterations of `dcfr`.",
-                    _GROWTH,
-                ),
+        "endgames": Part(
+            measure_endgame,
+            plan(
+                game="endgames",
+                algorithm="algorithms",
+                iterations="iterations",
+                dtype="dtype",
+                folder="folder",
             ),
+            (Table("Endgames of Libratus.", _ENDGAMES, 2),),
+            budget=("folder",),
         ),
     },
 )

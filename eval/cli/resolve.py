@@ -16,7 +16,13 @@ from spiel_cr.solvers.laying_out import Layout, lay_out
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
 from .command import Arguments, Commands, add_command
-from .solve import add_form_option, add_solver_options, report_result, say_form
+from .solve import (
+    add_form_option,
+    add_solver_options,
+    given_locks,
+    report_result,
+    say_form,
+)
 
 _FIGURES = ("iterations", "seconds", "compile_seconds", "nash_conv")
 # A run by time needs some.
@@ -72,9 +78,11 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
     settings = ResolvingConfig(
         arguments.algorithm, iterations, gadget=arguments.gadget, **ahead
     )
-    layout = Layout(arguments.form, **arguments.given("memory_limit", "cache"))
+    limits = arguments.given("memory_limit", "cache")
+    layout = Layout(arguments.form, locks=given_locks(arguments), **limits)
     started = time.perf_counter()
-    laid = lay_out(game, need_of(settings), layout, progress=True)
+    need = need_of(settings, locks=layout.locks is not None)
+    laid = lay_out(game, need, layout, progress=True)
     say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(

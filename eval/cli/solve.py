@@ -14,7 +14,7 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, automatic, footprint, laying_out
-from spiel_cr.solvers.locks import read_locks
+from spiel_cr.solvers.locks import Locks, read_locks
 from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
 
@@ -77,14 +77,6 @@ def add_run_options(parser: Parser, plot: str = "") -> None:
     parser.option("--plot", plot or "draw the curve of these points (png, svg or pdf)")
     text = "continue from this file if it exists, and write the state to it"
     parser.option("--checkpoint", text)
-    parser.option(
-        "--lock",
-        "keep these strategies as they are, and solve the rest against them: JSON of "
-        "infosets and probabilities, or a file with that, or a policy (.npz)",
-        metavar="JSON|FILE",
-    )
-    text = "whose strategy is taken from the policy of --lock"
-    parser.option("--lock-player", text, type=int, choices=(0, 1))
     text = "time between two writes"
     parser.option("--checkpoint-every", text, 60.0, metavar="SECONDS")
 
@@ -130,6 +122,14 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
         "that sample, and where auto finds that --until needs no more)",
         choices=("float64", "float32"),
     )
+    parser.option(
+        "--lock",
+        "keep these strategies as they are, and solve the rest against them: JSON of "
+        "infosets and probabilities, or a file with that, or a policy (.npz)",
+        metavar="JSON|FILE",
+    )
+    text = "whose strategy is taken from the policy of --lock"
+    parser.option("--lock-player", text, type=int, choices=(0, 1))
     parser.option("--memory-limit")
     parser.option("--cache")
     parser.option("--save", "write the policy to this .npz file")
@@ -229,16 +229,20 @@ def _layout(arguments: Arguments) -> spiel_cr.Layout:
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
             f"leave --compile never out"
         )
-    locks = None
-    if arguments.lock:
-        locks = read_locks(arguments.lock, arguments.lock_player)
     return spiel_cr.Layout(
         form,
-        locks=locks,
+        locks=given_locks(arguments),
         vectorised=not arguments.no_vectorised,
         imperfect_recall=arguments.imperfect_recall,
         **arguments.given("workers", "memory_limit", "cache", "hand_buckets"),
     )
+
+
+def given_locks(arguments: Arguments) -> Locks | None:
+    """What --lock says, if it is given."""
+    if not arguments.lock:
+        return None
+    return read_locks(arguments.lock, arguments.lock_player)
 
 
 def _checkpoint(arguments: Arguments) -> spiel_cr.Checkpoint | None:

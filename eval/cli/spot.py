@@ -27,7 +27,7 @@ from spiel_cr.policies.signal_policy import SignalPolicy
 
 from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
-from .command import Arguments, Commands, add_command, path_value, write_csv
+from .command import Arguments, Commands, add_command, write_csv
 from .solve import add_run_options, add_solver_options, solve_game
 
 
@@ -50,14 +50,10 @@ def add(commands: Commands) -> None:
         "(default: where the first player acts)"
     )
     parser.option("--node", text, metavar="ACTIONS")
-    parser.option(
-        "--csv",
-        "write these hands: weight in the range, equity, EV, how often each action",
-        metavar="FILE",
-        type=path_value,
-    )
+    text = "write these hands: weight in the range, equity, EV, how often each action"
+    parser.option("--csv", text)
     text = "write a page: actions to click, a grid of hands, frequencies, EV, equity"
-    parser.option("--html", text, metavar="FILE", type=path_value)
+    parser.option("--html", text)
     add_solver_options(parser, "dcfr")
     text = (
         "draw the curve of NashConv (png, svg or pdf); the picture of hands: --save "

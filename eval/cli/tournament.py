@@ -68,7 +68,8 @@ def add(commands: Commands) -> None:
     parser.option("--session", text, metavar="stack=S,rounds=N")
     text = (
         "take luck out of returns (AIVAT) by the values of this policy against itself: "
-        "a file or a name such as 'cfr+(iterations=100)'; compiles the game"
+        "a file or a name such as 'cfr+(iterations=100)'; exact where the game fits "
+        "compiled"
     )
     parser.option("--aivat", text, metavar="POLICY")
     text = "action frequencies by street, and playing styles (poker)"
@@ -96,11 +97,6 @@ def _tournament(arguments: Arguments) -> dict[str, object]:
         unwritten=arguments.note_unwritten,
     )
     if arguments.session is not None:
-        if arguments.aivat is not None:
-            raise ValueError(
-                f"--aivat {arguments.aivat} is for matches, and --session has others; "
-                f"leave one of them out"
-            )
         session = sessions.read_session(arguments.session)
         report = _sessions(arguments, bots, session, settings)
         report |= _styles(arguments, "sessions")
@@ -149,17 +145,28 @@ def _sessions(
 ) -> dict[str, object]:
     """Sessions with stacks, printed and reported."""
     result = sessions.play_sessions(
-        arguments.game, bots, arguments.matches, config, arguments.out, settings
+        arguments.game,
+        bots,
+        arguments.matches,
+        config,
+        arguments.out,
+        settings,
+        aivat=arguments.aivat,
     )
     print(
         f"{arguments.game}, seed {arguments.seed}, {result.sessions[0][1]} sessions "
         f"per pair, of at most {counted(config.rounds, 'hand')}, with stacks of "
         f"{config.stack:g}"
     )
-    for title, values, halves in (
+    tables = [
         ("share of sessions that the row wins", result.won, result.won_half_width),
         ("chips that it wins per hand", result.chips, result.chips_half_width),
-    ):
+    ]
+    plain, half = result.plain_chips, result.plain_chips_half_width
+    if plain is not None and half is not None:
+        title = f"chips without luck (AIVAT, values of {arguments.aivat})"
+        tables[1:] = [(title, *tables[1][1:]), ("chips as they were paid", plain, half)]
+    for title, values, halves in tables:
         print(f"\n{title}, with half the width of the 95 % confidence interval")
         _print_numbers(result.bots, values, halves)
     print()

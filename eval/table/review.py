@@ -20,6 +20,7 @@ from spiel_cr.common import errors
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import compile_game
 from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.judging.aivat import TreeValues
 from spiel_cr.judging.one_match import Match
 from spiel_cr.judging.traversing import Interview
 from spiel_cr.players.iterate_bot import IterateBot
@@ -71,6 +72,7 @@ class Reviewer:
         self._refused = ""
         self._tree: CompiledGame | None = None
         self._nash_conv = 0.0
+        self._luck: TreeValues | None = None
         # By the seat of the person.
         self._members: dict[int, dict[str, np.ndarray]] = {}
         self._of_solution: dict[int, _Strategy] = {}
@@ -92,7 +94,8 @@ class Reviewer:
 
         Returns:
           "decisions": of the person, each with "parts" (see `drawing`), "moves" and
-          "range"; "notes": sentences on where the figures come from.
+          "range"; "notes": sentences on where the figures come from; "aivat": what the
+          person got, without luck, where the game is compiled.
         """
         game = self._game.game if isinstance(self._game, CompiledGame) else self._game
         states = _decisions(game, match, person)
@@ -120,7 +123,28 @@ class Reviewer:
             decision["range"] = _range(
                 tree, state, histories, 1 - person, for_range.behaviour
             )
-        return {"decisions": shown, "notes": self._notes(of_bot, bot)}
+        worth = (self.without_luck(match) or 0.0) * (-1 if person else 1)
+        notes = self._notes(of_bot, bot)
+        notes.append(
+            f"You got {match.returns[person]:+g}: {worth:+.3f} without the luck of "
+            f"chance, and of the bot where it tells its probabilities (AIVAT, by the "
+            f"values of the solution)."
+        )
+        return {"decisions": shown, "notes": notes, "aivat": worth}
+
+    def without_luck(self, match: Match, *, solve: bool = False) -> float | None:
+        """Player 0's return of a match, by AIVAT and the values of a solution.
+
+        Args:
+          match: that is over.
+          solve: compile and solve the game, if that is not done yet.
+
+        Returns:
+          None: the game is not solved, or cannot be compiled.
+        """
+        if self._luck is None and solve and (tree := self._compiled()) is not None:
+            self._solved(tree, 0)
+        return None if self._luck is None else self._luck.estimate(match)
 
     def _compiled(self) -> CompiledGame | None:
         """The compiled game; None: it cannot be, and `_refused` says why."""
@@ -197,7 +221,10 @@ class Reviewer:
         if not self._of_solution:
             result = solve(tree, _SOLVER, _ITERATIONS)
             self._nash_conv = result.nash_conv()
-            for player, behaviour in enumerate(result.laid_out()[1]):
+            behaviours = result.laid_out()[1]
+            values = conversions.history_values(tree, behaviours)
+            self._luck = TreeValues(tree, values)
+            for player, behaviour in enumerate(behaviours):
                 known = np.ones(len(tree.infosets[player]), bool)
                 values = _values(tree, player, behaviour)
                 self._of_solution[1 - player] = _Strategy(behaviour, known, values)

@@ -30,6 +30,7 @@ from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
+from spiel_cr.judging.aivat import Baseline, baseline
 from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles
@@ -92,6 +93,8 @@ class Sessions(NamedTuple):
       wins: of the row.
       draws: sessions after which both have equally many chips.
       hands: played.
+      plain_chips: as `chips`, of chips with their luck; None: it stayed.
+      plain_chips_half_width: of the interval around that.
     """
 
     bots: tuple[str, ...]
@@ -103,6 +106,8 @@ class Sessions(NamedTuple):
     wins: list[list[int]]
     draws: list[list[int]]
     hands: list[list[int]]
+    plain_chips: list[list[_Number]] | None = None
+    plain_chips_half_width: list[list[_Number]] | None = None
 
 
 def check_chips(game: Game, what: str = "session") -> None:
@@ -132,6 +137,8 @@ def play_sessions(
     session: SessionConfig,
     out: atomic.Path,
     config: RoundRobinConfig = DEFAULTS,
+    *,
+    aivat: str | None = None,
 ) -> Sessions:
     """Plays the sessions that are not in the folder yet, and writes the tables.
 
@@ -145,6 +152,8 @@ def play_sessions(
       out: folder; holds `settings.json`, `sessions.jsonl`, `sessions.csv`,
         `summary.json`.
       config: seed, memory, what is shown.
+      aivat: take luck out of chips by the values of this policy against itself, see
+        `judging.aivat`; not of who wins a session.
 
     Raises:
       OSError: a session or a table cannot be written. What was before is kept.
@@ -154,6 +163,9 @@ def play_sessions(
     """
     check_chips(game)
     kind = _Sessions(tuple(bots), session, config.seed)
+    if aivat is not None:
+        kind.values = baseline(game, aivat, memory_limit=config.memory_limit)
+        kind.settings, game = kind.settings | {"aivat": aivat}, kind.values.instance
     return round_robin.run_round_robin(game, bots, sessions, out, kind, config)
 
 
@@ -170,10 +182,11 @@ class _Sessions:
     """Sessions as a kind of round robin."""
 
     what, lines, table = "session", "sessions", "sessions.csv"
+    values: Baseline | None = None
 
     def __init__(self, bots: tuple[str, ...], config: SessionConfig, seed: int) -> None:
         self._bots, self._config, self._seed = bots, config, seed
-        self.settings = {"session": dataclasses.asdict(config)}
+        self.settings: Record = {"session": dataclasses.asdict(config)}
 
     def check(self, record: Record) -> None:
         checks.check_fields(record, _LINE)
@@ -182,6 +195,10 @@ class _Sessions:
             raise ValueError(f"is wrong: it has {count} hands of {self._config.rounds}")
         if not count == len(record["returns"]) == len(record["paid"]):
             raise ValueError("is wrong: hands, returns and paid are not equally many")
+        if self.values is not None:
+            checks.check_fields(
+                record, {"aivat": checks.is_list(checks.is_number, count)}
+            )
 
     def play(
         self, instance: Instance, players: Sequence[Sequence[pyspiel.Bot]], slot: Slot
@@ -190,6 +207,7 @@ class _Sessions:
         hands: list[tuple[int, ...]] = []
         returns: list[float] = []
         paid: list[float] = []
+        worth: list[float] = []
         while len(hands) < self._config.rounds and min(stacks) > 0:
             hand = len(hands)
             # Who sits in seat 0: player 0 of the session, then player 1, and so on.
@@ -206,12 +224,17 @@ class _Sessions:
             for seat, who in enumerate(order):
                 seconds[who] += sum(match.seconds[seat])
             won = match.returns[order.index(0)]
-            chips = float(np.clip(won, -min(stacks), min(stacks)))
+            most = min(stacks)
+            chips = float(np.clip(won, -most, most))
+            if self.values is not None:
+                luck = self.values.luck(match, most)
+                worth.append(chips + luck if hand % 2 else chips - luck)
             stacks = [stacks[0] + chips, stacks[1] - chips]
             hands.append(match.actions)
             returns.append(won)
             paid.append(chips)
         return {
+            **({} if self.values is None else {"aivat": worth}),
             "hands": hands,
             "returns": returns,
             "paid": paid,
@@ -221,7 +244,8 @@ class _Sessions:
 
     def pair(self, records: Records) -> dict[str, tuple[_Number, _Number]]:
         # Of each deal: sessions won, of its two, draws counted half; chips paid; hands.
-        points, chips, hands = np.zeros((3, len(records) // 2))
+        points, chips, plain, hands = np.zeros((4, len(records) // 2))
+        name = "paid" if self.values is None else "aivat"
         wins = draws = 0
         for slot, record in records.items():
             own = int(slot.swapped)
@@ -229,10 +253,16 @@ class _Sessions:
             wins += ahead > 0
             draws += ahead == 0
             points[slot.deal] += (1 + np.sign(ahead)) / 2
-            chips[slot.deal] += (-1 if own else 1) * sum(record["paid"])
+            chips[slot.deal] += (-1 if own else 1) * sum(record[name])
+            plain[slot.deal] += (-1 if own else 1) * sum(record["paid"])
             hands[slot.deal] += len(record["hands"])
         share, share_half = mean_and_half_width(points / 2, (0.0, 1.0))
         per_hand, chips_half = ratio_and_half_width(chips, hands)
+        lucky, lucky_half = ratio_and_half_width(plain, hands)
+        with_luck = {
+            "plain_chips": (lucky, 0.0 - lucky),
+            "plain_chips_half_width": (lucky_half, lucky_half),
+        }
         count, total = len(records), int(hands.sum())
         return {
             "won": (share, 1 - share),
@@ -243,6 +273,7 @@ class _Sessions:
             "wins": (wins, count - wins - draws),
             "draws": (draws, draws),
             "hands": (total, total),
+            **({} if self.values is None else with_luck),
         }
 
     def result(self, tables: Tables, records: Records) -> tuple[Sessions, Record]:

@@ -111,7 +111,7 @@ def play_tournament(
       config: seed, memory, what is shown.
       observers: see `play_match`.
       aivat: take luck out by the values of this policy against itself, see
-        `judging.aivat`; the game is compiled.
+        `judging.aivat`; exact where the game fits compiled.
 
     Raises:
       OSError: a match or a table cannot be written. What was before is kept.
@@ -123,7 +123,7 @@ def play_tournament(
     kind = _Matches(tuple(bots), config.seed, bounds, observers)
     if aivat is not None:
         kind.values = baseline(game, aivat, memory_limit=config.memory_limit)
-        kind.settings, game = {"aivat": aivat}, kind.values.tree
+        kind.settings, game = {"aivat": aivat}, kind.values.instance
     return round_robin.run_round_robin(game, bots, matches, out, kind, config)
 
 

@@ -1,9 +1,9 @@
 """Weighted k-means, for all numbers of clusters: what each would cost.
 
 One number per point is clustered optimally, by dynamic programming (Wang & Song 2011,
-"Ckmeans.1d.dp"), by means or medians. Several are by Lloyd's algorithm: the curve of
-costs grows cluster by cluster, and what is chosen from it is tried again from random
-starts (Arthur & Vassilvitskii 2007, "k-means++").
+"Ckmeans.1d.dp"), by means or medians. Several are by Lloyd's algorithm: clusters grow
+out of one fewer, and every number is tried from random starts as well (Arthur &
+Vassilvitskii 2007, "k-means++").
 
 Legend for shapes: n points, d numbers each, k clusters.
 """
@@ -22,8 +22,8 @@ class Clusters(Protocol):
     """The ways to cluster some points.
 
     Attributes:
-      costs: float64 [m], what 1 .. m clusters cost: weights times distances; never
-        rising. Labels of several numbers may cost less: restarts come after.
+      costs: float64 [m], what the labels of 1 .. m clusters cost: weights times
+        distances; never rising.
     """
 
     costs: np.ndarray
@@ -53,7 +53,7 @@ def cluster(
       norm: 2: the cost is the squared Euclidean distance to a mean; 1: the sum of
         absolute differences to a median.
       restarts: random starts of Lloyd's algorithm.
-      rng: consumed where `labels` restarts.
+      rng: consumed by these.
     """
     distinct, first, inverse = _distinct(points)
     heavy = np.bincount(inverse, weights, len(distinct))
@@ -161,27 +161,25 @@ class _Grown:
     ) -> None:
         """Takes different points, float64 [n, d]; see `cluster`."""
         self._points, self._weights, self._inverse = points, weights, inverse
-        self._norm, self._restarts, self._rng = norm, restarts, rng
+        self._norm, self._rng = norm, rng
         centres = _centres(points, weights, np.zeros(len(points), np.int32), 1, norm)
         found = _lloyd(points, weights, centres, norm)
         self._steps = [found]
         while len(self._steps) < most:
             far = int(np.argmax(weights * found.apart))
             centres = np.vstack([found.centres, points[far : far + 1]])
-            grown = _lloyd(points, weights, centres, norm)
-            found = grown if grown.cost <= found.cost else found
-            self._steps.append(grown)
-        self.costs = np.minimum.accumulate([step.cost for step in self._steps])
+            starts = [centres]
+            if len(centres) < len(points):
+                count = 1 + len(self._steps)
+                starts += [self._start(count) for _ in range(restarts)]
+            tried = [_lloyd(points, weights, start, norm) for start in starts]
+            found = min([*tried, found], key=lambda step: step.cost)
+            self._steps.append(found)
+        self.costs = np.array([step.cost for step in self._steps])
 
     def labels(self, count: int) -> np.ndarray:
         """See `Clusters`."""
-        best = min(self._steps[:count], key=lambda step: step.cost)
-        if 1 < count < len(self._points):
-            for _ in range(self._restarts):
-                centres = self._start(count)
-                found = _lloyd(self._points, self._weights, centres, self._norm)
-                best = found if found.cost < best.cost else best
-        return _in_use(best.labels[self._inverse])
+        return _in_use(self._steps[count - 1].labels[self._inverse])
 
     def _start(self, count: int) -> np.ndarray:
         """Random centres [k, d], each the likelier the farther from those before."""

@@ -76,7 +76,19 @@ def apart(function: Callable[..., Any], *arguments: Any) -> Any:
     on CPUs several times as long as to write it and to copy it.
     """
     with set_xla_metadata(inlineable="false"):
-        return jax.jit(function)(*arguments)
+        return jax.jit(_fused_within(function))(*arguments)
+
+
+@functools.cache
+def _fused_within(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function; what JAX calls in it (`jnp.where`) is fused as it is elsewhere."""
+
+    @functools.wraps(function)
+    def inside(*arguments: Any) -> Any:
+        with set_xla_metadata(inlineable=None):
+            return function(*arguments)
+
+    return inside
 
 
 def spread(depths: int, batch: int) -> np.ndarray:

@@ -63,11 +63,7 @@ class Histories:
 
     def actions_to(self, history: int) -> list[int]:
         """OpenSpiel actions (chance included) from the root to `history`."""
-        actions = []
-        while self.parent[history] >= 0:
-            actions.append(int(self.action[history]))
-            history = int(self.parent[history])
-        return actions[::-1]
+        return actions_to(self.parent, self.action, history)
 
     def paths_to(self, histories: np.ndarray) -> np.ndarray:
         """Actions from the root to each of many histories, then -1.
@@ -89,6 +85,15 @@ class Histories:
             depth = depth - 1
             rows = np.flatnonzero(depth > 0)
         return paths
+
+
+def actions_to(parent: np.ndarray, action: np.ndarray, history: int) -> list[int]:
+    """The actions on the way to a history, by columns as those of `Histories`."""
+    actions = []
+    while parent[history] >= 0:
+        actions.append(int(action[history]))
+        history = int(parent[history])
+    return actions[::-1]
 
 
 def state_after(game: pyspiel.Game, actions: Iterable[int]) -> pyspiel.State:

@@ -84,7 +84,7 @@ def play_matches(
       seed: of chance and of all that bots draw.
       memory_limit: refuse players that need the whole of a larger game.
       aivat: take luck out by the values of this policy against itself, see `aivat`;
-        the game is compiled.
+        exact where the game fits compiled.
       progress: show a progress bar on stderr.
 
     Raises:
@@ -100,7 +100,7 @@ def play_matches(
     values = None
     if aivat is not None:
         values = baseline(game, aivat, memory_limit=memory_limit)
-        game = values.tree
+        game = values.instance
     known = prepare(game, players, memory_limit=memory_limit)
     bots = {}
     for number, player in enumerate(players):

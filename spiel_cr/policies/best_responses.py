@@ -302,20 +302,50 @@ def _evaluate_lightly() -> Any:
     return jax.jit(_values, static_argnames="actions", compiler_options=options)
 
 
-@jax.jit
-def _normalised_reach(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
-    """float64 [positions], the reach of a strategy that is given by sums of reach."""
-    strategy = []
+def _normalised_reach(tree: treeplex.Treeplex, average: np.ndarray) -> jax.Array:
+    """float64 [positions], the reach of a strategy that is given by sums of reach.
+
+    Of large games level by level: all strategies at once would be as much again.
+    """
+    if len(average) <= _LARGE:
+        return _reach_at_once(tree, average)
+    reach, begin = jnp.ones(len(average)), 1
+    above = reach[:1]
     parts = treeplex.by_level(tree.levels, average)
     for level, part in zip(tree.levels, parts, strict=True):
-        blocks = level.split(part.astype(jnp.float64))
-        totals = [treeplex.sum_rows(block)[None] for block in blocks]
-        played = [
-            jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
-            for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
-        ]
-        strategy.append(treeplex.keep_locked(level, played))
-    return treeplex.reach(tree, tuple(strategy))
+        above = _level_reach(level, part, above)
+        reach = _written(reach, above, begin)
+        begin += len(part)
+    return reach
+
+
+@jax.jit
+def _reach_at_once(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
+    parts = treeplex.by_level(tree.levels, average)
+    return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
+
+
+@jax.jit
+def _level_reach(
+    level: treeplex.Level, average: jax.Array, above: jax.Array
+) -> jax.Array:
+    return treeplex.level_reach(level, _shares(level, average), above)
+
+
+@functools.partial(jax.jit, donate_argnums=0)
+def _written(whole: jax.Array, part: jax.Array, begin: int) -> jax.Array:
+    return jax.lax.dynamic_update_slice(whole, part, (begin,))
+
+
+def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
+    """A level's strategies by sums of reach, float64 [A, n] a block."""
+    blocks = level.split(average.astype(jnp.float64))
+    totals = [treeplex.sum_rows(block)[None] for block in blocks]
+    played = [
+        jnp.where(total > 0, block / jnp.where(total > 0, total, 1), uniform)
+        for block, total, uniform in zip(blocks, totals, level.uniform, strict=True)
+    ]
+    return treeplex.keep_locked(level, played)
 
 
 @jax.jit

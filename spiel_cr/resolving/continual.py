@@ -15,8 +15,12 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.games.sequence_form.locking import Rows, locked
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import Held, Result
 from spiel_cr.resolving.compiled_roles import compiled_roles
+from spiel_cr.resolving.decomposition import Decomposition
+from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
@@ -25,10 +29,15 @@ from spiel_cr.solvers import laying_out
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.locks import lock
 
 _WORLDS = (
     "form='worlds': hidden boards are resolved history by history; leave the form out, "
     "or give form='compiled'"
+)
+_LOCKS = (
+    "locks: games are resolved with them when they are compiled, and to their end; "
+    "give form='compiled' and no depth, or use solve"
 )
 # Both players' layers, by the form that a game is laid out in.
 _ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
@@ -62,8 +71,8 @@ def resolve(
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.
-      layout: the form of the game, and memory; see `Layout`. Neither stepped nor in
-        buckets.
+      layout: the form of the game, locks and memory; see `Layout`. Neither stepped nor
+        in buckets.
       dtype: arithmetic, float64 or float32.
       progress: show a progress bar on stderr.
 
@@ -88,13 +97,21 @@ def resolve(
     started = time.perf_counter()
     laid = game
     if not isinstance(laid, laying_out.Laid):
-        laid = laying_out.lay_out(laid, need_of(wanted), layout, progress=progress)
+        need = need_of(wanted, locks=layout.locks is not None)
+        laid = laying_out.lay_out(laid, need, layout, progress=progress)
+    rows = None
+    if layout.locks is not None:
+        if not isinstance(laid.game, CompiledGame) or limit is not None:
+            raise ValueError(_LOCKS)
+        rows = lock(laid.game.form, laid.game, layout.locks).locks
     config = wanted.algorithm(laid.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, layout.memory_limit
     work = Work(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)
-    average, timings = _resolve_roles(roles, work, progress)
+    if rows is not None:
+        held = Held(held.laid, locked(held.form, rows))
+    average, timings = _resolve_roles(roles, work, held.form.locks, progress)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
@@ -111,20 +128,21 @@ def resolve(
     )
 
 
-def need_of(wanted: ResolvingConfig) -> laying_out.Need:
+def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> laying_out.Need:
     """What resolving needs of the form of a game.
 
     Args:
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
+      locks: whether strategies are kept as they are; nor is one then.
     """
     refused = {laying_out.STEPPED: "", laying_out.WORLDS: _WORLDS}
-    if refusal := wanted.signals_refusal:
+    if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
         refused[laying_out.SIGNALS] = refusal
     return laying_out.Need(refused, observations=True)
 
 
 def _resolve_roles(
-    roles: Sequence[Role], work: Work, progress: bool
+    roles: Sequence[Role], work: Work, locks: Rows, progress: bool
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
     """Both players' strategies; seconds of iterating and of compiling by solve."""
     config, iterations = work.config, work.iterations
@@ -143,13 +161,17 @@ def _resolve_roles(
             # max-margin gadget it is the other way round, see `Front.other_first`.
             number = len(timings) + 1
             bar.set_description(f"compiling program {number} of {layers}")
+            form = forest.form
+            if any(rows is not None for rows in locks):
+                assert isinstance(d, Decomposition) and isinstance(forest, Forest)
+                form = locked(form, forest.rows_of(d, locks))
             solver = cfr.make_solver(
-                forest.form,
+                form,
                 config=config,
                 dtype=work.dtype,
                 values=True,
                 first=d.player ^ forest.other_first,
-                compile=cfr.compile_for(forest.form, iterations, once=True),
+                compile=cfr.compile_for(form, iterations, once=True),
             )
             bar.set_description(f"resolve {config.name}, solve {number} of {layers}")
             solver.run(iterations, after_chunk=advance)

@@ -21,6 +21,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
+from spiel_cr.games.sequence_form.locking import Rows
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget_fronts import Front, Gadget, make_front
 
@@ -89,6 +90,23 @@ class Forest:
     def form(self) -> SequenceForm:
         """The game that a solver solves, laid out when it is first asked for."""
         return build(self.decisions, self.payoffs)
+
+    def rows_of(self, d: Decomposition, rows: Rows) -> Rows:
+        """Rows of the whole game's locked infosets in the places of the forest's."""
+        found: list[np.ndarray | None] = []
+        for player, whole in enumerate(rows):
+            if whole is None:
+                found.append(None)
+                continue
+            inside, first = self.own, 1
+            if player != d.player:
+                inside, first = self.other, 1 + self.front.num_sequences
+            owner = d.tree.infosets[player].decisions.owner[1:]
+            kept = whole[1:][np.isin(owner, inside)]
+            row = np.full(self.decisions[player].num_sequences, np.nan)
+            row[first : first + len(kept)] = kept
+            found.append(row)
+        return found[0], found[1]
 
 
 class _Ends(NamedTuple):

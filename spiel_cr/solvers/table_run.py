@@ -26,6 +26,8 @@ from spiel_cr.solvers.task import Task
 
 # Of so many depths the states of a batch are held.
 _DEPTHS = 2
+# Actions of a decision that a table can count.
+_MOST_ACTIONS = 2**16 - 1
 
 
 def make_table(laid: Laid, task: Task) -> Run:
@@ -42,7 +44,12 @@ def make_table(laid: Laid, task: Task) -> Run:
     layout, config = task.layout, task.algorithm.config_in(STEPPED)
     kind, source, taken = _source(laid.game, layout)
     try:
-        recall_checks.check_source(source, exact=config.averaging == "exact")
+        if source.max_actions > _MOST_ACTIONS:
+            raise GameTooLargeError(
+                f"{source.game}: decisions have up to {source.max_actions:,} actions, "
+                f"and a table takes at most {_MOST_ACTIONS:,}; choose smaller game "
+                f"parameters"
+            )
         limit = layout.memory_limit
         size, room = _table_room(source, config, limit, task.path, taken)
         solver = UncompiledSolver(
@@ -53,6 +60,8 @@ def make_table(laid: Laid, task: Task) -> Run:
             # Not of the room, which depends on workers, and on this process.
             branch_bytes=BRANCHES * max(0, size - memory.BASE_BYTES),
         )
+        # Matches hold lists of actions, so what is too large is refused before.
+        recall_checks.check_source(source, exact=config.averaging == "exact")
         return TableRun(solver, kind, size, room)
     except BaseException:
         source.close()

@@ -232,8 +232,9 @@ class TabularRun(Run):
         """See `run.Run`."""
         kind = self._held.dtype
 
-        def both(read: Callable[[int], np.ndarray]) -> Behaviours:
-            return read(0).astype(kind, copy=False), read(1).astype(kind, copy=False)
+        def both(read: Callable[..., np.ndarray]) -> Behaviours:
+            first, second = (read(player, kind or np.float64) for player in range(2))
+            return first.astype(kind, copy=False), second.astype(kind, copy=False)
 
         return {
             "held": self._held,

@@ -8,7 +8,16 @@ import pytest
 
 import spiel_cr
 from benchmarks import __main__ as command
-from benchmarks import deep, devices, exploiting, frame, hidden_boards, partial
+from benchmarks import (
+    deep,
+    devices,
+    exploiting,
+    frame,
+    games,
+    hidden_boards,
+    partial,
+    signals,
+)
 from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
 from benchmarks.plain_worlds import PlainWorlds
@@ -21,12 +30,10 @@ from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
 # Small enough for seconds: every part of every benchmark that has no test of its own.
 SMALL = {
-    "resolving": "--games kuhn --iterations 20 10",
     "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 --rounds 1 "
-    "--search-seconds 0.2 --blueprints 4 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
-    "signals": "--parts size --decks 2x2",
+    "signals": "--parts solve --games river --seconds 10",
     "deep": "--parts nodes self-play --games kuhn --nodes 3000 --decisions 2000 "
     "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
     "exploiting": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",
@@ -156,6 +163,37 @@ def test_two_devices_have_the_same_iterates(monkeypatch):
     row = frame.in_a_process(devices.measure, run="kuhn:cfr+/float32", seconds=0.1)
     assert row["apart"] == 0.0 and row["form"] == "compiled"
     assert 0 < row["device_ms"] < 100 and 0 < row["cpu_ms"] < 100
+
+
+@pytest.fixture
+def endgames(tmp_path):
+    """A folder as that of OpenSpiel's sources, with ranges that are drawn."""
+    reaches = np.random.default_rng(0).random(2652).round(3).tolist()
+    for number in (1, 4):
+        path = tmp_path / f"subgame{number}.txt"
+        path.write_text(" ".join(map(str, reaches)) + "\n")
+    return str(tmp_path)
+
+
+def test_endgames_begin_with_their_pot_and_board(endgames):
+    for name, cards in (("endgame1", 8), ("endgame4", 10)):
+        given = spiel_cr.load_game(games.endgame(name, endgames)).get_parameters()
+        pot, board = games.ENDGAMES[name]
+        assert given["blind"] == f"{pot // 2} {pot // 2}" and given["potSize"] == pot
+        assert given["boardCards"] == board and len(board) == cards
+
+
+@pytest.mark.slow
+def test_endgames_are_solved_to_shares_of_the_pot(endgames):
+    row = signals.measure_endgame("endgame4", "hs-dcfr", 60, "float32", endgames)
+    (iterations, seconds), percent = row["at 1.0%"], row["percent"]
+    assert row["at 0.1%"] is None and 0.1 < percent < 1
+    assert 0 < iterations <= row["iterations"] == 60 and seconds > 0
+    part = signals.BENCHMARK.parts["endgames"]
+    text = part.tables[0].markdown(
+        [{"game": "endgame4", "algorithm": "hs-dcfr", **row}]
+    )
+    assert f"| {iterations} ({seconds:.3g} s) | – | 60 | {percent:.3f} |" in text
 
 
 def test_names_of_games_are_strings():

@@ -294,6 +294,20 @@ def test_a_first_pass_that_takes_long_goes_on_with_one_child(monkeypatch):
     assert estimate.estimate_histories(game, seconds=0.5) == 1 + 66 + 66**2
 
 
+def test_few_children_are_looked_at_where_very_many_actions_are_legal(monkeypatch):
+    """Their lists take most of the time: a million actions in all, as of the root."""
+    game, made = spiel_cr.load_game("blotto(coins=30,fields=5)"), []
+    child = pyspiel.State.child
+
+    def counted(state, action):
+        made.append(action)
+        return child(state, action)
+
+    monkeypatch.setattr(pyspiel.State, "child", counted)
+    found = estimate.estimate_histories(game, rollouts=1)
+    assert found == pytest.approx(1 + 46_376 + 46_376**2) and len(made) == 2 * 21
+
+
 @pytest.mark.parametrize("string", ["chess", "go(board_size=9)", "dark_chess"])
 def test_clearly_too_large_refused(string):
     with pytest.raises(ValueError, match="memory_limit is 1 GB"):

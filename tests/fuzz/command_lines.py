@@ -86,8 +86,10 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("solve", "--lock"): {
         **{"--game": "kuhn_poker", "--compile": None, "--judge": None}
     },
-    ("tournament", "--aivat"): {"--session": None},
-    ("tournament", "--session"): {"--aivat": None},
+    ("resolve", "--lock"): {
+        **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--judge": None},
+        **{"--depth-unit": None, "--leaf": None},
+    },
     **{
         (name, "--checkpoint-every"): {"--checkpoint": "state.npz"}
         for name in ("solve", "spot")
@@ -130,6 +132,7 @@ _LEFT_OUT = {
     ),
     "solve": ("--imperfect-recall", "--lock-player"),
     "spot": ("--lock",),
+    "resolve": ("--lock-player",),
     "exploit": ("--trained", "--iterations", "--ray", "--workers"),
     "best-response": ("--rounds", "--checkpoint", "--ray", "--workers"),
 }

@@ -8,12 +8,16 @@ import pytest
 import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.judging.aivat import Baseline, baseline
+from spiel_cr.judging import aivat
+from spiel_cr.judging.aivat import RolloutValues, TreeValues, baseline
 from spiel_cr.judging.one_match import Match
+from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
     history_values,
     move_probabilities,
+    tabular_policy,
+    uniform_behaviour,
 )
 from tests.support.commands import refused, report, told
 from tests.support.games import compiled
@@ -56,10 +60,10 @@ def test_unbiased_whatever_the_values(game, knows):
     behaviours = random_behaviours(tree, 1)
     values = np.random.default_rng(2).normal(scale=10, size=len(tree.histories))
     chances, matches = zip(*ends(tree, behaviours, knows), strict=True)
-    estimates = [Baseline(tree, values).estimate(match) for match in matches]
+    estimates = [TreeValues(tree, values).estimate(match) for match in matches]
     exact = history_values(tree, behaviours)
     assert np.dot(chances, estimates) == pytest.approx(exact[0], abs=1e-12)
-    best = [Baseline(tree, exact).estimate(match) for match in matches]
+    best = [TreeValues(tree, exact).estimate(match) for match in matches]
     assert np.dot(chances, best) == pytest.approx(exact[0], abs=1e-12)
     # Of both players nothing is left to luck, of one its own draws, else chance's.
     variance = np.dot(chances, np.square(best - exact[0]))
@@ -85,7 +89,7 @@ def test_deviation_and_coverage_on_leduc():
     tree = compiled("leduc")
     solved = [spiel_cr.solve(tree, "cfr+", n).average for n in (300, 30)]
     behaviours = solved[0][0], solved[1][1]
-    values = baseline(tree, "cfr+(iterations=100)").values
+    values = baseline(tree, "cfr+(iterations=100)")._values
     chances, plain, luck = of_all_ends(tree, behaviours, values)
     exact = history_values(tree, behaviours)[0]
     assert chances @ (plain + luck) == pytest.approx(exact, abs=1e-12)
@@ -129,7 +133,7 @@ def test_a_match_by_arrays():
     paths = [tree.histories.actions_to(int(leaf)) for leaf in leaves]
     place = paths.index(list(match.actions))
     wanted = plain[place] + luck[place]
-    found = Baseline(tree, values).estimate(match)
+    found = TreeValues(tree, values).estimate(match)
     assert found == pytest.approx(wanted, abs=1e-12)
 
 
@@ -160,11 +164,106 @@ def test_tournament(capsys, tmp_path):
     for other in ([], ["--aivat", "uniform"]):
         said = refused(capsys, *words, "--matches", 60, *other)
         assert "holds a tournament with aivat=cfr+(iterations=50), not" in said
-    session = ["--session", "stack=20,rounds=2"]
-    assert "--session has others" in refused(capsys, *words, *aivat, *session)
+
+
+def test_sessions(capsys, tmp_path):
+    words = ["tournament", "--game", "leduc_poker", "--out", tmp_path / "out"]
+    words += ["--bots", "solved(iterations=30);solved(iterations=100)"]
+    words += ["--session", "stack=20,rounds=4", "--aivat", "cfr+(iterations=50)"]
+    found, out, _ = told(capsys, *words, "--matches", 60)
+    half, lucky_half = (
+        found[f"{name}chips_half_width"][0][1] for name in ("", "plain_")
+    )
+    assert half < 0.4 * lucky_half
+    lines = (tmp_path / "out" / "sessions.jsonl").read_text("utf-8").splitlines()
+    records = [json.loads(line) for line in lines]
+    hands = sum(len(record["hands"]) for record in records)
+    for name, key in (("chips", "aivat"), ("plain_chips", "paid")):
+        won = sum((-1 if r["swapped"] else 1) * sum(r[key]) for r in records)
+        assert found[name][0][1] == pytest.approx(won / hands)
+        assert f"{found[name][0][1]:+.4f}" in out
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text("utf-8"))
+    assert summary["plain_chips"] == found["plain_chips"]
+    said = refused(capsys, *words[:-2], "--matches", 60)
+    assert "holds a tournament with aivat=cfr+(iterations=50), not None" in said
+
+
+def test_what_a_stack_cuts_off_is_no_luck():
+    """Values are cut off as well, or they would put luck in that was not paid."""
+    tree = compiled("leduc")
+    values = baseline(tree, "uniform")
+    chances, matches = zip(
+        *ends(tree, [uniform(tree, p) for p in range(2)], (True, True)), strict=True
+    )
+    paid = np.clip([match.returns[0] for match in matches], -3, 3)
+    cut, whole = (
+        np.array([values.luck(match, most) for match in matches]) for most in (3, 13)
+    )
+    mean = np.dot(chances, paid)
+    variances = [
+        np.dot(chances, (paid - luck - mean) ** 2) for luck in (cut, whole, 0 * cut)
+    ]
+    assert np.dot(chances, cut) == pytest.approx(0, abs=1e-12)
+    assert variances[0] < 0.3 * min(variances[1:])
+
+
+def uniform(tree, player):
+    return uniform_behaviour(tree.infosets[player].decisions)
+
+
+@pytest.mark.parametrize("game", ["kuhn", "leduc7"])
+def test_rollouts_are_unbiased(game, monkeypatch):
+    """By OpenSpiel's states, and by rules on arrays; the same match, the same bits."""
+    monkeypatch.setattr(aivat, "_ON_ARRAYS", 60)
+    tree = compiled(game)
+    behaviours = random_behaviours(tree, 1)
+    policy = tabular_policy(tree, behaviours)
+    values = RolloutValues(tree.game, policy)
+    assert (game == "leduc7") == (rules_of(tree.game, policy) is not None)
+    chances, matches = zip(*ends(tree, behaviours, (True, True)), strict=True)
+    estimates = [values.estimate(match) for match in matches]
+    exact = history_values(tree, behaviours)[0]
+    assert np.dot(chances, estimates) == pytest.approx(exact, abs=1e-12)
+    variance = np.dot(chances, np.square(np.array(estimates) - exact))
+    plain = np.dot(chances, [(m.returns[0] - exact) ** 2 for m in matches])
+    assert variance < 0.1 * plain
+    again = RolloutValues(tree.game, policy)
+    assert again.estimate(matches[-1]) == estimates[-1]
+
+
+def test_a_game_that_is_not_compiled(capsys, tmp_path):
+    """Matches have the same lines in workers."""
+    words = ["tournament", "--game", "leduc_poker", "--bots", "uniform;uniform"]
+    words += ["--aivat", "uniform", "--memory-limit", "100MB", "--matches", 20]
+    found = report(capsys, *words, "--out", tmp_path / "here")
+    assert found["half_width"][0][1] < 0.3 * found["plain_half_width"][0][1]
+    report(capsys, *words, "--out", tmp_path / "there", "--workers", 1)
+    here, there = (
+        [
+            json.loads(line)["aivat"]
+            for line in (tmp_path / name / "matches.jsonl").read_text().splitlines()
+        ]
+        for name in ("here", "there")
+    )
+    assert here == there
 
 
 def test_a_game_that_is_too_large():
     game = spiel_cr.poker.spot("5c9dJs2h3c", 200, 900)
     with pytest.raises(spiel_cr.common.errors.GameTooLargeError, match="leave it out"):
-        baseline(game, "uniform")
+        baseline(game, "cfr+(iterations=10)")
+    assert isinstance(baseline(game, "uniform"), RolloutValues)
+
+
+@pytest.mark.slow
+def test_limit_holdem():
+    """Bets and cards are left to luck, and no tree would hold them."""
+    game = (
+        "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=2 1,"
+        "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,"
+        "numBoardCards=0 3 1 1,raiseSize=2 2 4 4,maxRaises=3 4 4 4,"
+        "bettingAbstraction=fcpa)"
+    )
+    plain = spiel_cr.play_matches(game, ["uniform"] * 2, 40)
+    found = spiel_cr.play_matches(game, ["uniform"] * 2, 40, aivat="uniform")
+    assert found.returns.std() < 0.3 * plain.returns.std()

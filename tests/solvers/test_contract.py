@@ -26,6 +26,11 @@ slow = pytest.mark.slow
 _SMALL_NETS = "hidden=8,layers=1,traversals=24,steps=12,batch=64"
 _SMALL_CRITIC = "hidden=16,layers=1,traversals=200,steps=100,critic_rate=0.01"
 _SMALL_PLAY = "hidden=8,layers=1,episodes=64"
+_SMALL_LIMIT = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+    "raiseSize=2 4,maxRaises=1 1,numSuits=2,numRanks=3,numHoleCards=2,"
+    "numBoardCards=0 1)"
+)
 _SMALL_LEDUC = "python_leduc_poker(num_ranks=2,max_raises=1)"
 
 
@@ -49,6 +54,8 @@ class Row(NamedTuple):
         return f"{self.name}({self.settings})" if self.settings else self.name
 
 
+# Of limit poker with buckets.
+_BOARDS = Row("pcs", "", 300, 0.3)
 # About twice what seed 1 reached when the test was written.
 ROWS = (
     # The trials of 60 and of 120 iterations choose alike.
@@ -67,6 +74,7 @@ ROWS = (
     Row("pdhg", "", 200, 0.3),
     *(Row(name, "", 2000, 0.4) for name in ("public-vr", "public-vr+", "public-es")),
     Row("lp", "", 1, 1e-8),
+    _BOARDS,
     *(
         Row(name, _SMALL_NETS, 4, 0.95)
         for name in algorithms.ALGORITHMS
@@ -94,12 +102,15 @@ def cases():
     """Every algorithm in every form that its family and its settings take."""
     for row, form in _QUICK:
         yield pytest.param(row, form, "kuhn", id=f"{row.name}-{form}")
+    yield pytest.param(_BOARDS, STEPPED, "limit", id="pcs-stepped")
     for row in ROWS:
         for form in (COMPILED, SIGNALS, STEPPED):
             game = "leduc" if form == SIGNALS else "kuhn"
             task = Task(algorithms.find(row.text))
-            if form not in task.need().refused and (
-                (row, form) not in _QUICK or game == "leduc"
+            if (
+                row is not _BOARDS
+                and form not in task.need().refused
+                and ((row, form) not in _QUICK or game == "leduc")
             ):
                 name = f"{row.name}-{form}-{game}"
                 yield pytest.param(row, form, game, id=name, marks=slow)
@@ -129,7 +140,8 @@ def counting():
 @functools.cache
 def opened(name):
     """A game, a state of each infoset, and what uniform play loses, by OpenSpiel."""
-    game = pyspiel.load_game({"kuhn": "kuhn_poker", "leduc": _SMALL_LEDUC}[name])
+    names = {"kuhn": "kuhn_poker", "leduc": _SMALL_LEDUC, "limit": _SMALL_LIMIT}
+    game = pyspiel.load_game(names[name])
     tabular = openspiel_policy.TabularPolicy(game)
     return game, tabular.states, exploitability.nash_conv(game, tabular)
 
@@ -149,7 +161,8 @@ def played(states, policy):
 def test_contract(tmp_path, row, form, name):
     game, states, uniform = opened(name)
     given = kuhn() if (name, form) == ("kuhn", SIGNALS) else str(game)
-    layout = spiel_cr.Layout(form, memory_limit="3GB")
+    buckets = "9-99" if name == "limit" else None
+    layout = spiel_cr.Layout(form, memory_limit="3GB", hand_buckets=buckets)
 
     def solve(goal, **more):
         return spiel_cr.solve(given, row.text, goal, layout=layout, seed=1, **more)

@@ -9,7 +9,7 @@ import spiel_cr
 from spiel_cr import Layout, poker
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
-from spiel_cr.policies.best_responses import best_response_value
+from spiel_cr.policies.best_responses import best_response_value, value_bounds
 from spiel_cr.solvers import lp
 from spiel_cr.solvers.solve import lay_out, task_of
 from tests.support.commands import report
@@ -110,6 +110,46 @@ def test_best_responses_keep_the_lock():
     config = spiel_cr.ResponseConfig("ismcts")
     with pytest.raises(ValueError, match="searches without them"):
         spiel_cr.best_response(tree, policy, 0, config, locks=locks)
+
+
+@pytest.mark.parametrize(
+    ("player", "share", "gadget"),
+    [(0, 0.4, "cfrd"), (1, 0.4, "maxmargin"), (1, 1.0, "cfrd")],
+)
+def test_the_rest_is_resolved_against_them(player, share, gadget):
+    tree = compiled(LEDUC)
+    locks = some_locks(tree, player, share)
+    config = spiel_cr.ResolvingConfig("cfr+", 300, gadget=gadget)
+    found = spiel_cr.resolve(tree, config, layout=Layout(locks=locks))
+    free = spiel_cr.resolve(tree, config)
+    assert found.locked_infosets()[player] == len(locks)
+    rows = found.form.locks[player]
+    kept = ~np.isnan(rows)
+    assert kept.any() and np.array_equal(found.average[player][kept], rows[kept])
+    exact = spiel_cr.solve(tree, "lp", layout=Layout(locks=locks))
+    # As near as without locks; the value is that of the linear program.
+    near = max(free.nash_conv(), 0.01)
+    assert found.nash_conv() < near
+    low, high = found.value_bounds()
+    assert low - 1e-9 <= exact.game_value() <= high + 1e-9
+    assert found.regrets()[player] > 10 * near
+    unaware = [free.average[0], free.average[1]]
+    unaware[player] = found.average[player]
+    other = value_bounds(found.form, tuple(unaware))
+    assert other[1] - other[0] > 10 * near
+
+
+def test_resolving_refuses_other_forms_and_lookaheads(capsys):
+    game, locks = "kuhn_poker", {"0pb": {"pass": 1}}
+    for form, depth in (("signals", None), ("auto", 2)):
+        config = spiel_cr.ResolvingConfig("cfr+", 10, depth=depth)
+        with pytest.raises(ValueError, match="locks: games are resolved with them"):
+            spiel_cr.resolve(game, config, layout=Layout(form, locks=locks))
+    said = report(
+        *(capsys, "resolve", "--game", game, "--iterations", 50),
+        *("--lock", json.dumps(locks)),
+    )
+    assert said["locked"] == [1, 0] and said["regrets"][0] >= 0
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,9 @@ _SECONDS, _PATIENT = 1.0, 5.0
 _TINY, _SMALL, _SHORT = 0.01, 0.1, 0.1
 # Strata of a level, and children of a history, that a pass looks at.
 _MOST_STRATA = _MOST_CHILDREN = 32
+# Together these have about so many actions at most, where all have as many as the
+# history: a list of millions takes a second.
+_MOST_ACTIONS = 1_000_000
 # Seconds between two looks at memory and clock, and before progress is shown.
 _EVERY, _SILENT = 0.05, 1.0
 
@@ -118,10 +121,12 @@ def _probe(
             now = time.thread_time()
             if counted >= IMMENSE or now > end:
                 return counted, False
-            most = _MOST_CHILDREN if now < deadline else 1
+            most = max(1, min(_MOST_CHILDREN, _MOST_ACTIONS // max(len(actions), 1)))
+            most = most if now < deadline else 1
             if len(actions) > most:
                 weight *= len(actions) / most
-                actions = random.choice(actions, most, replace=False).tolist()
+                chosen = random.choice(len(actions), most, replace=False)
+                actions = [actions[place] for place in chosen]
             for action in actions:
                 child = state.child(action)
                 if child.is_terminal():

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.parameters import Parameters, parse, printable, read_number, remedy
 
 # How games call their number of players.
@@ -81,13 +82,15 @@ def load_string(text: str) -> pyspiel.Game:
       ValueError: the string cannot be read; or a parameter is of another type, names
         no file, or asks for more or fewer players than two.
     """
-    string = _checked(parse(text, "game", empty=True), text)
+    found = parse(text, "game", empty=True)
+    string = _checked(found, text)
     try:
         string.encode()
     except UnicodeEncodeError:
         raise ValueError(
             f"game={text!r} is not UTF-8; write the name and parameters of a game"
         ) from None
+    announce(f"loading {found.name}")  # which may take half a minute
     try:
         game = pyspiel.load_game(string)
         begin = game.new_initial_state()

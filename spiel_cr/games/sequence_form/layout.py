@@ -43,14 +43,23 @@ class Layout:
     """Where one player's logical sequences and infosets lie in the solver's arrays.
 
     Attributes:
-      sequences: int32 [S], position of each logical sequence.
-      infosets: int32 [I], position of each logical infoset in vectors over infosets.
+      arrays: gives `sequences` and `infosets`; those of large games of signals are made
+        when they are asked for, and not kept.
       size: length of vectors over positions; more than S where blocks are padded.
     """
 
-    sequences: np.ndarray
-    infosets: np.ndarray
+    arrays: Callable[[], tuple[np.ndarray, np.ndarray]]
     size: int
+
+    @property
+    def sequences(self) -> np.ndarray:
+        """int32 [S], position of each logical sequence."""
+        return self.arrays()[0]
+
+    @property
+    def infosets(self) -> np.ndarray:
+        """int32 [I], position of each logical infoset in vectors over infosets."""
+        return self.arrays()[1]
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -58,7 +67,7 @@ class SequenceForm:
     """A two-player zero-sum game in sequence form.
 
     Attributes:
-      decisions: each player's decision points, logical.
+      list_decisions: gives each player's decision points, logical.
       list_payoffs: lists the coupling in coordinates.
       layouts: logical numbers to positions, for each player.
       arrays: what the jitted passes of `treeplex.py` take, for each player; numpy.
@@ -68,11 +77,16 @@ class SequenceForm:
 
     __repr__ = short_repr
 
-    decisions: tuple[Decisions, Decisions]
+    list_decisions: Callable[[], tuple[Decisions, Decisions]]
     list_payoffs: Callable[[], Payoffs]
     layouts: tuple[Layout, Layout]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
     locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
+
+    @functools.cached_property
+    def decisions(self) -> tuple[Decisions, Decisions]:
+        """Each player's decision points, logical."""
+        return self.list_decisions()
 
     @property
     def is_listed(self) -> bool:
@@ -178,7 +192,7 @@ def build(
         _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
     )
     listed = functools.partial(Payoffs, *payoffs)
-    return SequenceForm(decisions, listed, (layout0, layout1), arrays)
+    return SequenceForm(lambda: decisions, listed, (layout0, layout1), arrays)
 
 
 def _level_counts(decisions: Decisions, levels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -249,7 +263,7 @@ def place(
             )
         )
         offset += size
-    return Layout(position, infoset_position, offset), levels
+    return Layout(lambda: (position, infoset_position), offset), levels
 
 
 def _couple(

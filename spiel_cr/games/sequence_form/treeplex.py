@@ -25,6 +25,9 @@ from spiel_cr.common.jax_utils import apart
 # additions, but reduces the major axis of a dense array one strided element at a time.
 _UNROLLED_ROWS = 16
 
+# Arrays of so many numbers leave the processor's cache.
+LONG = 1 << 19
+
 # One array [A, n] for each block of each level.
 Blocks = tuple[tuple[jax.Array, ...], ...]
 
@@ -54,11 +57,11 @@ class Slices:
 
     def take(self, vector: jax.Array) -> jax.Array:
         """The slices of a vector, joined: [k · width]."""
-        if self.width == 1:
-            return vector[self.starts]
         if isinstance(vector, np.ndarray):
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
+        if self.width == 1:
+            return vector.at[self.starts].get(mode="promise_in_bounds")
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
@@ -67,7 +70,7 @@ class Slices:
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
         """The vector with values [k · width] added to its slices."""
         if self.width == 1:
-            return vector.at[self.starts].add(values)
+            return vector.at[self.starts].add(values, mode="promise_in_bounds")
         numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
         return lax.scatter_add(
             *(vector, self.starts[:, None], values.reshape(-1, self.width), numbers),
@@ -95,9 +98,14 @@ def _product(above: jax.Array, block: jax.Array) -> jax.Array:
 def take(slices: Sequence[Slices], vector: jax.Array) -> jax.Array:
     """All slices of a vector, joined."""
     parts = [some.take(vector) for some in slices]
-    if len(parts) == 1:
-        return parts[0]
-    return vector.__array_namespace__().concat(parts)
+    if isinstance(vector, np.ndarray):
+        return cast(jax.Array, np.concatenate(parts))
+    return join(parts, wide=is_wide(slices))
+
+
+def is_wide(slices: Sequence[Slices]) -> bool:
+    """Whether some slices have several elements, as in games of signals."""
+    return any(some.width > 1 for some in slices)
 
 
 class Level(NamedTuple):
@@ -277,7 +285,7 @@ def leaf_values(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
       `Level.source` refers to, then zeros.
     """
     parts = [group.leaf_values(other_reach) for group in tree.coupling]
-    return jnp.concatenate([*parts, tree.zeros])
+    return join([*parts, tree.zeros], wide=tree.zeros.size > 1)
 
 
 def root_value(tree: Treeplex, leaves: jax.Array) -> jax.Array:
@@ -295,33 +303,47 @@ def leaves_of(level: Level, leaves: jax.Array) -> jax.Array:
     return values
 
 
-def reach(tree: Treeplex, strategy: Blocks) -> jax.Array:
+def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> jax.Array:
     """Multiplies action probabilities down the tree.
 
     Args:
       tree: the player's treeplex.
       strategy: behaviour strategy, one [A, n] a block.
+      root: float [1], what the empty sequence has; None: 1.
 
     Returns:
       float [S], the player's own reach of every position; 1 at the empty sequence.
     """
     # numpy arrays stay numpy arrays: initial states need no compiled program.
     namespace = tree.root_source.__array_namespace__()
-    above = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
-    parts = [above]
-    wide = namespace is jnp and any(s.width > 1 for v in tree.levels for s in v.parent)
-    multiply = functools.partial(apart, _product) if wide else _product
+    if root is None:
+        root = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
+    parts = [root]
     for level, blocks in zip(tree.levels, strategy, strict=True):
-        into = take(level.parent, above)
-        rows = []
-        begin = 0
-        for block in blocks:
-            end = begin + block.shape[1]
-            rows.append(multiply(into[begin:end], block).reshape(-1))
-            begin = end
-        above = namespace.concat(rows)
-        parts.append(above)
-    return namespace.concat(parts)
+        parts.append(level_reach(level, blocks, parts[-1]))
+    wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
+    return join(parts, wide=True) if wide else namespace.concat(parts)
+
+
+def level_reach(
+    level: Level, blocks: Sequence[jax.Array], above: jax.Array
+) -> jax.Array:
+    """float [m], own reach of a level's sequences.
+
+    Args:
+      level: the level.
+      blocks: its strategies [A, n].
+      above: reach of the level above; of the first one's, 1.
+    """
+    namespace = above.__array_namespace__()
+    wide = namespace is jnp and is_wide(level.source)
+    multiply = functools.partial(apart, _product) if wide else _product
+    into, rows, begin = take(level.parent, above), [], 0
+    for block in blocks:
+        end = begin + block.shape[1]
+        rows.append(multiply(into[begin:end], block).reshape(-1))
+        begin = end
+    return join(rows, wide=True) if wide else namespace.concat(rows)
 
 
 def values_below(
@@ -424,6 +446,20 @@ def keep_locked(level: Level, blocks: Sequence[jax.Array]) -> tuple[jax.Array, .
     )
 
 
-def join(parts: Sequence[jax.Array]) -> jax.Array:
-    """Concatenates vectors; a single one is passed through."""
-    return parts[0] if len(parts) == 1 else jnp.concatenate(parts)
+def join(parts: Sequence[jax.Array], *, wide: bool = False) -> jax.Array:
+    """Concatenates vectors; a single one is passed through.
+
+    Args:
+      parts: the vectors.
+      wide: whether they are slices. Long ones are written first and copied then, which
+        is faster than to compute them number by number in their place.
+    """
+    if len(parts) == 1:
+        return parts[0]
+    if wide and sum(map(len, parts)) > LONG:
+        return cast(jax.Array, apart(_joined, *parts))
+    return jnp.concatenate(parts)
+
+
+def _joined(*parts: jax.Array) -> jax.Array:
+    return jnp.concatenate(parts)

@@ -103,9 +103,11 @@ def build(
         for constant in constants:
             coupling.add_constants(constant)
         arrays.append(coupling.laid_out())
-    first, second = map(logical_decisions, sides, parents)
     return layout.SequenceForm(
-        (first, second),
+        lambda: (
+            logical_decisions(sides[0], parents[0]),
+            logical_decisions(sides[1], parents[1]),
+        ),
         functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
         (layout_of(plans[0]), layout_of(plans[1])),
         (arrays[0], arrays[1]),

@@ -22,6 +22,7 @@ opponent's.
 
 import dataclasses
 import functools
+import itertools
 import operator
 from typing import Any, NamedTuple
 
@@ -30,7 +31,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from spiel_cr.common.jax_utils import typed
+from spiel_cr.common.jax_utils import apart, typed
 from spiel_cr.games.sequence_form.packing import groups
 from spiel_cr.games.signals.game import HandKernel, Hands
 from spiel_cr.games.signals.kernel_blocks import GATHER, LaidOut, columns, number_within
@@ -253,23 +254,36 @@ def _matrices(
       [..., C, b], each of the player's, negative at cards, and below it, if `showdown`,
       [..., b', b], what two hands that share no card win of each other, weighed.
     """
-    into = _holds(theirs, count).at[..., 0].set(1) * theirs.weight[..., None]
-    back = (-_holds(mine, count)).at[..., 0].set(1) * mine.weight[..., None]
-    back = back.swapaxes(-1, -2)
+    into = _holds(theirs, count, 1) * theirs.weight[..., None]
+    back = (_holds(mine, count, -1) * mine.weight[..., None]).swapaxes(-1, -2)
     if showdown:
         dtype = back.dtype
         first, second = mine.strength[..., None, :], theirs.strength[..., :, None]
         wins = (first > second).astype(dtype) - (first < second).astype(dtype)
-        cards = mine.card[..., None, :, :, None], theirs.card[..., :, None, None, :]
-        apart = ~(cards[0] == cards[1]).any(axis=(-1, -2))
+        cards = itertools.product(_cards(mine), _cards(theirs))
+        same = [a[..., None, :] == b[..., :, None] for a, b in cards]
+        fit = ~functools.reduce(operator.or_, same)
         pairs = mine.weight[..., None, :] * theirs.weight[..., :, None]
-        back = jnp.concatenate([back, wins * apart * pairs], axis=-2)
+        back = apart(_stacked, back, wins * fit * pairs)
     return into, back
 
 
-def _holds(hands: Placed, count: int) -> jax.Array:
-    """float [..., b, C], 1 at the cards of each hand."""
-    return jax.nn.one_hot(hands.card, count, dtype=hands.weight.dtype).sum(axis=-2)
+def _stacked(above: jax.Array, below: jax.Array) -> jax.Array:
+    return jnp.concatenate([above, below], axis=-2)
+
+
+def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
+    """float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
+    place = jnp.arange(count, dtype=hands.card.dtype)
+    place = place.reshape((1,) * hands.weight.ndim + (count,))
+    own = [card[..., None] == place for card in _cards(hands)]
+    held = functools.reduce(operator.or_, own).astype(hands.weight.dtype)
+    return jnp.where(place == 0, 1, sign * held)
+
+
+def _cards(hands: Placed) -> list[jax.Array]:
+    """For each card of a hand int8 [..., b]; written out, loops over them are fast."""
+    return [hands.card[..., i] for i in range(hands.card.shape[-1])]
 
 
 def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:

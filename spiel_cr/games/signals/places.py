@@ -7,6 +7,7 @@ round, so that all of its slices have one width.
 Legend for shapes: J public decisions, H signals.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ _NARROW = 8
 # large games it is the compiler's time that counts: this share of all elements.
 _BLOCK_OVERHEAD = 4000
 _BLOCK_SHARE = 1 / 300
+# From so many positions on, where sequences lie is not kept.
+_LARGE = 1_000_000
 
 
 class Block(NamedTuple):
@@ -168,6 +171,14 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
 
 def layout_of(plan: Places) -> layout.Layout:
     """Where logical sequences and infosets lie."""
+    arrays = functools.partial(_logical_places, plan)
+    return layout.Layout(
+        arrays if plan.size > _LARGE else functools.cache(arrays), plan.size
+    )
+
+
+def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
+    """`sequences` and `infosets` of a layout."""
     side = plan.side
     sizes = np.array([len(parent) for parent in plan.parents], np.int64)
     hands = sizes[side.round]
@@ -185,4 +196,4 @@ def layout_of(plan: Places) -> layout.Layout:
             start, stride = starts[part].T
             logical = start[:, None] + stride[:, None] * signal
             sequences[logical] = plan.position[part, None] + signal
-    return layout.Layout(sequences, infosets.astype(np.int32), plan.size)
+    return sequences, infosets.astype(np.int32)

@@ -16,8 +16,9 @@ from spiel_cr.games.signals.public_nodes import public_decisions
 # What a process holds that solves the smallest game; and of XLA, for all programs, for
 # each kind of decision, which becomes a block of arrays.
 _BASE, _KIND = 350e6, 6.3e6
-# On the host, for each infoset and sequence: logical numbers, positions, tolerances.
-_INFOSET, _SEQUENCE = 24, 8
+# For each infoset the tolerance, on the host and cast, and what judging holds; for each
+# sequence logical numbers while a result is made.
+_INFOSET, _SEQUENCE = 16, 8
 # How often the state is there at the peak: itself, and what an iteration works with.
 _STATES = 1.6
 # Best responses: float64 vectors over sequences that are there at once.

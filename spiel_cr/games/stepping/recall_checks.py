@@ -8,6 +8,8 @@ from spiel_cr.games.stepping.simulator import Positions, Simulator, play
 # Matches that are played, side by side, and decisions after which no more are.
 _MATCHES, _DECISIONS = 2048, 100_000
 _SIDE_BY_SIDE = 512
+# Actions at all decisions of matches side by side, at most.
+_ACTIONS = 1 << 22
 # Columns of what is noted: a key, that of the player's decision before and the action
 # there (from 1; zeros: none before), and the number of legal actions.
 _COLUMNS, _KEY, _BEFORE = 6, slice(0, 2), slice(2, 5)
@@ -29,9 +31,10 @@ def check_source(source: Simulator, *, exact: bool) -> None:
     random = np.random.default_rng(0)
     noted: list[np.ndarray] = []
     left = _DECISIONS
-    for _ in range(_MATCHES // _SIDE_BY_SIDE):
+    count = max(1, min(_SIDE_BY_SIDE, _ACTIONS // max(source.max_actions, 1)))
+    for _ in range(-(-_MATCHES // count)):
         if left > 0:
-            played = _noted(source, random, left)
+            played = _noted(source, count, random, left)
             noted += played
             left -= sum(map(len, played))
     rows = np.concatenate(noted) if noted else np.zeros((0, _COLUMNS), np.uint64)
@@ -47,10 +50,10 @@ def check_source(source: Simulator, *, exact: bool) -> None:
 
 
 def _noted(
-    source: Simulator, random: np.random.Generator, most: int
+    source: Simulator, matches: int, random: np.random.Generator, most: int
 ) -> list[np.ndarray]:
     """What some matches note at each depth, uint64 [n, 6]; some more than `most`."""
-    before = np.zeros((_SIDE_BY_SIDE, 2, 3), np.uint64)
+    before = np.zeros((matches, 2, 3), np.uint64)
     noted: list[np.ndarray] = []
 
     def act(
@@ -69,7 +72,7 @@ def _noted(
         before[who, acts, 2] = action[decides] + 1
         return action
 
-    play(source, _SIDE_BY_SIDE, random, act)
+    play(source, matches, random, act)
     return noted
 
 

@@ -157,7 +157,7 @@ class CompiledGame:
             *(vars(own) | {"decisions": None} for own in self.infosets),
             *map(vars, self.form.decisions),
             self.form.payoffs,
-            *map(vars, self.form.layouts),
+            *(own.arrays() for own in self.form.layouts),
             self.form.arrays,
             self.frontier,
         ]

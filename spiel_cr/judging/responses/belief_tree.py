@@ -16,6 +16,8 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.policies.rollouts import Answers, moves
 
+# Moves that are held at a time, at most, where many actions are legal.
+_MOST_EDGES = 1 << 20
 # A history and its probability.
 Weighted: TypeAlias = tuple[pyspiel.State, float]
 
@@ -175,6 +177,9 @@ def follow(
             else:
                 odds = moves(state, answers)
                 edges += [(state, move, weight * p) for move, p in odds.items()]
+                if len(edges) > max(_MOST_EDGES, 2 * limit):
+                    # Drawn twice, expectations stay as they are.
+                    edges, whole = few(edges, limit, number()), False
         if len(edges) > limit:
             edges, whole = few(edges, limit, number()), False
         made += len(edges)

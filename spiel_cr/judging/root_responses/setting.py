@@ -20,6 +20,8 @@ from spiel_cr.solvers.deep.tensors import stepped
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 _TENSORS = "information_state"
+# Actions at all decisions of matches side by side, each of which has a list of them.
+_MOST_ACTIONS = 1 << 23
 
 # Of positions, places of them, and the matches that these belong to: int64 [n], the
 # place of an action among the legal ones.
@@ -38,6 +40,14 @@ class Setting(NamedTuple):
     source: Simulator
     opponent: FixedPlayer
     own: FixedPlayer
+
+    def side_by_side(self, most: int) -> int:
+        """How many matches to play side by side: at most so many, and as memory allows.
+
+        Args:
+          most: where decisions have few actions.
+        """
+        return max(1, min(most, _MOST_ACTIONS // max(self.source.max_actions, 1)))
 
     def play(
         self, player: int, count: int, random: np.random.Generator, respond: Actor

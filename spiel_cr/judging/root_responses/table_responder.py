@@ -116,8 +116,9 @@ class TableResponder:
           How many they were.
         """
         done = 0
+        most = max(1, self.setting.side_by_side(_UNIT * _WIDE) // _UNIT)
         while done < units and not (done and stop()):
-            wide = min(_WIDE, units - done)
+            wide = min(most, units - done)
             self._batches += 1
             stream = [self._seed, self.player, self._batches]
             self._teach(_UNIT * wide, np.random.default_rng(stream))

@@ -6,7 +6,7 @@ import time
 import numpy as np
 
 from spiel_cr.common.arrays import groups, ranges
-from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.vectorised import BrokenRulesError
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.partial.frontier import Rows
@@ -179,11 +179,7 @@ class NodeTable:
 
     def path_to(self, row: int) -> list[int]:
         """Actions from the root to a row, chance included."""
-        path = []
-        while self.parent[row] >= 0:
-            path.append(int(self.action[row]))
-            row = int(self.parent[row])
-        return path[::-1]
+        return actions_to(self.parent, self.action, row)
 
     def children(self, rows: np.ndarray) -> np.ndarray:
         """int64, the children of expanded rows."""

@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.common.jax_utils import cast, precision, quick_options
+from spiel_cr.common.jax_utils import apart, cast, precision, quick_options
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
@@ -159,7 +159,8 @@ def update_player(
     ):
         actions.append(treeplex.values_below(level, leaves, child, child_values))
         means.append(infoset_values(strategy, actions[-1]))
-        child, child_values = level, treeplex.join(means[-1])
+        wide = treeplex.is_wide(level.source)
+        child, child_values = level, treeplex.join(means[-1], wide=wide)
         values.append(child_values)
     mean_values = player.values
     if mean_values is not None and values:
@@ -167,11 +168,14 @@ def update_player(
     regrets, next_strategy = update_regrets(
         rule, tree, shared, player, actions[::-1], means[::-1], iteration
     )
+    average = player.average + share * (player.reach - player.average)
     return PlayerState(
         strategy=next_strategy,
         regrets=regrets,
-        reach=treeplex.reach(tree, next_strategy),
-        average=player.average + share * (player.reach - player.average),
+        # The empty sequence's average is 1. Read so, the next reach comes after the
+        # last use of this one, and takes its place.
+        reach=treeplex.reach(tree, next_strategy, average[:1]),
+        average=average,
         values=mean_values,
     )
 
@@ -181,9 +185,18 @@ def infoset_values(
 ) -> list[jax.Array]:
     """Values [n] of infosets by block, from strategies and action values [A, n]."""
     return [
-        action[0] if len(action) == 1 else treeplex.sum_rows(probability * action)
+        action[0]
+        if len(action) == 1
+        # Fused with what follows, strategies would be read twice, after a copy.
+        else apart(_mean, probability, action)
+        if action.size > treeplex.LONG
+        else _mean(probability, action)
         for probability, action in zip(strategy, actions, strict=True)
     ]
+
+
+def _mean(probability: jax.Array, action: jax.Array) -> jax.Array:
+    return treeplex.sum_rows(probability * action)
 
 
 def update_regrets(

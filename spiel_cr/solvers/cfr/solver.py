@@ -305,11 +305,15 @@ class Solver:
         decisions = self.form.decisions[player]
         return reach_from_behaviour(decisions, self.average_behaviour(player))
 
-    def average_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], the average strategy's action probabilities."""
-        decisions, labels = self.form.decisions[player], self.buckets[player]
+    def average_behaviour(
+        self, player: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> np.ndarray:
+        """[S], the average strategy's action probabilities, in `dtype` or float64."""
+        labels = self.buckets[player]
         if labels is None and self._reader is None:
-            return locking.kept(self.form, player, self._normalised(player))
+            played = self._normalised(player, dtype)
+            return locking.kept(self.form, player, played)
+        decisions = self.form.decisions[player]
         reach = self._sequences(player)
         if labels is not None:
             reach = pool(decisions, labels, reach)
@@ -332,17 +336,21 @@ class Solver:
         reach = best_responses.reach_of(self.form, behaviour)
         return best_responses.nash_conv(self.form, reach)
 
-    def current_behaviour(self, player: int) -> np.ndarray:
-        """float64 [S], the last iterate's action probabilities, by logical sequence."""
+    def current_behaviour(
+        self, player: int, dtype: np.typing.DTypeLike = np.float64
+    ) -> np.ndarray:
+        """[S], the last iterate's action probabilities by logical sequence.
+
+        In `dtype` or float64.
+        """
         if self._reader is not None:
             return self._reader.current(self._state, player)
-        with precision(self.dtype):
-            rows = [
-                np.asarray(block).reshape(-1)
-                for level in self._player(player).strategy
-                for block in level
-            ]
-        positions = np.concatenate([np.ones(1), *rows]).astype(np.float64)
+        own, begin = self._player(player), 1
+        positions = np.ones(own.average.shape, dtype)
+        for block in jax.tree.leaves(own.strategy):
+            end = begin + block.size
+            positions[begin:end] = np.asarray(block).reshape(-1)
+            begin = end
         return positions[self.form.layouts[player].sequences]
 
     def infoset_values(self, player: int) -> np.ndarray:
@@ -370,10 +378,10 @@ class Solver:
         by_position = np.asarray(self._player(player).average, np.float64)
         return by_position[self.form.layouts[player].sequences]
 
-    def _normalised(self, player: int) -> np.ndarray:
+    def _normalised(self, player: int, dtype: np.typing.DTypeLike) -> np.ndarray:
         """`average_behaviour` block by block, for it may be large."""
         average = np.asarray(self._player(player).average)
-        behaviour = np.empty(average.shape)
+        behaviour = np.empty(average.shape, dtype)
         behaviour[0], begin = 1, 1
         for level in self.form.arrays[player].levels:
             for shape, uniform in zip(level.shapes, level.uniform, strict=True):
@@ -383,7 +391,9 @@ class Solver:
                 begin = end
                 total = block.sum(axis=0, dtype=np.float64)
                 played[:] = uniform
-                np.divide(block, total, out=played, where=total > 0)
+                np.divide(
+                    block, total, out=played, where=total > 0, casting="same_kind"
+                )
         return behaviour[self.form.layouts[player].sequences]
 
     def _compile(self, start: Callable[[], State]) -> float:

@@ -6,8 +6,10 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.table import families, review
+from spiel_cr.judging.aivat import TreeValues
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.conversions import history_values
 from tests.support import games
 from tests.support.scripted import Scripted
 from tests.support.states import after
@@ -66,6 +68,10 @@ def reached(state, player, probabilities):
     return found
 
 
+def solve_five(tree):
+    return spiel_cr.solve(tree, "cfr+", 5).average
+
+
 @pytest.mark.parametrize("person", [0, 1])
 def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
     monkeypatch.setattr(review, "_ITERATIONS", 5)
@@ -81,6 +87,10 @@ def test_ranges_and_values_agree_with_a_slow_walk(monkeypatch, person):
         players[person] = Scripted(lambda state, left=actions: next(left))
         match = play_match(tree, players, np.random.default_rng(seed))
         found = reviewer.review(match, person, bot)
+        values = TreeValues(tree, history_values(tree, solve_five(tree)))
+        worth = -values.estimate(match) if person else values.estimate(match)
+        assert found["aivat"] == pytest.approx(worth, abs=1e-9)
+        assert f"{match.returns[person]:+g}: {worth:+.3f}" in found["notes"][-1]
         states = review._decisions(tree.game, match, person)
         assert len(found["decisions"]) == len(states) > 0
         for state, shown in zip(states, found["decisions"], strict=True):

@@ -6,12 +6,13 @@ import pytest
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals import form, public_terms
+from spiel_cr.games.signals import form, places, public_terms
 from spiel_cr.games.signals.game import SparseKernel
 from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
+from tests.support import kuhn_signals
 
 # Signals of both players by round: slices too narrow to move whole, and wide ones.
 NARROW = ((2, 3, 5), (3, 4, 7))
@@ -186,3 +187,24 @@ def test_weights_that_are_small_throughout_change_no_strategy():
         solver.run(10)
         found.append(solver.average(0))
     np.testing.assert_array_equal(*found)
+
+
+def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
+    game = kuhn_signals.kuhn()
+    small = form.form_of(game, products=True).layouts
+    monkeypatch.setattr(places, "_LARGE", 0)
+    large = form.form_of(game, products=True).layouts
+    for kept, made in zip(small, large, strict=True):
+        assert kept.sequences is kept.sequences
+        assert made.sequences is not made.sequences
+        np.testing.assert_array_equal(made.sequences, kept.sequences)
+        np.testing.assert_array_equal(made.infosets, kept.infosets)
+
+
+def test_large_games_are_judged_level_by_level_alike(monkeypatch):
+    solved = form.form_of(kuhn_signals.kuhn(), products=True)
+    solver = cfr.make_solver(solved, config=find("dcfr").config)
+    solver.run(20)
+    at_once = solver.nash_conv()
+    monkeypatch.setattr(best_responses, "_LARGE", 0)
+    assert solver.nash_conv() == pytest.approx(at_once, abs=1e-15)

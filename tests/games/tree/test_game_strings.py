@@ -4,6 +4,7 @@ import pyspiel
 import pytest
 
 import game_defs  # noqa: F401  registers the project's games
+from spiel_cr.common import announcing
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.opened import load_game
 
@@ -113,3 +114,10 @@ def test_mistakes(text, words):
     message = str(caught.value)
     assert message.startswith("game='")
     assert "\n" not in message and "CHECK" not in message and ".cc:" not in message
+
+
+def test_loading_is_announced(capsys):
+    """Some games take half a minute, and OpenSpiel says nothing."""
+    with announcing.listening():
+        load_string("blotto(coins=4,fields=3)")
+    assert capsys.readouterr().err.strip().endswith("s] loading blotto")

@@ -142,6 +142,23 @@ def test_a_bot_that_only_acts_is_told_the_match():
     assert response.play(setting, 500, np.random.default_rng(0)).mean() == 1.0
 
 
+def test_few_matches_are_side_by_side_where_many_actions_are_legal(monkeypatch):
+    """Each holds a list of its actions."""
+    game, counts = load_game("kuhn_poker"), []
+    setting = settings.on_states(game, openspiel_policy.UniformRandomPolicy(game))
+    monkeypatch.setattr(setting.source, "max_actions", 20_000, raising=False)
+    assert setting.side_by_side(4096) == 419
+    start = setting.source.start
+
+    def counted(count, random):
+        counts.append(count)
+        return start(count, random)
+
+    monkeypatch.setattr(setting.source, "start", counted)
+    TableResponder(setting, 0).learn(64)
+    assert max(counts) == 416 and sum(counts) == 1024
+
+
 def test_settings_take_rules_where_the_policy_plays_on_them():
     game = spiel_cr.load_game("phantom_ttt")
     uniform = openspiel_policy.UniformRandomPolicy(game)

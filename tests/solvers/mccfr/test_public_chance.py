@@ -6,7 +6,6 @@ import pytest
 import spiel_cr
 from spiel_cr import Goal, Layout
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.eval.cli import main
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping import key_making
 from spiel_cr.judging.responses.board_response import BoardResponse
@@ -15,6 +14,7 @@ from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy, history_values
 from spiel_cr.solvers.mccfr.public_chance import PRESETS, PublicChanceSolver
 from spiel_cr.solvers.run import Checkpoint
+from tests.support.commands import run
 
 _BETS = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
@@ -262,10 +262,10 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
 def test_commands_solve_and_respond(tmp_path, capsys):
     path = str(tmp_path / "policy.npz")
     asked = ["--algorithm", "pcs", "--iterations", "50", "--hand-buckets", "3-4"]
-    main.main(["solve", "--game", ONE_CARD, *asked, "--save", path])
+    run("solve", "--game", ONE_CARD, *asked, "--save", path)
     assert "by buckets 3-4" in capsys.readouterr().out
     asked = ["--method", "lbr", "--states", "--matches", "40"]
-    main.main(["best-response", "--game", ONE_CARD, "--policy", path, *asked])
+    run("best-response", "--game", ONE_CARD, "--policy", path, *asked)
     printed = capsys.readouterr()
     assert "40 matches" in printed.out
     assert "on boards with all hands" in printed.err

@@ -2,7 +2,12 @@
 
 import pytest
 
-from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+import spiel_cr
+from spiel_cr.common.errors import (
+    GameTooLargeError,
+    ImperfectRecallError,
+    InvalidGameError,
+)
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping import key_making, recall_checks
 from tests.support import made_games
@@ -40,3 +45,33 @@ def test_broken_promises_are_found(infos, exact, error):
     else:
         with pytest.raises(error):
             recall_checks.check_source(source, exact=exact)
+
+
+def test_few_matches_are_side_by_side_where_many_actions_are_legal():
+    """Each of them holds a list of its actions."""
+    source = key_making.make_source(open_game("kuhn_poker"), key_making.STRINGS)
+    source.max_actions, start, counts = 1 << 20, source.start, []
+
+    def counted(count, random):
+        counts.append(count)
+        return start(count, random)
+
+    source.start = counted
+    recall_checks.check_source(source, exact=True)
+    assert max(counts) <= 4 and sum(counts) >= 2048
+
+
+def test_what_the_memory_does_not_hold_is_refused_before_matches(monkeypatch):
+    monkeypatch.setattr(recall_checks, "check_source", None)
+    layout = spiel_cr.Layout("stepped", memory_limit="2GB")
+    with pytest.raises(GameTooLargeError, match="choose a smaller batch"):
+        spiel_cr.solve("blotto(coins=30,fields=5)", "os-mccfr", 1, layout=layout)
+
+
+def test_more_actions_than_a_table_counts_are_refused():
+    """They were called other numbers of actions at the same information state."""
+    layout = spiel_cr.Layout("stepped", memory_limit="2GB")
+    with pytest.raises(GameTooLargeError, match="up to 176,851 actions, .* 65,535;"):
+        spiel_cr.solve(
+            "blotto(coins=100,fields=4)", "os-mccfr(batch=1)", 1, layout=layout
+        )
