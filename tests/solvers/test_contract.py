@@ -55,7 +55,7 @@ class Row(NamedTuple):
 
 
 # Of limit poker with buckets.
-_BOARDS = Row("pcs", "", 300, 0.3)
+_BOARDS = Row("pcs", "", 100, 0.3)
 # About twice what seed 1 reached when the test was written.
 ROWS = (
     # The trials of 60 and of 120 iterations choose alike.

@@ -48,7 +48,13 @@ class VectorisedGame(Protocol):
         bucket_key(states, player) -> np.ndarray
 
     with integers [n] or [n, k] that are equal where `player`, who acts, is to play
-    alike when it forgets things (see `solvers.cfr.bucket_labels`). One whose actions
+    alike when it forgets things (see `solvers.cfr.bucket_labels`). One that puts hands
+    into buckets has
+
+        bucketed(counts, arrays, tick) -> VectorisedGame
+        bucket_bytes() -> int
+
+    (see `games.stepping.boards.BoardRules`). One whose actions
     are all public may declare what was dealt to whom (see
     `games.signals.declaring.rules`).
     """
