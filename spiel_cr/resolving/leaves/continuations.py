@@ -85,8 +85,7 @@ class Continuations(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        if not isinstance(game, CompiledGame):
-            raise ValueError("continuations need a compiled game; take Rollouts")
+        assert isinstance(game, CompiledGame)
         if self._known is None or self._known[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
