@@ -15,7 +15,7 @@ from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
-DepthUnit = Literal["moves", "rounds", "moves_from_start"]
+DepthUnit = Literal["moves", "rounds"]
 
 # What a lookahead ends in where only its depth is given.
 DEFAULT = "uniform"
@@ -38,7 +38,7 @@ class Kind(NamedTuple):
 KINDS = {
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
-        {"path": str, "k": int, "kind": str},
+        {"path": str, "k": int},
         Continuations,
     ),
     "uniform": Kind("uniform", {}, UniformValue),
