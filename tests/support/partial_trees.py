@@ -3,6 +3,7 @@
 import numpy as np
 
 from spiel_cr.common.arrays import groups
+from spiel_cr.games.opening.vectorised import BrokenRulesError
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.partial.partial_tree import PartialTree
@@ -53,6 +54,9 @@ def by_levels(tree, most=None):
                 left_out = True
                 continue
             table.marks.append(table.used + int(cost[infoset]))
-            table.expand_rows(tree.simulator, frontier[group == infoset])
+            try:
+                table.expand_rows(tree.simulator, frontier[group == infoset])
+            except BrokenRulesError as error:
+                raise error.at(table.path_to(error.history)) from error
         if left_out:
             return

@@ -75,9 +75,9 @@ def grow(
         if is_late(deadline) or not len(frontier) or table.used >= most:
             return
         if not stuck:
-            room = most - table.used
+            left = most - table.used
             rows, taken = _choose(
-                table, frontier, room, int(share * room), closed=closed
+                table, frontier, left, int(share * left), closed=closed
             )
             stuck = not taken
         if not stuck:
