@@ -40,7 +40,7 @@ _LIMIT, _DTYPE = "12GB", "float32"
 OPTIONS = {
     "games": Option(("phantom_ttt",), "short names, or OpenSpiel strings"),
     "algorithms": Option(
-        ("pcfr+", "cfr+", "dcfr", "egt", "os-mccfr", "vr-mccfr", "evr-mccfr"),
+        ("pcfr+", "cfr+", "dcfr", "os-mccfr", "vr-mccfr", "evr-mccfr"),
         "with settings if you like; schedule=budget is the budget of nodes",
     ),
     "seeds": Option((0,), "of each run that draws", least=0),

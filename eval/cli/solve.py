@@ -104,7 +104,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
         f"{_names(algorithms.BOARDS)}, which samples boards (see --hand-buckets), "
         f"{_names(algorithms.PUBLIC)}, which sample public actions and cards of games "
         f"that declare signals, "
-        f"{_names(algorithms.FIRST_ORDER)}, first-order methods on the whole game, "
+        f"{_names(algorithms.FIRST_ORDER)}, a first-order method on the whole game, "
         f"{_names(algorithms.DEEP)}, {_names(algorithms.SELF_PLAY)}, which train "
         f"networks, as in 'sd-cfr(hidden=64,traversals=1000)', and lp, linear "
         f"programming, exact up to rounding",

@@ -324,8 +324,8 @@ def load_bot(game: Game, text: str, player: int, *, seed: int = 0) -> pyspiel.Bo
       seed: of everything that the bot draws.
 
     Raises:
-      ValueError: unknown bot or parameter, a bad value, a game compiled in part for a
-        bot that needs all of it, or game and bot in each other's place.
+      ValueError: unknown bot or parameter, a bad value, or game and bot in each other's
+        place.
     """
     if isinstance(game, str) and is_bot(game):
         raise ValueError(

@@ -46,14 +46,7 @@ def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
 
     Raises:
       GameTooLargeError: the game would take more memory than the limit.
-      ValueError: it is a partial tree: matches go on where that ends.
     """
-    if isinstance(game, CompiledGame) and game.frontier is not None:
-        raise ValueError(
-            f"{game.game} was compiled in part, so a player made of it would not know "
-            f"the rest; give the game itself, with resolving(max_histories=...) if it "
-            f"is too large to be compiled whole"
-        )
     return as_compiled(game, observations=True, memory_limit=memory_limit)
 
 

@@ -1,10 +1,9 @@
-"""Leaf values from a user's own function of states, tensors or histories."""
+"""Leaf values from a user's own function of states or histories."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, get_args
 
 import numpy as np
-import pyspiel
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.games.tree.tree import CompiledGame
@@ -30,9 +29,8 @@ class LeafValue(HistoryValues):
         Args:
           function: gives player 0's expected utility at L histories, [L] numbers, in
             the game's units. None of the histories is terminal.
-          sees: what the function is given. "states": a list [L] of `pyspiel.State`s,
-            copies. "histories": the game and the histories in any form, see
-            `HistoryValues`.
+          sees: what the function is given. "states": a list [L] of `pyspiel.State`s.
+            "histories": the compiled game and the numbers of histories.
 
         Raises:
           ValueError: no function, or it sees something else.
@@ -49,21 +47,9 @@ class LeafValue(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        """float64 [L]; see `HistoryValues`.
-
-        Raises:
-          ValueError: rules on arrays, which have no states.
-        """
-        states: Sequence[pyspiel.State]
+        """float64 [L]; see `HistoryValues`."""
         if self.sees == "histories":
             return np.asarray(self._function(game, histories), np.float64)
-        if isinstance(game, CompiledGame):
-            states = [game.state_at(history) for history in histories.tolist()]
-        elif isinstance(game, pyspiel.Game):
-            states = [state.clone() for state in histories]
-        else:
-            raise ValueError(
-                f"{self!r} needs OpenSpiel's states, and the game is played by its "
-                f"rules on arrays; give vectorised=False"
-            )
+        assert isinstance(game, CompiledGame)
+        states = [game.state_at(history) for history in histories.tolist()]
         return np.asarray(self._function(states), np.float64)

@@ -17,7 +17,6 @@ from typing import TypeAlias
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
@@ -25,9 +24,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import history_values
 
 AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
-
-# Rollouts of arrays that are played at a time, about.
-_AT_ONCE = 1 << 16
 
 
 class HistoryValues(abc.ABC):
@@ -38,12 +34,9 @@ class HistoryValues(abc.ABC):
     Attributes:
       k: among how many numbers the opponent of the resolving player chooses, by what it
         knows; 1: each history has a fixed one.
-      spread: float64 [L], how uncertain the values of the last call were; None: that is
-        not known.
     """
 
     k: int = 1
-    spread: np.ndarray | None = None
 
     @abc.abstractmethod
     def __call__(
@@ -64,14 +57,6 @@ class HistoryValues(abc.ABC):
           float64 [L, k], or [L] where k is 1, player 0's expected utility, in the
           game's units.
         """
-
-    def draw_from(self, number: int, /) -> None:
-        """Begins random numbers, where there are any, anew from the seed and a number.
-
-        Args:
-          number: from 0 up.
-        """
-        return
 
 
 def leaf_utilities(
@@ -106,68 +91,10 @@ class UniformValue(HistoryValues):
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        if not isinstance(game, CompiledGame):
-            raise ValueError(
-                "exact values of uniform play need a compiled game; use RolloutValue, "
-                "leaf=rollouts(n=N)"
-            )
+        assert isinstance(game, CompiledGame)
         if self._known is None or self._known[0] is not game:
             self._known = game, history_values(game, None)
         return self._known[1][histories]
-
-
-class RolloutValue(HistoryValues):
-    """The mean of random rollouts: all legal actions alike, chance as it is.
-
-    They are drawn anew each time, from one stream of numbers that begins with the seed,
-    or where it was told to begin; those of one history go different ways
-    (`rollout_means`), but for games in C++ without rules on arrays. Compiled games have
-    none: `UniformValue` is what their mean would come to.
-    """
-
-    def __init__(self, n: int = 10, seed: int = 0) -> None:
-        """Prepares.
-
-        Args:
-          n: rollouts of each history, at least 1.
-          seed: of the rollouts.
-        """
-        self._n = check_iterations(n, name="n")
-        self._seed = check_seed(seed)
-        self._random = np.random.default_rng(seed)
-        self._search_seed = self._seed
-        self._states: _StateRollouts | None = None
-
-    def draw_from(self, number: int, /) -> None:
-        """See `HistoryValues`."""
-        self._random = np.random.default_rng([self._seed, number])
-        self._search_seed = int(self._random.integers(2**31))
-        self._states = None
-
-    def __call__(
-        self, game: AnyGame, histories: np.ndarray, player: int = 0, /
-    ) -> np.ndarray:
-        if isinstance(game, CompiledGame):
-            raise ValueError(
-                "rollouts are of games that are not compiled; use UniformValue, "
-                "leaf=uniform, which is exact"
-            )
-        if isinstance(game, pyspiel.Game):
-            if self._states is None or self._states.game is not game:
-                self._states = _StateRollouts(
-                    *(game, self._n, self._search_seed, self._random)
-                )
-            return np.array([self._states.mean(state) for state in histories])
-        values, self.spread = np.zeros((2, len(histories)))
-        most = max(1, _AT_ONCE // self._n)
-        for begin in range(0, len(histories), most):
-            part = slice(begin, begin + most)
-            values[part], self.spread[part] = rollout_means(
-                *(game, histories[part], self._n),
-                lambda rows: self._random.random(len(rows)),
-                None,
-            )
-        return values
 
 
 def rollout_means(
@@ -175,8 +102,8 @@ def rollout_means(
     states: np.ndarray,
     n: int,
     draw: Callable[[np.ndarray], np.ndarray],
-    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None] | None,
-) -> tuple[np.ndarray, np.ndarray]:
+    weigh: Callable[[np.ndarray, np.ndarray, np.ndarray, np.ndarray], None],
+) -> np.ndarray:
     """Means of n rollouts of each of many states, which go different ways.
 
     The rollouts of a state are drawn together: all ways are taken, each with its
@@ -191,22 +118,20 @@ def rollout_means(
       draw: for numbers int64 [m] of states, ascending, float64 [m] from 0 to 1.
       weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
         float64 [r, A], 1 for legal ones of players; `rows` are the numbers of the
-        states that these come from. None: all legal actions alike.
+        states that these come from.
 
     Returns:
-      Player 0's mean utility and its standard deviation over rollouts, float64 [L].
+      Player 0's mean utility, float64 [L].
     """
     count = len(states)
-    total, squares = np.zeros((2, count))
+    total = np.zeros(count)
     rows, weight = np.arange(count), np.ones(count)
     while len(rows):
         player = rules.current_player(states)
         over = player == TERMINAL
         if over.any():
-            ends, share = rows[over], weight[over]
             utility = rules.returns(states[over])
-            total += np.bincount(ends, share * utility, count)
-            squares += np.bincount(ends, share * utility**2, count)
+            total += np.bincount(rows[over], weight[over] * utility, count)
             states, player = states[~over], player[~over]
             rows, weight = rows[~over], weight[~over]
             if not len(rows):
@@ -215,15 +140,14 @@ def rollout_means(
         draws = player == CHANCE
         if draws.any():
             odds[draws] *= rules.chance_probabilities(states[draws])
-        if weigh is not None:
-            weigh(states, player, rows, odds)
+        weigh(states, player, rows, odds)
         odds *= (weight / odds.sum(axis=1))[:, None]
         at, action = np.nonzero(odds)
         weight = _thinned(rows[at], odds[at, action], n, draw)
         kept = weight > 0
         at, action, weight = at[kept], action[kept], weight[kept]
         states, rows = rules.child(states[at], action), rows[at]
-    return total, np.sqrt(np.maximum(squares - total**2, 0))
+    return total
 
 
 def _thinned(
@@ -314,36 +238,3 @@ def _one_rollout(
             action = max(known, key=known.__getitem__)
         at.apply_action(action)
     return game_checks.player_return(at, 0)
-
-
-def uniform_odds(state: pyspiel.State) -> dict[int, float]:
-    """All legal actions alike, and chance as it is."""
-    if state.is_chance_node():
-        return dict(game_checks.chance_outcomes(state))
-    return dict.fromkeys(state.legal_actions(), 1.0)
-
-
-class _StateRollouts:
-    """Random rollouts of single OpenSpiel states."""
-
-    def __init__(
-        self, game: pyspiel.Game, n: int, seed: int, random: np.random.Generator
-    ) -> None:
-        self.game = game
-        self._n, self._random = n, random
-        self._search: pyspiel.MCTSBot | None = None
-        if "python_" not in str(game) and type(game) is pyspiel.Game:
-            # OpenSpiel's evaluator cannot be called from Python by itself: a search of
-            # one simulation is one call. It crashes on games written in Python.
-            evaluator = pyspiel.RandomRolloutEvaluator(n, seed)
-            self._search = pyspiel.MCTSBot(
-                game, evaluator, 1.0, 1, 1, False, seed, False
-            )
-
-    def mean(self, state: pyspiel.State) -> float:
-        """Player 0's mean utility."""
-        player = state.current_player()
-        if player >= 0 and self._search is not None:
-            total = self._search.mcts_search(state).total_reward
-            return float(-total if player else total)
-        return rollout_mean(state, self._n, self._random.random, uniform_odds)

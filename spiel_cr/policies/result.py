@@ -236,18 +236,14 @@ class Result:
         return page_of(title, facts, self.curve, self.tree, self.average)
 
     def average_policy(self) -> openspiel_policy.Policy:
-        """The average strategy, for every infoset of the game.
-
-        Raises:
-          ValueError: the game was compiled in part.
-        """
+        """The average strategy, for every infoset of the game."""
         return self.held.policy(self.average)
 
     def current_policy(self) -> openspiel_policy.Policy:
         """The last iterate, for every infoset of the game.
 
         Raises:
-          ValueError: the result has no last iterate, or the game was compiled in part.
+          ValueError: the result has no last iterate.
         """
         if self.current is None:
             raise ValueError(
@@ -257,9 +253,6 @@ class Result:
 
     def nash_conv(self) -> float:
         """NashConv of the average strategy by our own exact best response.
-
-        Of a partial tree this is NashConv in the game that ends at its leaves; it says
-        nothing of the whole game.
 
         Results that people see should come from OpenSpiel's tools; this is for loops
         and for games that are too large for those.
@@ -307,8 +300,6 @@ class Result:
     def game_value(self) -> float:
         """Player 0's expected utility where both play the average strategy.
 
-        Of a partial tree it is that of the game that ends at its leaves.
-
         Raises:
           ValueError: the game was not laid out.
         """
@@ -335,7 +326,6 @@ class Result:
 
         Raises:
           OSError: it cannot be written; the old file is as it was.
-          ValueError: the game was compiled in part.
         """
         metadata = {
             "algorithm": self.algorithm,
@@ -395,12 +385,7 @@ class Held:
         storage.save(path, arrays, about)
 
     def _checked(self, behaviour: Behaviours | None) -> Behaviours:
-        """A strategy in the dtype; raises ValueError where a tree is partial."""
-        if getattr(self.laid, "frontier", None) is not None:
-            raise ValueError(
-                f"{self.game} was compiled in part, so there is no strategy for all of "
-                f"it; compile it whole, or play it with resolving(max_histories=...)"
-            )
+        """A strategy in the dtype."""
         assert behaviour is not None
         first, second = (own.astype(self.dtype, copy=False) for own in behaviour)
         return first, second

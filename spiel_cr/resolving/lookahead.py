@@ -38,9 +38,7 @@ def look_ahead(
         below the start of the game; where the player's next turn in a new subgame comes
         later, the cut is there.
       value: what there is at the cut.
-      unit: "moves"; "rounds": a round ends where chance moves after a player did;
-        "moves_from_start": moves from the start of the game in every layer, so that
-        there is one cut, and layers below it are solved to the end.
+      unit: "moves"; "rounds": a round ends where chance moves after a player did.
 
     Raises:
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
@@ -103,7 +101,7 @@ def _within_and_cut(
     histories = d.tree.histories
     is_root = np.zeros(len(histories), bool)
     is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
-    passed = _passed(histories, is_root, depth, unit)
+    passed = _passed(histories, is_root, unit)
     due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
     if whole_states:
         due = _whole_states(d, due)
@@ -118,16 +116,11 @@ def _within_and_cut(
     return within, cut
 
 
-def _passed(
-    histories: Histories, is_root: np.ndarray, depth: int, unit: str
-) -> np.ndarray:
-    """int64 [N], moves or rounds since the last of some roots; -1 above them.
-
-    Of moves from the start none count below roots that have passed `depth` of them.
-    """
+def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
+    """int64 [N], moves or rounds since the last of some roots; -1 above them."""
     passed = np.full(len(histories), -1, np.int64)
     player = histories.player
-    for moves, level in enumerate(histories.by_depth):
+    for level in histories.by_depth:
         if level.start:
             above = histories.parent[level]
             step = np.ones(len(above), np.int64)
@@ -138,10 +131,6 @@ def _passed(
                 step[player[before] < 0] = 0
             passed[level] = np.where(passed[above] >= 0, passed[above] + step, -1)
         passed[level][is_root[level]] = 0
-        if unit == "moves_from_start":
-            passed[level][passed[level] >= 0] = moves
-            if moves >= depth:
-                passed[level][is_root[level]] = -1
     return passed
 
 

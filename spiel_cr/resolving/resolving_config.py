@@ -37,9 +37,8 @@ class ResolvingConfig:
         former for full-width solvers, the latter for sampled ones (docs/resolving.md).
       depth: look N moves or rounds ahead of the subgame's roots (in the first layer: of
         the start of the game), see `look_ahead`; None: to the end of the game.
-      depth_unit: what depth counts: "moves", chance included; "rounds", which end where
-        chance moves after a decision; or "moves_from_start", one cut for all layers
-        above it, and none below.
+      depth_unit: what depth counts: "moves", chance included; or "rounds", which end
+        where chance moves after a decision.
       leaf: what the game is worth where the lookahead ends, see
         `spiel_cr.resolving.leaves.leaf_strings.LEAVES`; None: "uniform".
         Continuations go with values of the iterates.

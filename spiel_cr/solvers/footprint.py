@@ -41,9 +41,9 @@ _PROGRAM_VISITED = 120e6
 _COPIES, _COPIES_SAMPLED = 3.5, 2.5
 # Numbers that a trajectory leaves at each depth, and those for each action there.
 _NUMBERS, _NUMBERS_ACTION = 12, 6
-# For each method: how many passes over the trees its program has, and how many vectors
-# over both players' sequences are there at once, beside those of CFR.
-_PASSES_AND_VECTORS = {"egt": (4, 10), "pdhg": (4, 16)}
+# Of primal-dual steps: how many passes over the trees the program has, and how many
+# vectors over both players' sequences are there at once, beside those of CFR.
+_PASSES, _VECTORS = 4, 16
 # While a game is compiled, for each history; what remains of that, in units of what the
 # compiled game takes.
 _COMPILING, _COMPILED = 90, 1.3
@@ -106,7 +106,7 @@ def peak_bytes(
         return compiled_bytes(game) + _sampled_bytes(game, algorithm, size)
     passes, vectors = 1, 0
     if isinstance(algorithm, FirstOrderConfig):
-        passes, vectors = _PASSES_AND_VECTORS[algorithm.method]
+        passes, vectors = _PASSES, _VECTORS
     dtype = np.dtype(dtype or np.float64)
     if isinstance(game, SignalGame):
         peak = signal_footprint.peak_bytes(game, dtype)

@@ -80,7 +80,7 @@ def solve(
       algorithm: "auto": chosen by the form of the game, its size and the budget, see
         `automatic`; the result says which, and why. Or preset and parameters, such as
         "cfr+", "dcfr(alpha=1.5)" or "evr-mccfr(batch=1024)"; a function: a rule of
-        your own, see `regret_matching.CustomRule`; a first-order method such as "egt";
+        your own, see `regret_matching.CustomRule`; a first-order method, "pdhg";
         one that samples public actions, such as "public-vr+"; one that trains networks,
         such as
         "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is the last

@@ -18,7 +18,7 @@ import pyspiel
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from spiel_cr.resolving.partial.partial_tree import compile_partial
+from tests.support import partial_trees
 from tests.support.made_games import (
     CHANCE,
     TERMINAL,
@@ -275,9 +275,6 @@ def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
     return f"another history: {said}"
 
 
-_LEAF = "rollouts(n=1)"
-
-
 def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
     """All that must refuse a mutant, by name: who compiles it, who would play it."""
     game, arrays = (mutant.game(vectorised=v) for v in (False, True))
@@ -290,9 +287,9 @@ def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
         found["arrays"] = lambda: spiel_cr.compile_game(arrays)
     # A tree of a part of the game meets what is wrong at a single node.
     if mutant.kind in {*CHANGES, "both players win"}:
-        found["partial tree"] = lambda: compile_partial(game, 10**5, _LEAF)
+        found["partial tree"] = lambda: partial_trees.compiled(game, 10**5)
     if mutant.kind in CHANGES:
-        found["partial tree on arrays"] = lambda: compile_partial(arrays, 10**5, _LEAF)
+        found["partial tree on arrays"] = lambda: partial_trees.compiled(arrays, 10**5)
     return found
 
 

@@ -172,7 +172,6 @@ _ALGORITHMS = [
     *_lines("cfr  cfr+  cfr()  dcfr(alpha=1.5,beta=0,gamma=2)  pcfr+  pdcfr+"),
     *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
 ]
-_FIRST_ORDER = ("egt", "pdhg")
 SAMPLED = ("os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)")
 _BOTS = [
     *_lines("uniform  uniform()  resolving(iterations=2)  solved(iterations=2)"),
@@ -427,7 +426,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     ),
     (_ANY, "--size"): _number("0.001", "0 1001"),
     ("solve", "--algorithm"): Values(
-        (*_ALGORITHMS, *SAMPLED, *_FIRST_ORDER, "lp"), _not_solved_by
+        (*_ALGORITHMS, *SAMPLED, "pdhg", "lp"), _not_solved_by
     ),
     ("compare", "--workers"): _whole("0 1", "-1"),
     **{(name, "--memory-limit"): _LIMITS for name in ("info", "solve", "resolve")},

@@ -17,7 +17,6 @@ from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_tree import compile_partial
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 from tests.support.states import agree_on_scrambled_cards
@@ -257,23 +256,6 @@ def test_bots_from_strings():
     tree = games.compiled("kuhn")
     state = tree.state_at(tree.infosets[0].history[0])
     assert_policy(bot.get_policy(state), state)
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "resolving(iterations=5)",
-        "oos(iterations=5)",
-        "solved(iterations=5)",
-        "policy(path={path})",
-    ],
-)
-def test_partial_trees_are_refused_when_bots_are_made(text, tmp_path):
-    path = tmp_path / "kuhn.npz"
-    spiel_cr.solve("kuhn_poker", goal=1).save(path)
-    partial = compile_partial("kuhn_poker", 40, "rollouts")
-    with pytest.raises(ValueError, match="compiled in part"):
-        bot_strings.load_bot(partial, text.format(path=path), 0)
 
 
 @pytest.mark.slow

@@ -1,26 +1,24 @@
-"""What histories are worth: exact values, rollouts in every form of a game, strings."""
+"""What histories are worth: exact values, rollouts, functions, strings."""
 
 import functools
 
 import numpy as np
-import pyspiel
 import pytest
+from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
-from spiel_cr.games.opening.vectorised import of_game
 from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import RolloutValue, UniformValue, leaf_utilities
+from spiel_cr.policies.leaf_values import UniformValue, leaf_utilities
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
-from spiel_cr.resolving.partial.partial_tree import compile_partial
+from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games, reference
-from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node, random_game
+from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 from tests.support.strategies import random_behaviours
 from tests.support.tabled import Tabled
 
-FORMS = ("vectorised", "states", "C++ states")
 # A form, seeds, and every which history is asked for.
 FEW_ARRAYS, FEW_STATES = ("vectorised", 400, 5), ("states", 60, 20)
 
@@ -49,13 +47,6 @@ def test_exact_values_of_a_policy(name, uniform):
     np.testing.assert_allclose(found, expected, atol=1e-11)
 
 
-def test_exact_values_need_a_compiled_game():
-    game = games.compiled("kuhn").game
-    states = np.array([game.new_initial_state()], object)
-    with pytest.raises(ValueError, match="need a compiled game; use RolloutValue"):
-        UniformValue()(game, states)
-
-
 def biased(path):
     """Chance of one in ten for 1, then an idle decision."""
     if not path:
@@ -79,45 +70,6 @@ def in_form(form, game, paths):
     return game, states
 
 
-@pytest.mark.parametrize("form", FORMS[:2])
-def test_rollouts_follow_chance_as_it_is(form):
-    """1500 rollouts of a 0-1 variable: five standard errors (false alarm: 6e-7)."""
-    held = in_form(form, MadeGame(biased, "biased"), [(), (0,), (1,)])
-    found = RolloutValue(1500, seed=4)(*held)
-    assert abs(found[0] - 0.1) < 5 * np.sqrt(0.1 * 0.9 / 1500)
-    # Below the chance node nothing is left to chance.
-    np.testing.assert_array_equal(found[1:], [0.0, 1.0])
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_rollouts_play_all_actions_alike(form):
-    """Utilities at most 2 (Kuhn) or 10: five standard errors of 1500 rollouts.
-
-    By Hoeffding a single false alarm has a chance below 1e-5.
-    """
-    cpp = form == "C++ states"
-    game = pyspiel.load_game("kuhn_poker") if cpp else random_game(3)
-    brute = reference.Tree(game)
-    inner = [i for i, node in enumerate(brute.nodes) if node.player >= 0][:12]
-    held = in_form(form, game, [brute.nodes[i].path for i in inner])
-    found = RolloutValue(1500)(*held)
-    expected = [reference.value_at(brute, brute.uniform(), i) for i in inner]
-    largest = max(abs(node.utility) for node in brute.nodes)
-    np.testing.assert_allclose(found, expected, atol=5 * largest / np.sqrt(1500))
-    assert np.std(expected) > 0
-
-
-@pytest.mark.parametrize("form", FORMS)
-def test_rollouts_depend_on_the_seed_only(form):
-    cpp = form == "C++ states"
-    game = pyspiel.load_game("leduc_poker") if cpp else random_game(3)
-    path = (0, 1) if cpp else ()
-    held = in_form(form, game, [path] * 20)
-    found = RolloutValue(3, seed=1)(*held)
-    np.testing.assert_array_equal(found, RolloutValue(3, seed=1)(*held))
-    assert (found != RolloutValue(3, seed=2)(*held)).any()
-
-
 def uniform_moments(tree):
     """Means of player 0's utility and of its square under uniform play, [2, N]."""
     histories = tree.histories
@@ -127,6 +79,14 @@ def uniform_moments(tree):
     for h in range(len(histories) - 1, 0, -1):
         moments[:, histories.parent[h]] += odds[h - 1] * moments[:, h]
     return moments
+
+
+class Uniform(UniformRandomPolicy):
+    """All legal actions alike, on arrays, too."""
+
+    def array_probabilities(self, rules, states, player):
+        legal = rules.legal_actions_mask(states)
+        return legal / legal.sum(axis=1, keepdims=True)
 
 
 @pytest.mark.parametrize(("form", "seeds", "step"), [FEW_ARRAYS, FEW_STATES])
@@ -141,20 +101,25 @@ def test_rollouts_of_a_history_go_different_ways(form, seeds, step):
     paths = [tuple(tree.histories.actions_to(int(h))) for h in at]
     held = in_form(form, tree.game, paths)
     exact, squares = uniform_moments(tree)[:, at]
-    found = np.array([RolloutValue(2, seed=seed)(*held) for seed in range(seeds)])
+    policy = Uniform(tree.game)
+
+    def rollouts(n, seed):
+        return Rollouts(policy, 1, n, seed)(*held)[:, 0]
+
+    found = np.array([rollouts(2, seed) for seed in range(seeds)])
     error = found.std(axis=0) / np.sqrt(seeds)
     assert np.count_nonzero(error) > 3
     assert (np.abs(found.mean(axis=0) - exact) <= 5.5 * error + 1e-12).all()
     apart = np.sqrt((squares - exact**2) / 2)
     assert np.mean(found.std(axis=0)) < 0.9 * np.mean(apart)
     # Never more ways than this are open.
-    np.testing.assert_allclose(RolloutValue(300)(*held), exact, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(rollouts(300, 0), exact, rtol=0, atol=1e-12)
 
 
 def test_rollouts_leave_states_as_they_are():
     game, states = in_form("states", MadeGame(biased, "biased"), [(), (0,)])
     before = [state.history() for state in states]
-    RolloutValue(2)(game, states)
+    Rollouts(UniformRandomPolicy(game), 2, 2, 0)(game, states)
     assert [state.history() for state in states] == before
 
 
@@ -188,42 +153,13 @@ def test_a_function_of_states_is_a_leaf_value():
     assert repr(mine) == "LeafValue(function, sees='states')"
 
 
-def test_a_function_of_states_on_a_partial_tree():
-    """Though the game has rules on arrays."""
-    game = "python_ii_goofspiel(num_cards=3)"
-    leaf = LeafValue(lambda states: [uniform_value(state) for state in states])
-    tree = compile_partial(game, 20, leaf)
-    ends = np.flatnonzero(tree.frontier)
-    expected = [uniform_value(tree.state_at(h)) for h in ends]
-    np.testing.assert_allclose(tree.histories.utility[ends], expected, atol=1e-12)
-    with pytest.raises(ValueError, match="needs OpenSpiel's states"):
-        leaf(of_game(tree.game), np.zeros((1, 3)))
-
-
 def test_leaf_values_from_strings():
     tree, at = games.compiled("kuhn"), np.arange(5)
     np.testing.assert_array_equal(
         parse_leaf("uniform")(tree, at), UniformValue()(tree, at)
     )
-    held = in_form("states", random_game(3), [()])
-    for text, n, seed in (("rollouts", 10, 0), ("rollouts(n=3,seed=2)", 3, 2)):
-        expected = RolloutValue(n, seed=seed)(*held)
-        found = parse_leaf(text, compiled=False)(*held)
-        np.testing.assert_array_equal(found, expected)
-    mine = RolloutValue()
+    mine = UniformValue()
     assert parse_leaf(mine) is mine
-
-
-def test_compiled_games_have_no_rollouts():
-    with pytest.raises(ValueError, match="must be one of cont.*uniform, or a LeafV"):
-        parse_leaf("rollouts(n=3)")
-    with pytest.raises(ValueError, match="leaf=uniform, which is exact"):
-        RolloutValue(3)(games.compiled("kuhn"), np.arange(1))
-
-
-def test_exact_values_are_refused_where_the_game_is_not_compiled():
-    with pytest.raises(ValueError, match="must be one of .*rollouts.*, or a LeafValue"):
-        parse_leaf("uniform", compiled=False)
 
 
 @pytest.mark.parametrize(

@@ -298,7 +298,7 @@ def test_a_depth_limited_player_uses_the_leaf_value():
 
 def roots_cut(name, player, layer, depth, unit="moves"):
     """int64 [R], where a layer's lookahead ends in several values per history."""
-    leaf = Continuations(random_behaviours(compiled(name), 4), 2, kind="biased")
+    leaf = Continuations(random_behaviours(compiled(name), 4), 2)
     choices = look_ahead(cut(name, player), layer, depth, leaf, unit=unit).choices
     return np.zeros(0, np.int64) if choices is None else choices.histories
 
@@ -338,20 +338,6 @@ def test_rounds_end_where_chance_moves_after_a_player(player):
             above = last.owner[last.parent[d.tree.histories.infoset[history]]]
             before = d.tree.state_at(d.tree.infosets[player].history[above])
             assert "public -" in str(before)
-
-
-@pytest.mark.parametrize("player", PLAYERS)
-def test_moves_from_the_start_cut_once(player):
-    """Above the cut every layer ends there; below it none is cut."""
-    d = cut("ii_goofspiel4", player)
-    histories = d.tree.histories
-    levels = [level.stop - level.start for level in histories.by_depth]
-    depths = np.repeat(np.arange(len(levels)), levels)
-    first_after = depths[(histories.player == player) & (depths >= 4)].min()
-    for layer in range(1, d.num_layers + 1):
-        roots = roots_cut("ii_goofspiel4", player, layer, 4, "moves_from_start")
-        above = depths[d.roots[d.layer[d.roots] == layer]].max() < 4
-        assert set(depths[roots]) == ({first_after} if above else set())
 
 
 def test_a_depth_that_cuts_nothing_is_warned_of(caplog):

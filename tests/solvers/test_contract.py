@@ -70,7 +70,6 @@ ROWS = (
         for name in ("os-mccfr", "es-mccfr", "as-mccfr", "evr-mccfr")
     ),
     *(Row(name, "batch=64", 60, 0.4) for name in ("vr-mccfr", "vr-mccfr+")),
-    Row("egt", "", 60, 0.3),
     Row("pdhg", "", 200, 0.3),
     *(Row(name, "", 2000, 0.4) for name in ("public-vr", "public-vr+", "public-es")),
     Row("lp", "", 1, 1e-8),
@@ -90,7 +89,7 @@ _QUICK = (
     *((row, form) for row in ROWS[:2] for form in (COMPILED, SIGNALS)),
     (Row("es-mccfr", "batch=64", 60, 0.3), COMPILED),
     (Row("os-mccfr", "batch=64", 60, 0.3), STEPPED),
-    (Row("egt", "", 60, 0.3), COMPILED),
+    (Row("pdhg", "", 200, 0.3), COMPILED),
     (Row("public-vr+", "", 2000, 0.4), SIGNALS),
     (Row("lp", "", 1, 1e-8), COMPILED),
     (Row("sd-cfr", _SMALL_NETS, 4, 0.95), COMPILED),

@@ -229,7 +229,7 @@ def test_refusals(game, locks, words):
 
 
 def test_what_has_no_locks():
-    for algorithm in ("egt", "os-mccfr", "sd-cfr"):
+    for algorithm in ("pdhg", "os-mccfr", "sd-cfr"):
         with pytest.raises(ValueError, match="choose one such as 'cfr\\+'"):
             task_of(algorithm, layout=Layout(locks={"0": [1, 0]}))
     shared = Layout(locks={"0": [1, 0]}, buckets=(None, [0, 1, 1, 2]))

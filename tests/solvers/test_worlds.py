@@ -13,7 +13,7 @@ SMALL = "dark_hex(num_rows=2,num_cols=3)"
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["lp", pytest.param("egt", marks=pytest.mark.slow)]
+    "algorithm", ["lp", pytest.param("pdhg", marks=pytest.mark.slow)]
 )
 def test_other_algorithms_find_the_value(algorithm):
     result = spiel_cr.solve(SMALL, algorithm, 100, layout=spiel_cr.Layout(WORLDS))

@@ -165,12 +165,7 @@ def save(
       tree: the compiled game.
       strings: also keep information-state strings; not needed where a vectorised game
         makes them.
-
-    Raises:
-      ValueError: it is a partial tree.
     """
-    if tree.frontier is not None:
-        raise ValueError(f"{tree.game} is a partial tree; files hold whole games")
     arrays = _to_arrays(tree, strings)
     storage.save(path, arrays, identity, durable=False)
 

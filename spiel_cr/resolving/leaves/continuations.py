@@ -9,28 +9,22 @@ solving for imperfect-information games"; Kubíček, Burch & Lisý 2024, "Look-a
 on top of policy networks in imperfect information games"). To a solver these are one
 more decision of o and payoffs; no ranges are needed.
 
-What k strategies hold of o's possibilities decides how good that is. Two ways to choose
-them, by `kind`:
+What k strategies hold of o's possibilities decides how good that is. Here they are o's
+best responses in fictitious play that begins with the blueprint (Brown 1951). Each is
+the best answer to the mean of how i has played so far, and i then answers the mean of
+all these: so they come from where i would go if o had only the ones before. Games that
+are not compiled have biased blueprints instead, see `rollout_values.Rollouts`.
 
-  responses  o's best responses in fictitious play that begins with the blueprint (Brown
-             1951), on compiled games. Each is the best answer to the mean of how i has
-             played so far, and i then answers the mean of all these: so they come from
-             where i would go if o had only the ones before.
-  biased     the blueprint with the first, second, ... action at each infoset preferred,
-             as Brown et al. do for fold, call and raise. Games that
-             are not compiled have these alone, see `rollout_values.Rollouts`.
-
-Both are deterministic and fixed before anything is solved. They depend neither on the
+They are deterministic and fixed before anything is solved. They depend neither on the
 cut nor on how the result is judged.
 """
 
-from typing import Literal, TypeAlias, get_args
+from typing import TypeAlias
 
 import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.common.checks import check_choice, check_iterations
-from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
@@ -42,11 +36,9 @@ from spiel_cr.policies.conversions import (
 )
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.result import load_tabular_policy
-from spiel_cr.resolving.leaves.rollout_values import bias_of
 
 Behaviour = tuple[np.ndarray, np.ndarray]
 Strategies: TypeAlias = Behaviour | openspiel_policy.Policy | str
-ContinuationKind = Literal["responses", "biased"]
 
 # Share of uniform play in what is responded to: responses would be arbitrary without it
 # where the other player never goes.
@@ -61,32 +53,25 @@ class Continuations(HistoryValues):
         smaller k are the first ones of a larger k.
     """
 
-    def __init__(
-        self, path: Strategies, k: int = 4, *, kind: ContinuationKind = "responses"
-    ) -> None:
+    def __init__(self, path: Strategies, k: int = 4) -> None:
         """Takes a blueprint of both players.
 
         Args:
           path: of a policy file; or the blueprint itself, an OpenSpiel policy or each
             player's action probabilities, float64 [S].
           k: continuations, at least 1; 1: the blueprint alone.
-          kind: how the others are made.
 
         Raises:
-          ValueError: a bad k or kind.
+          ValueError: a bad k.
         """
         self.k = check_iterations(k, name="k")
-        self._kind: ContinuationKind = check_choice(
-            kind, "kind", get_args(ContinuationKind)
-        )
         self._blueprint = path
         self._known: tuple[CompiledGame, list[np.ndarray]] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        if not isinstance(game, CompiledGame):
-            raise ValueError("continuations need a compiled game; take Rollouts")
+        assert isinstance(game, CompiledGame)
         if self._known is None or self._known[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
@@ -118,14 +103,14 @@ class Continuations(HistoryValues):
         Returns:
           k of float64 [S], action probabilities by logical sequence.
         """
-        return continuations(tree, self.behaviour(tree), player, self.k, self._kind)
+        return continuations(tree, self.behaviour(tree), player, self.k)
 
     def _values(
         self, tree: CompiledGame, behaviour: Behaviour, player: int
     ) -> np.ndarray:
         """float64 [N, k], player 0's utility at each history where `player` is i."""
         columns = []
-        for chosen in continuations(tree, behaviour, 1 - player, self.k, self._kind):
+        for chosen in continuations(tree, behaviour, 1 - player, self.k):
             pair = (behaviour[0], chosen) if player == 0 else (chosen, behaviour[1])
             columns.append(history_values(tree, pair))
         return np.stack(columns, axis=1)
@@ -136,28 +121,22 @@ def continuations(
     blueprint: Behaviour,
     player: int,
     k: int,
-    kind: ContinuationKind = "responses",
 ) -> list[np.ndarray]:
     """Continuation strategies of one player.
+
+    Both players' means, in sequence form, begin with the blueprint. In turn, o
+    best-responds to i's mean, which is the next continuation, and i to o's mean; each
+    is taken into the mean.
 
     Args:
       tree: the compiled game.
       blueprint: for each player float64 [S], action probabilities.
       player: o, whose continuations these are.
       k: how many; the first is the blueprint. The j-th does not depend on k.
-      kind: "biased", see `biased`, or "responses": both players' means, in sequence
-        form, begin with the blueprint. In turn, o best-responds to i's mean, which is
-        the next continuation, and i to o's mean; each is taken into the mean.
 
     Returns:
       k of float64 [S], by logical sequence.
     """
-    if kind == "biased":
-        decisions, most = (
-            tree.infosets[player].decisions,
-            tree.game.num_distinct_actions(),
-        )
-        return [biased(decisions, blueprint[player], j, most) for j in range(k)]
     sides = [infosets.decisions for infosets in tree.infosets]
     mean = [reach_from_behaviour(sides[p], blueprint[p]) for p in range(2)]
     uniform = [reach_from_behaviour(d, uniform_behaviour(d)) for d in sides]
@@ -172,27 +151,3 @@ def continuations(
             if mover == player:
                 found.append(response)
     return found
-
-
-def biased(
-    decisions: Decisions, behaviour: np.ndarray, number: int, most: int
-) -> np.ndarray:
-    """A strategy with one action made more likely at each infoset.
-
-    Args:
-      decisions: the player's.
-      behaviour: float64 [S], action probabilities.
-      number: 0: as it is; j: by what `rollout_values.bias_of` says.
-      most: the most actions that the game has.
-
-    Returns:
-      float64 [S].
-    """
-    if number == 0:
-        return behaviour
-    action, bias = bias_of(number, most)
-    owner = decisions.owner[1:]
-    place = np.arange(1, decisions.num_sequences) - decisions.first_sequence[owner]
-    weights = behaviour[1:] + np.where(place == action, bias, 0.0)
-    total = np.bincount(owner, weights, minlength=len(decisions))
-    return np.append(1.0, weights / total[owner])

@@ -2,8 +2,8 @@
 
 Leaf values are of two kinds (docs/leaves.md). *Multi-valued* ones are several numbers
 per history, among which the opponent chooses by its information: `continuations`.
-*Fixed* ones are one number per history: `uniform` and, where games are not compiled,
-`rollouts`; no lookahead that ends in them is sound.
+*Fixed* ones are one number per history: `uniform`; no lookahead that ends in them is
+sound.
 """
 
 from typing import Any, Literal, NamedTuple, get_args
@@ -11,11 +11,11 @@ from typing import Any, Literal, NamedTuple, get_args
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
 from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, RolloutValue, UniformValue
+from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
-DepthUnit = Literal["moves", "rounds", "moves_from_start"]
+DepthUnit = Literal["moves", "rounds"]
 
 # What a lookahead ends in where only its depth is given.
 DEFAULT = "uniform"
@@ -28,58 +28,40 @@ class Kind(NamedTuple):
       text: how it is written.
       parameters: with their types; a path is one of a file, and must be given.
       make: from these.
-      compiled, partial: whether it goes with games that are compiled whole, and with
-        trees of those that are not.
     """
 
     text: str
     parameters: dict[str, Any]
     make: type[HistoryValues]
-    compiled: bool = True
-    partial: bool = False
 
 
 KINDS = {
     "continuations": Kind(
         "continuations(path=FILE,k=4)",
-        {"path": str, "k": int, "kind": str},
+        {"path": str, "k": int},
         Continuations,
-    ),
-    "rollouts": Kind(
-        "rollouts(n=10,seed=0)",
-        {"n": int, "seed": int},
-        RolloutValue,
-        compiled=False,
-        partial=True,
     ),
     "uniform": Kind("uniform", {}, UniformValue),
 }
-# Of games that are compiled whole.
-LEAVES = tuple(kind.text for kind in KINDS.values() if kind.compiled)
+LEAVES = tuple(kind.text for kind in KINDS.values())
 
 
-def parse_leaf(leaf: object, *, compiled: bool = True) -> HistoryValues:
+def parse_leaf(leaf: object) -> HistoryValues:
     """Reads a leaf value; files are checked.
 
     Args:
       leaf: one of `LEAVES`; a function `value(game, histories)`, see `HistoryValues`; a
         leaf value itself, which is returned; None: `DEFAULT`.
-      compiled: the game is compiled whole.
 
     Raises:
       ValueError: none of these, or a bad parameter.
       OSError, DamagedFileError: a file is not there, or not what it must be.
     """
     leaf = DEFAULT if leaf is None else leaf
-    fits = [
-        kind.text
-        for kind in KINDS.values()
-        if (kind.compiled if compiled else kind.partial)
-    ]
     if isinstance(leaf, str):
         found = parse(leaf, "leaf")
         kind = KINDS.get(found.name)
-        if kind is not None and kind.text in fits:
+        if kind is not None:
             given = found.convert(kind.parameters)
             if "path" in given or "path" not in kind.parameters:
                 made = kind.make(**given)
@@ -91,7 +73,7 @@ def parse_leaf(leaf: object, *, compiled: bool = True) -> HistoryValues:
     elif callable(leaf):
         return LeafValue(leaf, "histories")
     raise ValueError(
-        f"leaf={leaf!r} must be one of {', '.join(fits)}, or a LeafValue or "
+        f"leaf={leaf!r} must be one of {', '.join(LEAVES)}, or a LeafValue or "
         f"HistoryValues"
     )
 

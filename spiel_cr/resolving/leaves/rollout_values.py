@@ -72,7 +72,7 @@ class Rollouts(HistoryValues):
         self._most = int(policy.game.num_distinct_actions())
 
     def draw_from(self, number: int, /) -> None:
-        """See `policies.leaf_values.HistoryValues`."""
+        """Begins random numbers anew from the seed and a number from 0 up."""
         self._random = np.random.default_rng([self._seed, number])
 
     def __call__(
@@ -128,8 +128,7 @@ class Rollouts(HistoryValues):
             return self._random.random(count)[group[origin // k]]
 
         states = np.repeat(histories, k, axis=0)
-        means, _ = rollout_means(rules, states, self._n, draw, weigh)
-        return means.reshape(count, k)
+        return rollout_means(rules, states, self._n, draw, weigh).reshape(count, k)
 
     def _biases(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
         """float64 [n, A], what continuations add to actions' probabilities."""

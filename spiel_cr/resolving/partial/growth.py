@@ -28,21 +28,20 @@ _FILLED = 0.5
 def grow(
     table: NodeTable,
     simulator: LabelledSimulator,
-    limit: int,
-    *,
     most: int,
-    player: int | None,
+    *,
+    player: int,
     blueprint: Blueprint | None,
     deadline: float | None,
 ) -> None:
     """Expands public states in order of how much they matter, on all levels.
 
-    Where somebody resolves, all histories of the frontier that a player cannot tell
-    from one that is expanded are expanded with it: so the tree ends between public
-    states, and can be resolved beyond its end by what was promised there. Public states
-    that do not fit are left out; where one fits and what must come with it does not,
-    none is expanded after it, although less urgent ones might fit. Where that leaves
-    much room, and where nobody resolves, infosets are expanded instead.
+    All histories of the frontier that a player cannot tell from one that is expanded
+    are expanded with it: so the tree ends between public states, and can be resolved
+    beyond its end by what was promised there. Public states that do not fit are left
+    out; where one fits and what must come with it does not, none is expanded after it,
+    although less urgent ones might fit. Where that leaves much room, infosets are
+    expanded instead.
 
     Chance moves are expanded, and further histories of infosets that are expanded
     already, as soon as they are met: none of these is at the frontier.
@@ -50,11 +49,10 @@ def grow(
     Args:
       table: the histories; `own_reach` and `spread` say how much they matter.
       simulator: of the game.
-      limit: rows to have; more only where they come with what is chosen.
       most: rows to have at most.
       player: who resolves. Its decisions that the opponent cannot tell from those
         that are expanded are expanded with them: else the opponent would learn at the
-        frontier what the player hides. None: nobody.
+        frontier what the player hides.
       blueprint: how players go; None: alike everywhere.
       deadline: by `time.perf_counter`; after it no more is expanded than was begun.
     """
@@ -64,7 +62,7 @@ def grow(
         if blueprint is not None:
             _follow(table, rows, blueprint)
 
-    begun, closed = table.used, player is not None
+    begun, closed = table.used, True
     share, taken = _SHARE, 0
     while True:
         if stuck := not _complete(table, expand, most, player, closed=closed):
@@ -74,13 +72,12 @@ def grow(
         elif table.used > table.marks[-1]:
             table.marks.append(table.used)
         frontier = table.frontier()
-        if is_late(deadline) or not len(frontier) or table.used >= limit:
+        if is_late(deadline) or not len(frontier) or table.used >= most:
             return
         if not stuck:
-            fits = (most if closed else limit) - table.used
+            left = most - table.used
             rows, taken = _choose(
-                *(table, frontier, fits, int(share * (limit - table.used))),
-                closed=closed,
+                table, frontier, left, int(share * left), closed=closed
             )
             stuck = not taken
         if not stuck:
@@ -168,7 +165,7 @@ def _complete(
     table: NodeTable,
     expand: Callable[[np.ndarray], None],
     limit: int,
-    player: int | None,
+    player: int,
     *,
     closed: bool,
 ) -> bool:
@@ -191,14 +188,14 @@ def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
             table.own_reach[children, p] = reach * odds
 
 
-def _due(table: NodeTable, player: int | None, closed: bool) -> np.ndarray:
+def _due(table: NodeTable, player: int, closed: bool) -> np.ndarray:
     """int64, rows that must not be at the frontier."""
     frontier = table.frontier()
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     known = np.unique(table.infosets(expanded))
     due = np.isin(table.infosets(frontier), known)
     due |= table.player[frontier] == CHANCE
-    for p in (0, 1) if closed else (player,) if player is not None else ():
+    for p in (0, 1) if closed else (player,):
         own = table.player[frontier] == p
         seen = table.observation[expanded[table.player[expanded] == p]]
         due |= own & np.isin(table.observation[frontier], seen[seen >= 0])

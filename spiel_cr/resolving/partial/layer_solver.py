@@ -113,7 +113,7 @@ class LayerSolver:
         begun, before, until = time.perf_counter(), len(tree), None
         if deadline is not None and not all_of_it:
             until = begun + _EXPANSION_SHARE * (deadline - begun)
-        tree.grow(max(most, before), guided=True, deadline=until)
+        tree.grow(max(most, before), deadline=until)
         self.most_histories = max(self.most_histories, len(tree))
         if len(tree) > before:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)

@@ -1,18 +1,15 @@
 """The histories of a partial tree in columns, and how they are expanded."""
 
 import copy
-import time
 
 import numpy as np
 
-from spiel_cr.common.arrays import groups, ranges
+from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.vectorised import BrokenRulesError
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.partial.frontier import Rows
 
-# Histories expanded between two looks at the clock.
-_CHUNK = 1 << 13
 # Length of the columns at first; it doubles as they fill.
 _FIRST_LENGTH = 1 << 10
 
@@ -46,7 +43,6 @@ class NodeTable:
       depth: int32, moves from the root.
       first: int32, the first child; -1: not expanded.
       chance: float64, probability of the chance moves from the root.
-      reach: float64, probability that chance and uniform play lead there.
       own_reach: float64 [n, 2], each player's probability of playing to there, by the
         strategies found last, and uniformly where there are none (`growth.py`).
       spread: float64, how uncertain the leaf value is, as far as that was asked for;
@@ -77,7 +73,6 @@ class NodeTable:
         self.num_actions = np.empty(length, np.int32)
         self.stub = np.zeros(length, bool)
         self.chance = np.empty(length, np.float64)
-        self.reach = np.empty(length, np.float64)
         self.own_reach = np.ones((length, 2), np.float64)
         self.spread = np.ones(length, np.float64)
         self.value = np.empty((length, 1), np.float64)
@@ -88,7 +83,7 @@ class NodeTable:
         self.label = np.empty(length, np.int32)
         self.observation = np.empty(length, np.int32)
         self._append(nodes, np.full(1, -1))
-        self.depth[0], self.chance[0], self.reach[0] = 0, 1.0, 1.0
+        self.depth[0], self.chance[0] = 0, 1.0
         self.marks.append(1)
 
     def nodes(self, rows: np.ndarray) -> Nodes:
@@ -115,9 +110,6 @@ class NodeTable:
         new = self._append(nodes, parent)
         self.depth[new] = self.depth[parent] + 1
         self.chance[new] = self.chance[parent] * nodes.factor
-        draws = self.player[parent] == CHANCE
-        share = np.where(draws, nodes.factor, 1 / self.num_actions[parent])
-        self.reach[new] = self.reach[parent] * share
         self.own_reach[new] = self.own_reach[parent]
         for p in range(2):
             acts = self.player[parent] == p
@@ -204,33 +196,6 @@ class NodeTable:
             frontier=ends,
         )
 
-    def expand(
-        self, simulator: LabelledSimulator, limit: int, *, deadline: float | None
-    ) -> None:
-        """Expands histories level by level, all those of an infoset or none.
-
-        Of a level that does not fit, the infosets that are reached most are expanded.
-
-        Args:
-          simulator: of the game.
-          limit: rows to have at most.
-          deadline: by `time.perf_counter`; after it no more is expanded than the first
-            few thousand histories.
-        """
-        begun = False
-        while len(frontier := self.frontier()):
-            depth = self.depth[frontier]
-            frontier = frontier[depth == depth.min()]
-            expanded = 0
-            for chunk in self._choose(frontier, limit - self.used):
-                if begun and deadline is not None and time.perf_counter() > deadline:
-                    return
-                self.marks += self._ends(chunk)
-                self.expand_rows(simulator, chunk)
-                begun, expanded = True, expanded + len(chunk)
-            if expanded < len(frontier):
-                return
-
     def expand_rows(self, simulator: LabelledSimulator, rows: np.ndarray) -> None:
         """Expands some histories of the frontier."""
         try:
@@ -244,39 +209,6 @@ class NodeTable:
         """int64 [n], equal exactly within infosets; each chance node stands alone."""
         code = self.label[rows].astype(np.int64) * 2 + self.player[rows]
         return np.where(self.player[rows] == CHANCE, -1 - rows, code)
-
-    def _ends(self, rows: np.ndarray) -> list[int]:
-        """How many rows there will be after each infoset of `rows` is expanded."""
-        infosets = self.infosets(rows)
-        last = np.flatnonzero(np.diff(infosets, append=np.iinfo(np.int64).max))
-        ends = self.used + np.cumsum(self.num_actions[rows], dtype=np.int64)[last]
-        return list(ends.tolist())
-
-    def _choose(self, frontier: np.ndarray, budget: int) -> list[np.ndarray]:
-        """Whole infosets in order of reach, in chunks of rows.
-
-        Args:
-          frontier: rows of one level that can be expanded.
-          budget: how many children they may have at most.
-        """
-        group = groups(self.infosets(frontier))
-        cost = np.bincount(group, self.num_actions[frontier]).astype(np.int64)
-        order = np.argsort(-np.bincount(group, self.reach[frontier]), kind="stable")
-        chosen = np.ones(len(cost), bool)
-        if cost.sum() > budget:
-            prices = zip(order.tolist(), cost[order].tolist(), strict=True)
-            for infoset, price in prices:
-                chosen[infoset] = price <= budget
-                budget -= price * (price <= budget)
-        place = np.empty(len(cost), np.int64)
-        place[order] = np.arange(len(order))
-        rows = np.flatnonzero(chosen[group])
-        rows = rows[np.argsort(place[group[rows]], kind="stable")]
-        cuts = [0]
-        for end in np.flatnonzero(np.diff(place[group[rows]], append=-1)).tolist():
-            if end + 1 - cuts[-1] >= _CHUNK:
-                cuts.append(end + 1)
-        return [chunk for chunk in np.split(frontier[rows], cuts) if len(chunk)]
 
     def _lengthen(self, count: int) -> None:
         """Makes columns long enough for `count` rows."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.checks import check_whole
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.opened import open_game
@@ -20,10 +19,7 @@ from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
-from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.partial import compiling as compiler
 from spiel_cr.resolving.partial import growth
 from spiel_cr.resolving.partial.blueprint import Blueprint
@@ -55,7 +51,7 @@ class PartialTree:
     simulator: LabelledSimulator
     leaf: HistoryValues
     table: NodeTable
-    player: int | None = None
+    player: int
     blueprint: Blueprint | None = None
 
     @classmethod
@@ -64,43 +60,29 @@ class PartialTree:
         game: str | pyspiel.Game,
         max_histories: int,
         *,
-        leaf: object = "rollouts(n=4)",
-        observations: bool = True,
+        leaf: HistoryValues,
+        player: int,
         vectorised: bool = True,
-        player: int | None = None,
     ) -> "PartialTree":
         """The start of the game, not expanded.
 
         Args:
           game: OpenSpiel game string or game, as for `compile_game`.
           max_histories: N, at least 2.
-          leaf: what histories at the frontier are worth: "rollouts(n=4,seed=0)", the
-            mean of random rollouts, or a function `value(game, histories)`, see
-            `HistoryValues`. It is given states of the vectorised game, if there is one
-            and `vectorised` is true, else OpenSpiel's, as functions of states are.
-          observations: also record the observations of the player who does not act.
+          leaf: what histories at the frontier are worth. It is given states of the
+            vectorised game, if there is one and `vectorised` is true, else OpenSpiel's.
+          player: who resolves.
           vectorised: play by the game's own rules on arrays, if it has them.
-          player: who resolves, for leaf values among which the opponent chooses.
 
         Raises:
-          ValueError: a bad game, limit or leaf value.
+          ValueError: a bad game.
         """
-        check_whole(max_histories, "max_histories", 2)
         game = open_game(game).game
-        values = parse_leaf(leaf, compiled=False)
-        assert isinstance(values, HistoryValues)
-        if values.k > 1 and player is None:
-            raise ValueError(
-                "leaf: the opponent chooses among its values, and nobody resolves "
-                "here; give player, or another leaf"
-            )
-        sees = values.sees if isinstance(values, LeafValue) else "histories"
-        by_arrays = vectorised and sees == "histories"
-        rules = of_game(game) if by_arrays else None
+        rules = of_game(game) if vectorised else None
         source = StateSource(game) if rules is None else RulesSource(game, rules)
-        simulator = LabelledSimulator(source, observations=observations)
+        simulator = LabelledSimulator(source, observations=True)
         table = NodeTable(max_histories, Ids(), simulator.root())
-        return cls(simulator, values, table, player=player)
+        return cls(simulator, leaf, table, player=player)
 
     def __len__(self) -> int:
         return self.table.used
@@ -109,17 +91,6 @@ class PartialTree:
     def game(self) -> pyspiel.Game:
         """The sequential game."""
         return self.simulator.game
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the whole game is there: nothing is left to expand, or dropped."""
-        stubs = self.table.stub[: self.table.used]
-        return not (self.can_grow or stubs.any())
-
-    @property
-    def can_grow(self) -> bool:
-        """Whether there is something left to expand."""
-        return len(self.table.frontier()) > 0
 
     def rows(self, ids: np.ndarray) -> np.ndarray:
         """int64 [n], where histories stand in the order of ids.
@@ -149,42 +120,20 @@ class PartialTree:
         """Histories by id, as the simulator gives them; stubs look like terminals."""
         return self.table.nodes(self.rows(ids))
 
-    def grow(
-        self,
-        most: int | None = None,
-        *,
-        guided: bool = False,
-        capacity: int | None = None,
-        deadline: float | None = None,
-    ) -> None:
-        """Expands whole levels, and of the first that does not fit what fits.
-
-        There the infosets go first that chance and uniform play lead to most.
+    def grow(self, most: int, *, deadline: float | None = None) -> None:
+        """Expands public states in order of how much they matter, see `growth.py`.
 
         Args:
-          most: histories to have at most, at least 1; None: `max_histories`.
-          guided: instead, infosets in order of how much they matter (`growth.py`).
-          capacity: with `guided`, histories to have at most; more than `most` only if
-            they must come with what was chosen. None: `most`.
-          deadline: by `time.perf_counter`; after it no more is expanded than the first
-            few thousand histories.
-
-        Raises:
-          ValueError: a bad number of histories.
+          most: histories to have at most; never more than `max_histories`.
+          deadline: by `time.perf_counter`; after it no more is expanded than was begun.
         """
-        largest = self.table.capacity
-        limit = largest if most is None else min(check_whole(most, "most", 1), largest)
         try:
-            if guided:
-                growth.grow(
-                    *(self.table, self.simulator, limit),
-                    most=max(limit, min(capacity or limit, largest)),
-                    player=self.player,
-                    blueprint=self.blueprint,
-                    deadline=deadline,
-                )
-            else:
-                self.table.expand(self.simulator, limit, deadline=deadline)
+            growth.grow(
+                *(self.table, self.simulator, min(most, self.table.capacity)),
+                player=self.player,
+                blueprint=self.blueprint,
+                deadline=deadline,
+            )
         except BrokenRulesError as error:
             raise error.at(self.table.path_to(error.history)) from error
 
@@ -239,7 +188,6 @@ class PartialTree:
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
         """The player's information-state strings; where rules make none, of states."""
         table, rules = self.table, self.simulator.rules
-        assert self.player is not None
         made = isinstance(rules, pyspiel.Game) or hasattr(
             rules, "information_state_strings"
         )
@@ -317,13 +265,12 @@ class PartialTree:
         if not len(new):
             return
         rules, states = self.simulator.rules, table.states[new]
-        values = leaf_utilities(self.leaf, rules, states, self.player or 0)
-        spread = np.ptp(values, axis=1) if self.leaf.k > 1 else self.leaf.spread
+        values = leaf_utilities(self.leaf, rules, states, self.player)
         if values.shape[1] > table.value.shape[1]:
             table.value = np.tile(table.value, (1, values.shape[1]))
         table.value[new] = values
-        if spread is not None:
-            table.spread[new] = spread
+        if self.leaf.k > 1:
+            table.spread[new] = np.ptp(values, axis=1)
 
     def _rows(self) -> Rows:
         """The histories, ending at the frontier, with the opponent's choices there."""
@@ -333,7 +280,6 @@ class PartialTree:
         if table.value.shape[1] == 1:
             rows.utility[leaves] = table.value[leaves, 0]
             return rows
-        assert self.player is not None
         return with_choices(
             *(rows, leaves, table.value[leaves], table.player[leaves]),
             *(table.label[leaves], table.observation[leaves], 1 - self.player),
@@ -346,46 +292,3 @@ def no_capacity(partial: PartialTree, player: int) -> ValueError:
         f"max_histories={partial.table.capacity} has no room for a decision of player "
         f"{player} in {partial.game}; raise it"
     )
-
-
-def compile_partial(
-    game: str | pyspiel.Game,
-    max_histories: int,
-    leaf: object,
-    *,
-    observations: bool = False,
-    vectorised: bool = True,
-) -> CompiledGame:
-    """Compiles at most `max_histories` histories of a game.
-
-    Whole levels are compiled as long as they fit, and of the next one whole infosets,
-    those first that chance and uniform play lead to.
-
-    Args:
-      game: OpenSpiel game string or game: two players, zero-sum, perfect recall.
-      max_histories: the most histories to compile.
-      leaf: what the histories at the frontier are worth, which are terminals of the
-        compiled game (`CompiledGame.frontier` tells which): "rollouts" or
-        "rollouts(n=4,seed=0)", the mean of random rollouts, or a function
-        `value(game, histories)`, see `HistoryValues`, which is given states of the
-        vectorised game or of OpenSpiel.
-      observations: also record the observations of the player who does not act.
-      vectorised: play by the game's own rules on arrays, if it has them.
-
-    Raises:
-      pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game is not two-player zero-sum, a player forgets something, or
-        there is no room for a decision of each player.
-    """
-    partial = PartialTree.start(
-        *(game, max_histories),
-        leaf=leaf,
-        observations=observations,
-        vectorised=vectorised,
-    )
-    partial.grow()
-    tree = partial.compile().tree
-    for player, infosets in enumerate(tree.infosets):
-        if not (partial.is_whole or len(infosets)):
-            raise no_capacity(partial, player)
-    return tree

@@ -78,12 +78,6 @@ class DeepPolicy(StatePolicy):
         self._known: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
         self._finished: OrderedDict[tuple[int, str], np.ndarray] = OrderedDict()
 
-    @property
-    def iterates(self) -> tuple[int, int]:
-        """How many each player's bank has; 1 where there is one network."""
-        first, second = (len(own) for own in self.average.weights)
-        return first, second
-
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`."""
         key = player, state.information_state_string(player)

@@ -1,4 +1,4 @@
-"""First-order methods on the treeplex: smoothing and primal-dual steps."""
+"""First-order methods on the treeplex: primal-dual steps."""
 
 from spiel_cr.solvers.first_order.solvers import make_solver
 

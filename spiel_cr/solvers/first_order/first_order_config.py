@@ -9,17 +9,11 @@ class FirstOrderConfig:
 
     Attributes:
       name: for people.
-      method: "egt", see `excessive_gap`; or "pdhg", see `primal_dual`.
+      method: what checkpoints tell it by; "pdhg", see `primal_dual`.
     """
 
-    name: str = dataclasses.field(compare=False)
-    method: str = dataclasses.field(metadata={"fixed": True})
+    name: str = dataclasses.field(default="pdhg", compare=False)
+    method: str = dataclasses.field(default="pdhg", metadata={"fixed": True})
 
 
-PRESETS: dict[str, FirstOrderConfig] = {
-    preset.name: preset
-    for preset in (
-        FirstOrderConfig("egt", "egt"),
-        FirstOrderConfig("pdhg", "pdhg"),
-    )
-}
+PRESETS: dict[str, FirstOrderConfig] = {"pdhg": FirstOrderConfig()}

@@ -21,7 +21,6 @@ import jax.numpy as jnp
 
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.treeplex import Treeplex
-from spiel_cr.solvers.first_order.regularisers import gradient, mix
 
 # Steps between two looks at the KKT error.
 _CHECK = 64
@@ -82,6 +81,23 @@ class PDHGState(NamedTuple):
     since: jax.Array
     restarts: jax.Array
     iteration: jax.Array
+
+
+def gradient(tree: Treeplex, other_reach: jax.Array) -> jax.Array:
+    """The payoff coupling times the opponent's reach.
+
+    Args:
+      tree: the player's treeplex.
+      other_reach: float [S'], the opponent's reach by position.
+
+    Returns:
+      float [S], what each of the player's positions is paid, the opponent's reach and
+      chance included; 0 at padding.
+    """
+    leaves = treeplex.leaf_values(tree, other_reach)
+    parts = [treeplex.root_value(tree, leaves)[None]]
+    parts += [treeplex.leaves_of(level, leaves) for level in tree.levels]
+    return jnp.concatenate(parts)
 
 
 def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
@@ -233,7 +249,7 @@ def step(problem: PDHGProblem, state: PDHGState) -> PDHGState:
     now = _advance(problem, state)
     since = state.since + 1
     share = 1 / since.astype(state.weight.dtype)
-    mean = jax.tree.map(lambda old, new: mix(share, old, new), state.mean, now)
+    mean = jax.tree.map(lambda old, new: old + share * (new - old), state.mean, now)
     state = state._replace(
         now=now, mean=mean, since=since, iteration=state.iteration + 1
     )

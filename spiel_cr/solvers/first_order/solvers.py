@@ -1,9 +1,8 @@
-"""First-order methods as solvers: problem and state on the device, one jitted loop."""
+"""Primal-dual steps as a solver: problem and state on the device, one jitted loop."""
 
 import functools
 import time
-from types import ModuleType
-from typing import Any, NamedTuple, TypeAlias, cast
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,28 +17,29 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.policies.conversions import behaviour_from_reach
 from spiel_cr.solvers.cfr.solver import Program, Solver
-from spiel_cr.solvers.first_order import excessive_gap, primal_dual, regularisers
+from spiel_cr.solvers.first_order import primal_dual
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
-from spiel_cr.solvers.first_order.problem import Problem
+from spiel_cr.solvers.first_order.primal_dual import PDHGProblem, PDHGState
 
-AnyProblem: TypeAlias = Problem | primal_dual.PDHGProblem
 # From so many positions on, a state is written in place.
 _LARGE_STATE = 2_000_000
 
 
-# Each has `init` and `step`.
-_METHODS: dict[str, ModuleType] = {"egt": excessive_gap, "pdhg": primal_dual}
-
-
 def _iterate(
-    problem: AnyProblem, state: Any, iterations: jax.Array, *, config: FirstOrderConfig
-) -> Any:
-    step, problem = _METHODS[config.method].step, ready(problem)
-    return jax.lax.fori_loop(0, iterations, lambda _, s: step(problem, s), state)
+    problem: PDHGProblem,
+    state: PDHGState,
+    iterations: jax.Array,
+    *,
+    config: FirstOrderConfig,
+) -> PDHGState:
+    problem = ready(problem)
+    return jax.lax.fori_loop(
+        0, iterations, lambda _, s: primal_dual.step(problem, s), state
+    )
 
 
-def _first(problem: AnyProblem, *, config: FirstOrderConfig) -> Any:
-    return _METHODS[config.method].init(ready(problem))
+def _first(problem: PDHGProblem) -> PDHGState:
+    return primal_dual.init(ready(problem))
 
 
 class _Programs(NamedTuple):
@@ -48,24 +48,15 @@ class _Programs(NamedTuple):
     begin: Any
     run: Any
 
-    def compile(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
-        """Compiles both, and gives back what that took, before a state is there."""
-        like = jax.eval_shape(functools.partial(_first, problem, config=config))
-        count = np.zeros((), np.int32)
-        self.compile_begin(problem, config)
+    def compile_run(self, problem: PDHGProblem, config: FirstOrderConfig) -> None:
+        """Compiles what iterates, and gives back what that took."""
         trim()
+        like, count = jax.eval_shape(_first, problem), np.zeros((), np.int32)
         self.run.lower(problem, like, count, config=config).compile()
         trim()
 
-    def compile_begin(self, problem: AnyProblem, config: FirstOrderConfig) -> None:
-        """Compiles what begins."""
-        self.begin.lower(problem, config=config).compile()
 
-
-_PROGRAMS = _Programs(
-    jax.jit(_first, static_argnames="config"),
-    jax.jit(_iterate, static_argnames="config"),
-)
+_PROGRAMS = _Programs(jax.jit(_first), jax.jit(_iterate, static_argnames="config"))
 
 
 @functools.cache
@@ -73,7 +64,7 @@ def large_programs() -> _Programs:
     """Programs for large games: state written in place, less memory to compile."""
     options = quick_options()
     return _Programs(
-        jax.jit(_first, static_argnames="config", compiler_options=options),
+        jax.jit(_first, compiler_options=options),
         jax.jit(
             _iterate,
             static_argnames="config",
@@ -91,30 +82,26 @@ def _scale(
 
 
 class _Iterates:
-    """Reads strategies from the states of first-order methods."""
+    """Reads strategies from states."""
 
     def __init__(self, form: SequenceForm) -> None:
         self._form = form
 
-    def positions(self, state: Any, player: int) -> np.ndarray:
+    def positions(self, state: PDHGState, player: int) -> np.ndarray:
         """float [S], reach by position; what matters are shares at each infoset."""
-        if isinstance(state, primal_dual.PDHGState):
-            return np.asarray(state.now.reach[player])
-        return np.asarray(state.reach[player])[: self._form.layouts[player].size]
+        return np.asarray(state.now.reach[player])
 
-    def average(self, state: Any, player: int) -> np.ndarray:
+    def average(self, state: PDHGState, player: int) -> np.ndarray:
         by_position = self.positions(state, player)
         return by_position[self._form.layouts[player].sequences].astype(np.float64)
 
-    def current(self, state: Any, player: int) -> np.ndarray:
+    def current(self, state: PDHGState, player: int) -> np.ndarray:
         decisions = self._form.decisions[player]
         return behaviour_from_reach(decisions, self.average(state, player))
 
-    def check(self, state: Any) -> None:
-        for player in range(2):
-            reach = self.positions(state, player)
-            if (reach < -1e-3).any():
-                raise ValueError("the state has a negative strategy")
+    def check(self, state: PDHGState) -> None:
+        if any((self.positions(state, player) < -1e-3).any() for player in range(2)):
+            raise ValueError("the state has a negative strategy")
 
 
 def make_solver(
@@ -136,19 +123,21 @@ def make_solver(
     dtype = check_dtype(dtype)
     exponent = treeplex.exponent_of(map(treeplex.largest_payoff, form.arrays))
     trees = tuple(treeplex.rescale(tree, exponent) for tree in form.arrays)
-    problem, compile_seconds = _problem(form, trees, config, dtype)
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
-
     programs = large_programs() if large else _PROGRAMS
     with precision(dtype):
+        both = jax.device_put(cast_arrays(trees, dtype))
         started = time.perf_counter()
+        _scale.lower(both).compile()
+        compile_seconds = time.perf_counter() - started
+        problem = PDHGProblem(both, *_scale(both))
+        started = time.perf_counter()
+        programs.begin.lower(problem).compile()
         if large:
-            programs.compile(problem, config)
-        else:
-            programs.compile_begin(problem, config)
+            programs.compile_run(problem, config)
         compile_seconds += time.perf_counter() - started
         # In place, arrays of a state must not be one and the same.
-        state = jax.tree.map(jnp.copy, programs.begin(problem, config=config))
+        state = jax.tree.map(jnp.copy, programs.begin(problem))
     return Solver(
         form,
         problem,
@@ -163,24 +152,3 @@ def make_solver(
         ),
         compile_seconds=compile_seconds,
     )
-
-
-def _problem(
-    form: SequenceForm,
-    trees: tuple[treeplex.Treeplex, ...],
-    config: FirstOrderConfig,
-    dtype: np.dtype,
-) -> tuple[AnyProblem, float]:
-    """The game on the device, as the method takes it; the seconds of compiling."""
-    if config.method == "pdhg":
-        with precision(dtype):
-            both = jax.device_put(cast_arrays(trees, dtype))
-            started = time.perf_counter()
-            _scale.lower(both).compile()
-            seconds = time.perf_counter() - started
-            scales, length = _scale(both)
-        return primal_dual.PDHGProblem(both, scales, length), seconds
-    weights = [regularisers.make_weights(form, p) for p in range(2)]
-    made = Problem((trees[0], trees[1]), (weights[0], weights[1]))
-    with precision(dtype):
-        return cast(Problem, jax.device_put(cast_arrays(made, dtype))), 0.0

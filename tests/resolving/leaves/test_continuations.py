@@ -32,7 +32,6 @@ from tests.support.made_games import RPS_PLUS, MadeGame, rps_plus
 from tests.support.strategies import everywhere, random_behaviours
 
 PLAYERS = (0, 1)
-KINDS = ("responses", "biased")
 # Sums of hundreds of doubles of size 1.
 TOLERANCE = 1e-12
 
@@ -58,12 +57,11 @@ class Given(HistoryValues):
         return self.values[histories]
 
 
-@pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("player", PLAYERS)
-def test_values_are_those_of_openspiel(player, kind):
+def test_values_are_those_of_openspiel(player):
     """Player i follows the blueprint, o a continuation, from any history on."""
     tree = games.compiled("kuhn")
-    leaf = Continuations(blueprint("kuhn"), 5, kind=kind)
+    leaf = Continuations(blueprint("kuhn"), 5)
     inner = np.flatnonzero(tree.histories.player >= 0)
     values = leaf(tree, inner, player)
     assert values.shape == (len(inner), 5)
@@ -100,20 +98,6 @@ def test_what_the_continuations_are(player):
         strict=False,
     ):
         np.testing.assert_array_equal(few, many)
-
-
-def test_biased_continuations_prefer_one_action_everywhere():
-    tree = games.compiled("kuhn")
-    decisions, plain = tree.infosets[1].decisions, blueprint("kuhn")[1]
-    found = Continuations(blueprint("kuhn"), 5, kind="biased").strategies(tree, 1)
-    for j, (action, bias) in enumerate(
-        [(0, BIAS), (1, BIAS), (0, BIAS**2), (1, BIAS**2)], 1
-    ):
-        for first in decisions.first_sequence:
-            here = plain[first : first + 2] + bias * (np.arange(2) == action)
-            np.testing.assert_allclose(
-                found[j][first : first + 2], here / here.sum(), rtol=TOLERANCE
-            )
 
 
 def test_the_opponent_chooses_by_what_it_knows():
@@ -181,9 +165,8 @@ def test_where_one_number_fails_continuations_do_not():
     # cfr+ is off by some thousandths after so many iterations: so the plan stays, and
     # from a plan that is no equilibrium they find one.
     plan = (np.concatenate([[1.0], np.full(3, 1 / 3), np.ones(3)]), equilibrium[1])
-    for k, kind in ((4, "biased"), (8, "responses")):
-        assert resolved(Continuations(equilibrium, k, kind=kind)).nash_conv() < 1e-9
-        assert resolved(Continuations(plan, k, kind=kind)).nash_conv() < 0.01
+    assert resolved(Continuations(equilibrium, 8)).nash_conv() < 1e-9
+    assert resolved(Continuations(plan, 8)).nash_conv() < 0.01
 
 
 @pytest.mark.slow
@@ -202,12 +185,12 @@ def test_from_a_file(tmp_path):
     tree, path = games.compiled("kuhn"), str(tmp_path / "kuhn.npz")
     result = solve(tree, "cfr+", 10)
     result.save(path)
-    text = f"continuations(path={path},k=3,kind=biased)"
+    text = f"continuations(path={path},k=3)"
     leaf = parse_leaf(text)
     inner = np.flatnonzero(tree.histories.player >= 0)
-    given = Continuations(result.average, 3, kind="biased")
+    given = Continuations(result.average, 3)
     np.testing.assert_array_equal(leaf(tree, inner, 0), given(tree, inner, 0))
-    policy = Continuations(result.average_policy(), 3, kind="biased")
+    policy = Continuations(result.average_policy(), 3)
     np.testing.assert_array_equal(policy(tree, inner, 1), given(tree, inner, 1))
     with pytest.raises(ValueError, match="not for leduc_poker"):
         leaf(games.compiled("leduc"), np.array([1]), 0)
@@ -221,7 +204,7 @@ def test_from_a_file(tmp_path):
     [
         ("continuations", "leaf='continuations' must be one of"),
         ("continuations(path=x,k=0)", "k=0"),
-        ("continuations(path=x,kind=all)", "kind='all'"),
+        ("continuations(path=x,kind=biased)", "unknown parameter 'kind'"),
         ("continuations(path=x,n=1)", "n"),
     ],
 )
@@ -252,6 +235,30 @@ def goofspiel():
     return tree, rules, numbers
 
 
+def biased_values(tree, behaviours, player, most):
+    """[N, 1 + 2 most], exactly: o's blueprint with one action preferred everywhere."""
+    infosets = tree.infosets[1 - player].decisions
+    plain = behaviours[1 - player]
+    strategies = [plain]
+    for bias in (BIAS, BIAS**2):
+        for action in range(most):
+            chosen = plain.copy()
+            for first, count in zip(
+                infosets.first_sequence, infosets.num_actions, strict=True
+            ):
+                here = plain[first : first + count] + bias * (
+                    np.arange(count) == action
+                )
+                chosen[first : first + count] = here / here.sum()
+            strategies.append(chosen)
+    values = []
+    for chosen in strategies:
+        pair = list(behaviours)
+        pair[1 - player] = chosen
+        values.append(conversions.history_values(tree, pair))
+    return np.stack(values, axis=1)
+
+
 @pytest.mark.parametrize("form", ["arrays", "states"])
 def test_rollouts_mean_exact_values(form):
     """By o's biased strategies, in games as they are where nothing is compiled.
@@ -261,11 +268,9 @@ def test_rollouts_mean_exact_values(form):
     """
     tree, rules, numbers = goofspiel()
     n = 1600 if form == "arrays" else 64
-    policy = conversions.tabular_policy(tree, random_behaviours(tree, 4))
-    leaf, exact_leaf = (
-        Rollouts(policy, 4, n, 0),
-        Continuations(policy, 4, kind="biased"),
-    )
+    behaviours = random_behaviours(tree, 4)
+    policy = conversions.tabular_policy(tree, behaviours)
+    leaf = Rollouts(policy, 5, n, 0)
     game, histories = rules, rules.new_initial_states()
     if form == "arrays":
         for _ in range(2):
@@ -280,7 +285,7 @@ def test_rollouts_mean_exact_values(form):
             for action in tree.histories.actions_to(number):
                 histories[place].apply_action(action)
     for player in PLAYERS:
-        exact = exact_leaf(tree, numbers, player)
+        exact = biased_values(tree, behaviours, player, 3)[numbers, :5]
         found = leaf(game, histories, player)
         assert found.shape == exact.shape
         assert np.abs(found - exact).max() < 5 / np.sqrt(n)
@@ -311,8 +316,6 @@ def test_rollouts_by_a_table_of_a_game_never_compiled():
 def test_rollouts_of_what_cannot_be_played_are_refused():
     tree, rules, _ = goofspiel()
     start = rules.new_initial_states()
-    with pytest.raises(ValueError, match="need a compiled game"):
-        Continuations(random_behaviours(tree, 4), 2)(rules, start, 0)
     other = openspiel_policy.FirstActionPolicy(tree.game)
     with pytest.raises(ValueError, match="cannot be asked for arrays of states"):
         Rollouts(other, 2, 1, seed=0)(rules, start, 0)

@@ -31,7 +31,7 @@ def started(name, player, histories, walk, vectorised=True):
     )
     blueprint = Blueprint(policy, start.simulator)
     start = dataclasses.replace(start, blueprint=blueprint)
-    start.grow(guided=True)
+    start.grow(histories)
     return SolvedTree.of(start, player, blueprint, walk=walk), policy
 
 

@@ -11,7 +11,7 @@ import spiel_cr
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
 from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_tree import PartialTree
+from tests.support import partial_trees
 from tests.support.solving import solve_with
 
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
@@ -76,8 +76,8 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, vectorised):
     policy = sampled(GOOFSPIEL).average_policy()
     if networks:
         policy = trained("mmd(hidden=4,episodes=16,epochs=1)").average_policy()
-    partial = PartialTree.start(GOOFSPIEL, 300, vectorised=vectorised)
-    partial.grow()
+    partial = partial_trees.start(GOOFSPIEL, 300, vectorised=vectorised)
+    partial_trees.by_levels(partial)
     tree = partial.compile().tree
     blueprint = Blueprint(policy, partial.simulator)
     for player in range(2):
@@ -93,7 +93,7 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, vectorised):
 
 
 def test_where_a_policy_has_nothing_all_actions_are_alike():
-    partial = PartialTree.start(GOOFSPIEL, 9, vectorised=False)
+    partial = partial_trees.start(GOOFSPIEL, 9, vectorised=False)
     nothing = SimpleNamespace(action_probabilities=lambda state: {})
     odds = Blueprint(nothing, partial.simulator).play(partial.simulator.root(), 0)
     assert odds == pytest.approx([0.25] * 4)

@@ -9,8 +9,8 @@ from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import Clock
 from spiel_cr.resolving.partial.capacity import Capacities
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
-from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from tests.support import partial_trees
 
 
 def padded_shape(*levels, rows):
@@ -52,7 +52,7 @@ def test_capacities_take_what_fits():
 def test_lay_outs_that_come_to_nothing_cost_time():
     """Else they are begun again at each move, each as late as the one before."""
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
-    tree = PartialTree.start("python_leduc_poker", 500, leaf="rollouts(n=1)")
+    tree = partial_trees.start("python_leduc_poker", 500)
     assert layers.affordable(time.perf_counter() + 0.05)
 
     def fails(tree):
@@ -65,7 +65,7 @@ def test_lay_outs_that_come_to_nothing_cost_time():
 class SlowValue(HistoryValues):
     """A fiftieth of a second for each history; `asked` counts them."""
 
-    k, spread, asked = 1, None, 0
+    k, asked = 1, 0
 
     def __call__(self, game, histories, player=0, /):
         self.asked += len(histories)
@@ -77,8 +77,8 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     for number in range(2):
         leaf = SlowValue()
-        tree = PartialTree.start("python_leduc_poker", 500, leaf=leaf)
-        tree.grow(100)
+        tree = partial_trees.start("python_leduc_poker", 500, leaf)
+        partial_trees.by_levels(tree, 100)
         soon = time.perf_counter() + 0.3
         assert layers.solve(tree, lambda tree: None, 100, soon) is None
         assert (leaf.asked == 0) == bool(number)

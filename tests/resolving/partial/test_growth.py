@@ -5,15 +5,15 @@ import dataclasses
 import numpy as np
 import pytest
 
-from spiel_cr.resolving.partial.partial_tree import PartialTree
+from tests.support import partial_trees
 
 LEDUC = "leduc_poker"
 
 
-def grown(most, *, player=None):
-    tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)", player=player)
-    tree.grow(300, guided=True, capacity=4000)
-    tree.grow(most, guided=True)
+def grown(most, *, player=0):
+    tree = partial_trees.start(LEDUC, 4000, player=player)
+    tree.grow(300)
+    tree.grow(most)
     return tree
 
 
@@ -54,8 +54,8 @@ def test_trees_end_between_public_states(player):
 
 def test_where_public_states_do_not_fit_infosets_do():
     """In phantom_ttt nearly all histories after as many moves are one public state."""
-    tree = PartialTree.start("phantom_ttt", 6000, leaf="rollouts(n=1)", player=0)
-    tree.grow(guided=True)
+    tree = partial_trees.start("phantom_ttt", 6000)
+    tree.grow(6000)
     assert 5000 < len(tree) <= 6000
 
 
@@ -70,8 +70,8 @@ class FirstActions:
 
 def test_growth_follows_the_blueprint():
     """Where neither player goes, nothing is expanded as long as something else is."""
-    tree = PartialTree.start(LEDUC, 4000, leaf="rollouts(n=1)")
-    dataclasses.replace(tree, blueprint=FirstActions()).grow(1200, guided=True)
+    tree = partial_trees.start(LEDUC, 4000)
+    dataclasses.replace(tree, blueprint=FirstActions()).grow(1200)
     table = tree.table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     assert (table.own_reach[table.frontier()] == 0).all(axis=1).any()

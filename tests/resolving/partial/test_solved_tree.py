@@ -16,7 +16,7 @@ from spiel_cr.resolving.partial.nodes import NodeTable
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.plans import Responses
-from tests.support import games
+from tests.support import games, partial_trees
 from tests.support.strategies import solver_of
 
 PLAYERS = (0, 1)
@@ -59,7 +59,7 @@ def ends(name, player):
       its roots there.
     """
     place, ids, d, second = beginning(name, player)
-    place.grow()
+    partial_trees.by_levels(place)
     blueprint = Blueprint(policy(name), place.simulator)
     solved = SolvedTree.of(place, player, blueprint, roots=ids)
     roots = d.roots[d.augmented_subgame[d.root_augmented] == d.own_subgame[second]]
@@ -117,7 +117,7 @@ def test_the_plan_is_what_was_solved_before():
     old, root = solved.partial.table, solved.partial.simulator.root()
     table = NodeTable(old.capacity, old.ids, root)
     small = dataclasses.replace(solved.partial, table=table)
-    small.grow(200)
+    partial_trees.by_levels(small, 200)
     after = SolvedTree.of(small, 0, blueprint, solved)
     keys = solved.snapshot.tree.infosets[0].keys
     known = 0

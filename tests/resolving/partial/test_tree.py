@@ -13,9 +13,10 @@ from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.tree import compiler as tree_lib
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.decomposition import decompose
-from spiel_cr.resolving.partial.partial_tree import PartialTree, compile_partial
 from spiel_cr.solvers.solve import solve
 from tests.games.tree.test_vectorised import same
+from tests.support import partial_trees
+from tests.support.partial_trees import by_levels, is_whole
 
 GAMES = (
     "kuhn_poker",
@@ -53,9 +54,7 @@ def paths(tree):
 def test_enough_capacity_gives_the_whole_game(name, vectorised):
     tree = whole(name, vectorised)
     for capacity in (len(tree.histories), 2 * len(tree.histories)):
-        partial = compile_partial(
-            name, capacity, "rollouts", observations=True, vectorised=vectorised
-        )
+        partial = partial_trees.compiled(name, capacity, vectorised=vectorised)
         same(partial, tree)
 
 
@@ -65,14 +64,14 @@ def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
     """In steps; N is never exceeded on the way."""
     tree = whole(name, vectorised)
     size = len(tree.histories)
-    grown = PartialTree.start(name, size, vectorised=vectorised)
+    grown = partial_trees.start(name, size, vectorised=vectorised)
     for most in range(2, size, max(1, size // 9)):
-        grown.grow(most)
+        by_levels(grown, most)
         assert len(grown) <= most or len(grown) == 1
-        assert not grown.is_whole
+        assert not is_whole(grown)
         assert len(grown.compile().tree.histories) == len(grown)
-    grown.grow()
-    assert grown.is_whole and not grown.can_grow
+    by_levels(grown)
+    assert is_whole(grown)
     same(grown.compile().tree, tree)
 
 
@@ -80,20 +79,14 @@ def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
 @pytest.mark.parametrize("capacity", [50, 100, 400, 894])
 def test_a_partial_tree_agrees_with_the_whole_one(capacity, vectorised):
     """What is there is the same in the whole game, which goes on at the frontier."""
-    partial = compile_partial(
-        LEDUC,
-        observations=True,
-        max_histories=capacity,
-        leaf="rollouts",
-        vectorised=vectorised,
-    )
+    partial = partial_trees.compiled(LEDUC, capacity, vectorised=vectorised)
     assert len(partial.histories) <= capacity
     complete = paths(whole(LEDUC))
     for path, (player, utility, cut, key) in paths(partial).items():
         if cut:
             assert player == TERMINAL
             assert complete[path][0] != TERMINAL
-            assert abs(utility) <= 7
+            assert utility == 0
         else:
             assert complete[path] == (player, utility, False, key)
     assert partial.frontier.sum() > 0
@@ -102,7 +95,7 @@ def test_a_partial_tree_agrees_with_the_whole_one(capacity, vectorised):
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
     capacity = 300
-    partial = compile_partial(LEDUC, max_histories=capacity, leaf="rollouts")
+    partial = partial_trees.compiled(LEDUC, capacity)
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
@@ -143,9 +136,7 @@ def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for capacity in (len(tree.histories) // 4, len(tree.histories) // 2):
-        partial = compile_partial(
-            name, max_histories=capacity, leaf=leaf, vectorised=False
-        )
+        partial = partial_trees.compiled(name, capacity, leaf, vectorised=False)
         mine = [
             _carried(tree, partial, p, behaviour)
             for p, behaviour in enumerate(solved.average)
@@ -166,81 +157,9 @@ def _carried(tree, partial, player, behaviour):
     return np.array(result)
 
 
-def rollouts(tree):
-    """Exactly, for uniform play: means of player 0's utility, and variances, [N]."""
-    histories = tree.histories
-    uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
-    odds = conversions.move_probabilities(tree, uniform)
-    moments = np.stack([histories.utility, histories.utility**2])
-    for h in range(len(histories) - 1, 0, -1):
-        moments[:, histories.parent[h]] += odds[h - 1] * moments[:, h]
-    np.testing.assert_allclose(moments[0], conversions.history_values(tree), atol=1e-12)
-    return moments[0], np.maximum(moments[1] - moments[0] ** 2, 0)
-
-
-def assert_means_of_rollouts(found, mean, variance, number, *, apart):
-    """History by history, five standard errors and a bit.
-
-    Means of hundreds of rollouts are nearly normal: a false alarm has a chance of less
-    than 1e-6 for each history. That no values, or the opponent's, would be noticed, is
-    asserted first; and that the errors are as large as they should be together, or
-    less where the rollouts of a history are not drawn apart.
-    """
-    error = np.sqrt(variance / number)
-    sure = error < 1e-9
-    np.testing.assert_allclose(found[sure], mean[sure], atol=1e-9)
-    found, mean, error = found[~sure], mean[~sure], error[~sure]
-    assert np.count_nonzero(np.abs(mean) > 10 * error) > 5
-    distance = np.abs(found - mean) / error
-    assert distance.max() < 5.5
-    assert 0.5 * apart <= np.sqrt(np.mean(distance**2)) < (1.5 if apart else 0.5)
-
-
-@pytest.mark.parametrize(
-    ("name", "vectorised"),
-    [
-        (LEDUC, True),
-        ("python_ii_goofspiel(num_cards=4)", True),
-        # These rollouts are OpenSpiel's own, but for those from chance nodes.
-        ("liars_dice(numdice=1,dice_sides=3)", False),
-    ],
-)
-def test_rollouts_are_unbiased(name, vectorised):
-    """At the frontier, history by history, against the whole game."""
-    tree, number = whole(name, vectorised), 400
-    partial = compile_partial(
-        *(name,),
-        max_histories=len(tree.histories) // 4,
-        leaf=f"rollouts(n={number},seed=3)",
-        vectorised=vectorised,
-    )
-    rows = {path: h for h, path in enumerate(paths(tree))}
-    at = np.array([rows[path] for path in paths(partial)])[partial.frontier]
-    mean, variance = (moment[at] for moment in rollouts(tree))
-    assert partial.frontier.sum() > 10
-    assert_means_of_rollouts(
-        *(partial.histories.utility[partial.frontier], mean, variance, number),
-        apart=not vectorised,
-    )
-
-
-@BOTH_WAYS
-def test_the_same_seed_gives_the_same_values(vectorised):
-    def utilities(seed):
-        partial = compile_partial(
-            *(LEDUC,),
-            max_histories=200,
-            leaf=f"rollouts(n=2,seed={seed})",
-            vectorised=vectorised,
-        )
-        return partial.histories.utility.tolist()
-
-    assert utilities(1) == utilities(1) != utilities(2)
-
-
 def test_what_solvers_do_with_a_partial_tree():
     """Solved as any game: the linear program's value, and NashConv in the tree."""
-    partial = compile_partial(LEDUC, max_histories=300, leaf="rollouts(n=4)")
+    partial = partial_trees.compiled(LEDUC, 300, exact(whole(LEDUC)), vectorised=False)
     exactly = solve(partial, "lp")
     found = solve(partial, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
@@ -270,24 +189,24 @@ def test_infosets_stay_whole(capacity, vectorised):
         range(20, capacity + 1, 40),
         [20, capacity // 2, capacity],
     ):
-        grown = PartialTree.start(LEDUC, capacity, vectorised=vectorised)
+        grown = partial_trees.start(LEDUC, capacity, vectorised=vectorised)
         for most in steps:
-            grown.grow(most)
+            by_levels(grown, most)
             assert split_infosets(grown.compile().tree) == 0
             assert len(grown) <= most
         assert 0.7 * capacity < len(grown) <= capacity
 
 
 def test_taking_back_leaves_infosets_whole():
-    grown = PartialTree.start(LEDUC, 895)
-    grown.grow(800)
+    grown = partial_trees.start(LEDUC, 895)
+    by_levels(grown, 800)
     for most in (600, 333, 203, 175, 155, 60):
         grown.truncate(most)
         assert 0 < len(grown) <= most
         assert split_infosets(grown.compile().tree) == 0
     grown.truncate(0)
     assert len(grown) == 1
-    grown.grow()
+    by_levels(grown)
     same(grown.compile().tree, whole(LEDUC))
 
 
@@ -295,15 +214,15 @@ def test_taking_back_leaves_infosets_whole():
 
 
 def test_ids_last_while_the_tree_grows():
-    grown = PartialTree.start(LEDUC, 895)
-    grown.grow(100)
+    grown = partial_trees.start(LEDUC, 895)
+    by_levels(grown, 100)
     early = grown.compile()
     names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
     labels = [
         dict(zip(early.labels[p].tolist(), early.tree.infosets[p].keys, strict=True))
         for p in range(2)
     ]
-    grown.grow()
+    by_levels(grown)
     late = grown.compile()
     later = dict(zip(late.ids.tolist(), paths(late.tree), strict=True))
     assert len(set(later)) == 895
@@ -315,8 +234,8 @@ def test_ids_last_while_the_tree_grows():
 
 
 def test_focus_keeps_what_leads_there_and_what_comes_after():
-    grown = PartialTree.start(LEDUC, 895)
-    grown.grow()
+    grown = partial_trees.start(LEDUC, 895)
+    by_levels(grown)
     snapshot = grown.compile()
     histories = snapshot.tree.histories
     infoset = int(np.flatnonzero(histories.player == 1)[40])
@@ -341,7 +260,7 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
         deepest = max(deepest, *(len(path) - len(t) for t in related), 0)
     assert deepest > 0
     # Growing again brings back what came after, with the same infosets.
-    focused.grow()
+    by_levels(focused)
     again = paths(focused.compile().tree)
     for path, row in complete.items():
         if any(path[: len(t)] == t for t in targets):
@@ -349,30 +268,30 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
 
 
 def test_the_last_expansions_are_taken_back():
-    grown = PartialTree.start(LEDUC, 895)
-    grown.grow(200)
+    grown = partial_trees.start(LEDUC, 895)
+    by_levels(grown, 200)
     before = grown.compile()
-    grown.grow(800)
+    by_levels(grown, 800)
     grown.truncate(len(before.ids))
     after = grown.compile()
     np.testing.assert_array_equal(after.ids, before.ids)
     np.testing.assert_array_equal(
         after.tree.histories.player, before.tree.histories.player
     )
-    grown.grow()
+    by_levels(grown)
     same(grown.compile().tree, whole(LEDUC))
 
 
 def test_ids_are_one_history_in_all_trees():
     """Of trees made of the same one, too, whichever is grown first."""
-    grown = PartialTree.start(LEDUC, 895)
-    grown.grow(100)
+    grown = partial_trees.start(LEDUC, 895)
+    by_levels(grown, 100)
     snapshot = grown.compile()
     frontier = snapshot.ids[snapshot.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
     histories, shared = {}, 0
     for tree in trees:
-        tree.grow(300)
+        by_levels(tree, 300)
         compiled = tree.compile()
         for id_, path in zip(compiled.ids.tolist(), paths(compiled.tree), strict=True):
             shared += id_ in histories
@@ -382,8 +301,8 @@ def test_ids_are_one_history_in_all_trees():
 
 
 def test_focus_on_a_history_and_what_comes_after():
-    grown = PartialTree.start("kuhn_poker", 58)
-    grown.grow()
+    grown = partial_trees.start("kuhn_poker", 58)
+    by_levels(grown)
     snapshot = grown.compile()
     deep = int(np.flatnonzero(snapshot.tree.histories.player >= 0)[-1])
     family = snapshot.ids[[int(snapshot.tree.histories.parent[deep]), deep]]
@@ -401,7 +320,7 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
     acts = tree.histories.player == player
     path = {h: tuple(tree.histories.actions_to(h)) for h in d.roots.tolist()}
     subgame, checked = d.augmented_subgame[d.root_augmented], 0
-    start = PartialTree.start(name, len(tree.histories), player=player)
+    start = partial_trees.start(name, len(tree.histories), player=player)
     for infoset in range(len(own)):
         way, at = [], infoset
         while at >= 0:
@@ -423,7 +342,7 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
 
 
 def test_no_public_state_without_capacity_time_or_a_way():
-    start = PartialTree.start("kuhn_poker", 58, player=1)
+    start = partial_trees.start("kuhn_poker", 58, player=1)
     ids, key = start.table.id[:1], whole("kuhn_poker").infosets[1].keys[0]
 
     def found(key, **limits):
@@ -443,32 +362,29 @@ def _path(table, row):
     return actions[::-1]
 
 
-@pytest.mark.parametrize("most", [0, -5, 2.5, True])
-def test_bad_numbers_of_histories_are_refused(most):
-    grown = PartialTree.start("kuhn_poker", 58)
-    with pytest.raises(ValueError, match="most="):
-        grown.grow(most)
-    assert len(grown) == 1
-
-
 def test_capacity_that_is_not_used_takes_no_memory():
     tracemalloc.start()
     try:
-        grown = PartialTree.start("kuhn_poker", 10**8)
-        grown.grow()
+        grown = partial_trees.start("kuhn_poker", 10**8)
+        by_levels(grown)
         smaller = grown.focus(grown.compile().ids[-1:])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert grown.is_whole and len(grown) == 58 and len(smaller) < 58
+    assert is_whole(grown) and len(grown) == 58 and len(smaller) < 58
     assert peak < 20e6
+
+
+def drawn(game, histories):
+    """A leaf value: who wins is drawn."""
+    return np.random.default_rng(0).choice([-1.0, 1.0], len(histories))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
     capacity = 5000
-    partial = compile_partial(name, max_histories=capacity, leaf="rollouts(n=1)")
+    partial = partial_trees.compiled(name, capacity, drawn)
     assert 0.9 * capacity < len(partial.histories) <= capacity
     assert partial.frontier.sum() > capacity / 2
     solved = solve(partial, "cfr+", 50)
@@ -477,34 +393,9 @@ def test_games_that_are_never_whole(name):
     assert solved.nash_conv() < 0.5 * alike.nash_conv()
 
 
-# Refusals.
-
-
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"leaf": "rollouts", "max_histories": 2}, "no room"),
-        ({"leaf": "rollouts", "max_histories": 8}, "max_histories=8 has no room"),
-        ({"leaf": "rollouts", "max_histories": 60}, "decision of player 1"),
-        ({"leaf": "rollouts", "max_histories": 0}, "max_histories=0"),
-        ({"leaf": "best", "max_histories": 50}, "leaf='best'"),
-        ({"leaf": "uniform", "max_histories": 50}, "leaf='uniform'"),
-        ({"leaf": "rollouts(n=0)", "max_histories": 50}, "n=0"),
-        ({"leaf": lambda game, s: np.ones(3), "max_histories": 50}, "shape"),
-        (
-            {"leaf": lambda game, s: np.full(len(s), np.nan), "max_histories": 50},
-            "finite",
-        ),
-    ],
-)
-def test_bad_partial_trees_are_refused(options, words):
-    with pytest.raises(ValueError, match=words.replace("(", r"\(")):
-        compile_partial("leduc_poker", **options)
-
-
 def test_dropped_histories_are_asked_for():
-    grown = PartialTree.start("kuhn_poker", 58)
-    grown.grow()
+    grown = partial_trees.start("kuhn_poker", 58)
+    by_levels(grown)
     ids = grown.compile().ids
     focused = grown.focus(ids[-1:])
     with pytest.raises(KeyError, match="dropped"):

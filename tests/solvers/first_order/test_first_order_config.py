@@ -15,8 +15,10 @@ def test_other_modules_know_the_names():
 
 def test_where_they_do_not_belong():
     with pytest.raises(ValueError, match="is first-order, and must be full-width"):
-        find("egt", families=(CFR,))
-    with pytest.raises(ValueError, match="unknown parameter 'gamma'; egt takes none"):
-        find("egt(gamma=1)")
+        find("pdhg", families=(CFR,))
+    with pytest.raises(ValueError, match="unknown parameter 'gamma'; pdhg takes none"):
+        find("pdhg(gamma=1)")
+    with pytest.raises(ValueError, match="no algorithm 'egt'; choose one of auto"):
+        find("egt")
     with pytest.raises(ValueError, match="no regrets"):
         solve_with("kuhn_poker", "pdhg", 1, buckets=(None, None))
