@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-hidden-boards bench-partial \
+	bench-partial \
 	bench-deep fuzz-moves help-pages clean
 
 help:
@@ -19,7 +19,6 @@ help:
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
 	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
 	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
-	@echo "make bench-hidden-boards  phantom tic-tac-toe beside one thread of C (minutes; 6 GB)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
@@ -99,9 +98,6 @@ bench-players: $(VENV)/.installed-test
 
 bench-sampling: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks sampling
-
-bench-hidden-boards: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks hidden_boards --parts plain-c
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial

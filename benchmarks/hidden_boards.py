@@ -1,8 +1,7 @@
-"""Every kind of solver on hidden boards, judged exactly; one of them beside plain C.
+"""Every kind of solver on hidden boards, judged exactly.
 
 Each run is a process of its own. Its seconds are those of the processor, so that other
-work on the machine does not count; building the game and judging do not, either. Beside
-C, which has one thread, seconds are those of the clock too, taken in turns. Nodes
+work on the machine does not count; building the game and judging do not, either. Nodes
 are decisions and ends that trajectories visit. See docs/measurements/hidden_boards.md.
 """
 
@@ -12,7 +11,6 @@ from collections.abc import Iterator, Sequence
 from statistics import median
 
 import spiel_cr
-from benchmarks.c_reference import compiler
 from benchmarks.document import Column, Panels, over_seeds
 from benchmarks.frame import (
     Benchmark,
@@ -22,18 +20,13 @@ from benchmarks.frame import (
     Row,
     Table,
     one_thread,
-    plan,
     product,
     say,
 )
 from benchmarks.games import string_of
-from benchmarks.plain_worlds import PlainWorlds
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.games.worlds import world_game
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import MCCFR, find
-from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import PRESETS
 
 # Of each process; and the arithmetic of full-width solvers.
 _LIMIT, _DTYPE = "12GB", "float32"
@@ -48,7 +41,6 @@ OPTIONS = {
     "nodes": Option(1e6, "of solvers that train networks"),
     "points": Option(1, "of a run's curve, the last one the budget"),
     "growth": Option(4.0, "from one point's budget to the next one's"),
-    "rounds": Option(15, "of two iterations each, in turns with C"),
 }
 
 
@@ -101,40 +93,6 @@ def measure(
     return {**curve[-1], "curve": curve, "peak_bytes": peak_bytes()}
 
 
-def measure_beside_c(game: str, rounds: int) -> Row:
-    """An iteration of PCFR+, both players, in float32: ours and in plain C.
-
-    Ours has all threads that it takes by itself, C has one.
-
-    Args:
-      game: OpenSpiel string or short name.
-      rounds: of two iterations each, in turns; medians count.
-
-    Raises:
-      RuntimeError: there is no C compiler; told before the game is laid out.
-    """
-    if compiler() is None:
-        raise RuntimeError("no C compiler (cc) on the path; give --parts solve")
-    laid = world_game(string_of(game), memory_limit=_LIMIT)
-    plain = PlainWorlds(laid, _DTYPE)
-    ours = cfr.make_solver(laid.form, config=PRESETS["pcfr+"], dtype=_DTYPE)
-    spent: dict[str, list[float]] = {}
-    for _ in range(rounds + 1):
-        for who, runner in (("ours", ours), ("c", plain)):
-            clock, processor = time.perf_counter(), time.process_time()
-            runner.run(2)
-            for what, since in (
-                ("clock", time.perf_counter() - clock),
-                ("processor", time.process_time() - processor),
-            ):
-                spent.setdefault(f"{who}_{what}", []).append(since / 2)
-    # The first round meets cold caches.
-    found = {what: median(seconds[1:]) for what, seconds in spent.items()}
-    kinds = ("clock", "processor")
-    ratios = {f"{k}_ratio": found[f"c_{k}"] / found[f"ours_{k}"] for k in kinds}
-    return {**found, **ratios, "all_seconds": spent}
-
-
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     shared = {"points": options.points, "growth": options.growth}
     for row in product(
@@ -174,15 +132,6 @@ _COLUMNS: dict[str, Column] = {
     "s": "{seconds:.0f}",
     "NashConv": "{nash_conv:.4f}",
 }
-_BESIDE_C: dict[str, Column] = {
-    "game": "{game}",
-    "ours, s": "{ours_clock:.3f}",
-    "C, s": "{c_clock:.3f}",
-    "times C's speed": "{clock_ratio:.2f}",
-    "ours, processor s": "{ours_processor:.3f}",
-    "C, processor s": "{c_processor:.3f}",
-    "times C's speed by processor": "{processor_ratio:.2f}",
-}
 BENCHMARK = Benchmark(
     "hidden_boards",
     "Measure exact NashConv of every kind of solver on hidden boards.",
@@ -194,12 +143,6 @@ BENCHMARK = Benchmark(
             (Table("Exact NashConv.", _COLUMNS, 3),),
             (Picture("hidden-boards.png", "processor seconds", _curves),),
             budget=("points", "growth"),
-        ),
-        "plain-c": Part(
-            measure_beside_c,
-            plan(game="games", rounds="rounds"),
-            (Table("An iteration of PCFR+ beside one thread of C.", _BESIDE_C),),
-            budget=("rounds",),
         ),
     },
 )

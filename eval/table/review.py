@@ -23,7 +23,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.aivat import TreeValues
 from spiel_cr.judging.one_match import Match
 from spiel_cr.judging.traversing import Interview
-from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.bot_base import Learns
@@ -185,9 +184,7 @@ class Reviewer:
             return _Strategy(behaviour, known)
         # What a bot that learns is asked here must not teach it.
         memory = bot.memory if isinstance(bot, Learns) else None
-        # A restart draws another iterate.
-        if not isinstance(bot, IterateBot):
-            bot.restart()
+        bot.restart()
         levels = decisions.levels()
         needed = _on_the_way(tree, player, at)
         first = sorted(needed, key=lambda infoset: (levels[infoset], infoset))

@@ -17,7 +17,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bots, partial_bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.honest import HonestPolicy
-from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.resolving.partial.partial_config import PartialConfig
@@ -174,12 +173,7 @@ def _deep(given: dict[str, Any]) -> NamedBot:
     def policy(game: Game, seed: int) -> network_policy.DeepPolicy:
         return network_policy.load_deep_policy(path, open_game(game).game)
 
-    def draw(game: Game, player: int, seed: int) -> IterateBot:
-        return IterateBot(player, policy(game, seed), seed=seed)
-
-    bot = plays(policy, whole=False)
-    # A bot that draws plays the same policy over many matches.
-    return bot._replace(make=draw) if given.get("draw", False) else bot
+    return plays(policy, whole=False)
 
 
 def _own(text: str, what: str) -> NamedBot:
@@ -233,8 +227,8 @@ BOTS: dict[str, _Kind] = {
     ),
     "deep": _Kind(
         _deep,
-        {"path": str, "draw": bool},
-        "plays networks from a file; draw=true: one iterate of a bank per match",
+        {"path": str},
+        "plays networks from a file",
     ),
     "uniform": _Kind(_uniform, {}, "plays all actions alike"),
 }

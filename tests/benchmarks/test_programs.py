@@ -1,6 +1,5 @@
 """The programs measure what they say; on small games here."""
 
-import dataclasses
 import json
 
 import numpy as np
@@ -14,23 +13,15 @@ from benchmarks import (
     exploiting,
     frame,
     games,
-    hidden_boards,
     partial,
     signals,
 )
-from benchmarks.c_reference import compiler
 from benchmarks.games import string_of
-from benchmarks.plain_worlds import PlainWorlds
-from spiel_cr.games.worlds import world_game
-from spiel_cr.games.worlds.hidden import Worlds
-from spiel_cr.policies import best_responses
-from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 
 # Small enough for seconds: every part of every benchmark that has no test of its own.
 SMALL = {
-    "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 --rounds 1 "
+    "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
     "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
     "signals": "--parts solve --games river --seconds 10",
@@ -57,41 +48,6 @@ def test_all_parts_on_small_games(name, tmp_path, monkeypatch):
             assert table.title in text
         assert 0 <= row.get("nash_conv", 0) < 3 and json.dumps(row)
         assert row.get("peak_bytes", 1) >= row.get("start_bytes", 0)
-
-
-@pytest.mark.skipif(compiler() is None, reason="no C compiler (cc) on the path")
-@pytest.mark.parametrize(
-    ("columns", "alike"), [(3, 15), pytest.param(4, 2, marks=pytest.mark.slow)]
-)
-def test_plain_c_on_hidden_boards_is_pcfr_plus(columns, alike):
-    """The larger one has 44 million histories.
-
-    Noise breaks ties of payoffs. Others stay: attempts that are sure to fail cost
-    nothing. Where rounding has decided them, strategies differ, but not what they lose.
-    """
-    game = world_game(f"dark_hex(num_rows=2,num_cols={columns})")
-    player, utility, *rest = game.worlds
-    noise = np.random.default_rng(0).standard_normal(len(utility))
-    worlds = Worlds(player, utility * (1 + 0.01 * noise), *rest)
-    game = dataclasses.replace(game, worlds=worlds)
-    plain = PlainWorlds(game, "float64")
-    ours = cfr.make_solver(game.form, config=PRESETS["pcfr+"], compile="once")
-    for iterations in (alike, 15 - alike):
-        plain.run(iterations)
-        ours.run(iterations)
-        averages = plain.average(0), plain.average(1)
-        found = best_responses.nash_conv(game.form, averages)
-        assert found == pytest.approx(ours.nash_conv(), abs=1e-9) and found > 1e-6
-        for player in range(2) if ours.iterations == alike else ():
-            np.testing.assert_allclose(
-                ours.average(player), averages[player], atol=1e-12
-            )
-
-
-def test_without_a_compiler_no_game_is_laid_out(monkeypatch):
-    monkeypatch.setattr(hidden_boards, "compiler", lambda: None)
-    with pytest.raises(RuntimeError, match="no C compiler"):
-        hidden_boards.measure_beside_c("phantom_ttt", 1)
 
 
 @pytest.mark.parametrize(("what", "most"), [("nodes", 4000), ("episodes", 1000)])

@@ -234,7 +234,6 @@ _ON_LARGE = [_UNIFORM, _loaded(_PARTIAL.format(3000), 300), *_STATES]
 _HONEST = [_loaded("honest(rollouts=2)", 3000, repeats=True)]
 _DEEP_POLICIES = [
     _loaded("deep(path={networks})", 3000, repeats=True),
-    _loaded("deep(path={networks},draw=true)", 3000),
 ]
 _POKERS = ("kuhn_poker", "leduc_poker", "python_leduc_poker", _POKER)
 

@@ -99,6 +99,7 @@ class BetTree:
       place: int64 [P], of each node; 0 is the root's.
       own: int64 [2, P], the place after each player's last action before a node.
       folds, shown: int64, the ends of both kinds.
+      children: int64 of each node, by actions.
     """
 
     def __init__(self, rules: BoardRules) -> None:
@@ -106,6 +107,9 @@ class BetTree:
         self.bets = bets = rules.bets
         self.place = np.zeros(len(bets.player), np.int64)
         self.own = np.zeros((2, len(bets.player)), np.int64)
+        order = np.argsort(bets.parent, kind="stable")[1:]
+        ends_at = np.searchsorted(bets.parent[order], np.arange(1, len(bets.player)))
+        self.children = np.split(order, ends_at)
         self.groups = list(self._grouped(rules.counts))
         ends = bets.player == TERMINAL
         self.folds = np.flatnonzero(ends & ~bets.showdown)
@@ -113,17 +117,15 @@ class BetTree:
 
     def _grouped(self, counts: tuple[int, ...]) -> Iterator[Group]:
         """The groups; numbers places on the way."""
-        player, parent = self.bets.player, self.bets.parent
-        order = np.argsort(parent, kind="stable")[1:]
-        first = np.searchsorted(parent[order], np.arange(len(parent)))
-        actions = np.bincount(parent[1:], minlength=len(parent))
+        player = self.bets.player
+        actions = np.array([len(below) for below in self.children])
         level, place, entry = np.zeros(1, np.int64), 1, 0
         while len(level := level[player[level] != TERMINAL]):
             kinds = np.stack([player[level], self.bets.round[level], actions[level]])
             for who, number, width in np.unique(kinds, axis=1).T.tolist():
                 same = (kinds == [[who], [number], [width]]).all(axis=0)
                 nodes = level[same]
-                below = order[first[nodes] + np.arange(width)[:, None]].ravel()
+                below = np.stack([self.children[node] for node in nodes], 1).ravel()
                 self.place[below] = np.arange(place, place + len(below))
                 self.own[:, below] = self.own[:, np.tile(nodes, width)]
                 self.own[who, below] = self.place[below]
@@ -138,7 +140,7 @@ class BetTree:
                     shape,
                 )
                 place, entry = place + len(below), entry + size
-            level = order[np.isin(parent[order], level)]
+            level = np.concatenate([self.children[node] for node in level])
 
     def end_values(
         self,

@@ -38,7 +38,6 @@ class BoardResponse:
         """
         self._rules, self._player, self._seed = rules, player, seed
         self._tree = BetTree(rules)
-        self._children = self._in_order()
         self._played = {
             index: _asked(strategy, group)
             for index, group in enumerate(self._tree.groups)
@@ -62,21 +61,13 @@ class BoardResponse:
         )
         return np.array([self._value(number) for number in numbers])
 
-    def _in_order(self) -> list[np.ndarray]:
-        """The children of each node by actions."""
-        parent = self._tree.bets.parent
-        order = np.argsort(parent, kind="stable")[1:]
-        return np.split(
-            order, np.searchsorted(parent[order], np.arange(1, len(parent)))
-        )
-
     def _folds(self, node: int) -> bool:
         bets = self._tree.bets
         return bets.player[node] == TERMINAL and not bets.showdown[node]
 
     def _called(self, node: int) -> int:
         """The end of checks and calls from a node on."""
-        while len(below := self._children[node]):
+        while len(below := self._tree.children[node]):
             node = next(int(child) for child in below if not self._folds(child))
         return node
 
@@ -138,13 +129,15 @@ class BoardResponse:
         stake = np.abs(self._tree.bets.stake)
         found = np.empty((group.shape[0], *other.shape), np.float32)
         for at, node in enumerate(group.nodes):
-            for values, child in zip(found[:, at], self._children[node], strict=True):
+            for values, child in zip(
+                found[:, at], self._tree.children[node], strict=True
+            ):
                 if self._folds(child):
                     values[:] = -stake[child] * self._apart(other[at])
                     continue
                 stays = other[at]
                 values[:] = 0
-                below = self._children[child]
+                below = self._tree.children[child]
                 if len(below) and self._folds(below[0]):
                     index, row = self._where[child]
                     gone = self._played[index][0, row, labels] * stays

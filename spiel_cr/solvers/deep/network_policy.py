@@ -25,7 +25,7 @@ from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
-from spiel_cr.policies.conversions import StatePolicy, check_acting
+from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks
 from spiel_cr.solvers.deep.outputs import Shape, regret_matching, softmax
@@ -89,22 +89,6 @@ class DeepPolicy(StatePolicy):
             _remember(self._finished, key, strategy)
         return _by_action(state, strategy)
 
-    def probabilities_of(
-        self, state: pyspiel.State, iterate: int, player_id: int | None = None
-    ) -> dict[int, float]:
-        """What one of a bank's iterates plays.
-
-        Args:
-          state: at a decision.
-          iterate: its place in the bank of the player who acts.
-          player_id: who acts; may be left out.
-
-        Raises:
-          ValueError: another player acts, or none.
-        """
-        player = check_acting(state, player_id)
-        return _by_action(state, self._of_iterates([state], player)[0][iterate])
-
     def array_probabilities(
         self, rules: VectorisedGame, states: np.ndarray, player: int
     ) -> np.ndarray:
@@ -149,18 +133,6 @@ class DeepPolicy(StatePolicy):
                 f"{self.game} cannot be asked for arrays of states; train with "
                 f"averaging=network"
             )
-
-    def draw_iterate(self, player: int, random: np.random.Generator) -> int:
-        """An iterate's place in a player's bank, by its weight.
-
-        Args:
-          player: whose.
-          random: advanced.
-        """
-        if self.average.rule == SOFTMAX:
-            return 0
-        weights = self.average.weights[player]
-        return int(random.choice(len(weights), p=weights / weights.sum()))
 
     def strategies(
         self, features: np.ndarray, legal: np.ndarray, player: int

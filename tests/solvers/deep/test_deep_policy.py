@@ -13,7 +13,6 @@ from spiel_cr import load_bot, load_policy
 from spiel_cr.common import networks, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening import vectorised
-from spiel_cr.players.iterate_bot import IterateBot
 from spiel_cr.players.opponent_strings import (
     read_opponent,
     rivals_of,
@@ -123,7 +122,7 @@ def test_files(tmp_path, make):
     for policy in (
         load_deep_policy(path),
         load_policy(path, games.compiled("kuhn")),
-        load_opponent(f"deep(path={path},draw=true)", "kuhn_poker"),
+        load_opponent(f"deep(path={path})", "kuhn_poker"),
         load_opponent(str(path), "kuhn_poker"),
     ):
         assert isinstance(policy, DeepPolicy)
@@ -133,7 +132,7 @@ def test_files(tmp_path, make):
     with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
         load_deep_policy(path, "leduc_poker")
     kuhn = games.compiled("kuhn").game
-    named = read_opponent(f"deep(path={path},draw=true)", kuhn)
+    named = read_opponent(f"deep(path={path})", kuhn)
     assert rivals_of(named, kuhn, 0) is None
 
 
@@ -181,34 +180,7 @@ def test_networks_of_another_game():
         DeepPolicy(other, network())
 
 
-def test_a_bot_draws_an_iterate_per_match(tmp_path):
-    """By weight: of 1 500 draws each differs from its share by less than 5 deviations
-    of at most 19.4, which all do but once in a million runs.
-    """
-    path = tmp_path / "deep.npz"
-    save_deep_policy(path, game(), bank(), {})
-    bot = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
-    assert isinstance(bot, IterateBot)
-    state = game().new_initial_state()
-    for card in (1, 2):
-        state.apply_action(card)
-    drawn = []
-    for _ in range(1500):
-        bot.restart()
-        drawn.append(bot.iterate)
-    shares = np.bincount(drawn, minlength=ITERATES) - 1500 * WEIGHTS / WEIGHTS.sum()
-    assert abs(shares).max() < 97
-    policy = DeepPolicy(game(), bank())
-    played = policy.probabilities_of(state, bot.iterate)
-    assert dict(bot.get_policy(state)) == played
-    # The mean over iterates is what the policy plays where nothing came before.
-    each = [policy.probabilities_of(state, t)[0] for t in range(ITERATES)]
-    mean = np.dot(WEIGHTS, each) / WEIGHTS.sum()
-    assert policy.action_probabilities(state)[0] == pytest.approx(mean)
-    again = load_bot("kuhn_poker", f"deep(path={path},draw=true)", 0, seed=3)
-    for expected in drawn[:5]:
-        again.restart()
-        assert again.iterate == expected
+def test_a_bot_needs_a_file():
     with pytest.raises(ValueError, match="bot='deep' needs a file"):
         load_bot("kuhn_poker", "deep", 0)
 
