@@ -13,7 +13,7 @@ NAMES = {
     "automatic": "the default algorithm beside those that it chooses among",
     "sampling": "sampled solvers beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
-    "hidden_boards": "solvers on hidden boards, judged exactly; beside plain C",
+    "hidden_boards": "solvers on hidden boards, judged exactly",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",
     "players": "players: NashConv, late answers, matches",
     "exploiting": "what one call of `exploit` finds, beside what is exact",

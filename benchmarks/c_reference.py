@@ -37,16 +37,12 @@ _SOURCE = pathlib.Path(__file__).with_name("reference.c")
 _ARRAYS = "parent first actions row column payoff strategy regret reach sum value"
 
 
-def fields(arrays: str) -> list[tuple[str, Any]]:
-    """Those of a C structure of one side: two counts, and arrays by name."""
-    pointers = [(name, ctypes.c_void_p) for name in arrays.split()]
-    return [("infosets", ctypes.c_int), ("sequences", ctypes.c_int), *pointers]
-
-
 class _Player(ctypes.Structure):
     """`struct player` of reference.c."""
 
-    _fields_ = fields(_ARRAYS)
+    _fields_ = [("infosets", ctypes.c_int), ("sequences", ctypes.c_int)] + [
+        (name, ctypes.c_void_p) for name in _ARRAYS.split()
+    ]
 
 
 def compiler() -> str | None:
@@ -54,12 +50,8 @@ def compiler() -> str | None:
     return shutil.which("cc")
 
 
-def build_library(source: pathlib.Path, *flags: str) -> ctypes.CDLL:
-    """Builds a shared library afresh, for this very CPU.
-
-    Args:
-      source: its only file.
-      *flags: more of them.
+def _compile() -> ctypes.CDLL:
+    """Builds the library afresh, for this very CPU.
 
     Raises:
       RuntimeError: there is no C compiler, or it failed.
@@ -69,15 +61,11 @@ def build_library(source: pathlib.Path, *flags: str) -> ctypes.CDLL:
         raise RuntimeError("no C compiler (cc) on the path")
     with tempfile.TemporaryDirectory() as folder:
         library = pathlib.Path(folder) / "reference.so"
-        command = [cc, *FLAGS, *flags, "-o", str(library), str(source)]
+        command = [cc, *FLAGS, "-o", str(library), str(_SOURCE)]
         built = subprocess.run(command, capture_output=True, text=True, check=False)
         if built.returncode:
             raise RuntimeError(f"{' '.join(command)} failed: {built.stderr.strip()}")
-        return ctypes.CDLL(str(library))
-
-
-def _compile() -> ctypes.CDLL:
-    loaded = build_library(_SOURCE)
+        loaded = ctypes.CDLL(str(library))
     loaded.cfr_plus.argtypes = [ctypes.POINTER(_Player), ctypes.c_long, ctypes.c_long]
     loaded.cfr_plus.restype = None
     return loaded

@@ -30,7 +30,6 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.one_match import Observer
 from spiel_cr.players import bot_strings
 
@@ -195,10 +194,6 @@ def _print_result(series: Series, played: Played, out: TextIO) -> None:
     """Prints who won; to a person all that was hidden, too."""
     for seat, bot in enumerate(played.bots):
         print(f"player {seat}, {bot}: {played.match.returns[seat]:+g}", file=out)
-    compiled = isinstance(series.instance, CompiledGame)
-    worth = series.reviewer.without_luck(played.match, solve=compiled)
-    if worth is not None:
-        print(f"without luck (AIVAT), player 0: {worth:+.3f}", file=out)
     if HUMAN not in played.bots:
         return
     state = state_after(series.game, played.match.actions)

@@ -334,14 +334,13 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
         table = result.table
         share = table.known / table.met if table.met else None  # JSON has no NaN
         full = "; full, so some were left out" if table.full else ""
-        known = (
-            "" if share is None else f"; {share:.1%} of decisions were at known ones"
-        )
-        print(
-            f"  infosets    {table.infosets:,}, by {table.keys}{known}\n"
-            f"  table       {table.bytes / 1e6:,.0f} of {table.limit / 1e6:,.0f} MB"
-            f"{full}"
-        )
+        print(f"  infosets    {table.infosets:,}, by {table.keys}")
+        if share is not None:
+            print(
+                f"  known       {share:.1%} of decisions met had a row before\n"
+                f"  table       {table.bytes / 1e6:,.0f} of {table.limit / 1e6:,.0f} MB"
+                f"{full}"
+            )
         report |= {
             "workers": arguments.workers,
             "infosets": table.infosets,

@@ -67,6 +67,7 @@ def add(commands: Commands) -> None:
         workers=1,
         no_vectorised=False,
         imperfect_recall=False,
+        hand_buckets=None,
     )
 
 

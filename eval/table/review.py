@@ -131,18 +131,15 @@ class Reviewer:
         )
         return {"decisions": shown, "notes": notes, "aivat": worth}
 
-    def without_luck(self, match: Match, *, solve: bool = False) -> float | None:
+    def without_luck(self, match: Match) -> float | None:
         """Player 0's return of a match, by AIVAT and the values of a solution.
 
         Args:
           match: that is over.
-          solve: compile and solve the game, if that is not done yet.
 
         Returns:
-          None: the game is not solved, or cannot be compiled.
+          None: no match was looked at, or the game cannot be compiled.
         """
-        if self._luck is None and solve and (tree := self._compiled()) is not None:
-            self._solved(tree, 0)
         return None if self._luck is None else self._luck.estimate(match)
 
     def _compiled(self) -> CompiledGame | None:

@@ -35,8 +35,8 @@ _HISTORIES = {
     for form in (SIGNALS, WORLDS)
 }
 _BOARDS = (
-    "algorithm={!r} samples boards of a game that is not laid out: give form='stepped' "
-    "and buckets, or choose 'cfr+'"
+    "algorithm={!r} samples boards for hands in buckets: give hand_buckets "
+    "(--hand-buckets), such as '169-200-200-200' for limit hold'em, and form='stepped'"
 )
 _PUBLIC = (
     "algorithm={!r} samples public actions and cards, which are known of games in the "

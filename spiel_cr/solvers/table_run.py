@@ -62,7 +62,7 @@ def make_table(laid: Laid, task: Task) -> Run:
         )
         # Matches hold lists of actions, so what is too large is refused before.
         recall_checks.check_source(source, exact=config.averaging == "exact")
-        return TableRun(solver, kind, size, room)
+        return TableRun(solver, kind, {"memory_limit": size, "table_limit": room})
     except BaseException:
         source.close()
         raise
@@ -80,17 +80,27 @@ def _source(opened: Opened, layout: Layout) -> tuple[str, Simulator, int]:
     )
     taken = 0
     rules: Any = opened.rules
+    if layout.hand_buckets is not None and not layout.vectorised:
+        raise ValueError(
+            f"hand_buckets={layout.hand_buckets} needs the game's rules on arrays; "
+            f"leave vectorised=False (--no-vectorised) out"
+        )
     if layout.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
-        size = int(memory.parse_limit(layout.memory_limit))
         taken = rules.bucket_bytes()
-        if taken + memory.BASE_BYTES > size:
-            raise GameTooLargeError(
-                f"{memory.describe_limit(layout.memory_limit, size)}, and buckets of "
-                f"{opened.game} take about {memory.describe_bytes(taken)} beside the "
-                f"{memory.describe_bytes(memory.BASE_BYTES)} of Python; raise the limit"
-            )
+        _check_room(opened, layout, taken)
     source = key_making.make_source(opened, kind, workers=layout.workers)
     return kind, source, taken
+
+
+def _check_room(opened: Opened, layout: Layout, taken: int) -> None:
+    """Refuses hands in buckets that take more than the limit: GameTooLargeError."""
+    size = int(memory.parse_limit(layout.memory_limit))
+    if taken + memory.BASE_BYTES > size:
+        raise GameTooLargeError(
+            f"{memory.describe_limit(layout.memory_limit, size)}, and buckets of "
+            f"{opened.game} take about {memory.describe_bytes(taken)} beside Python; "
+            f"raise the limit, or give fewer hand_buckets"
+        )
 
 
 def _table_room(
@@ -153,19 +163,17 @@ class TableRun(Run):
         self,
         solver: UncompiledSolver | PublicChanceSolver,
         kind: str,
-        size: int,
-        room: int,
+        limits: dict[str, int],
     ) -> None:
         """Takes a solver as it is.
 
         Args:
           solver: of the game.
           kind: what infosets are told apart by, see `key_making.KINDS`.
-          size: the memory limit in bytes.
-          room: what it leaves for the table and a batch.
+          limits: of memory, in bytes, that a resumed run must share.
         """
         super().__init__(solver)
-        self._kind, self._size, self._room = kind, size, room
+        self._kind, self._limits = kind, limits
         self._before = 0, 0
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -174,8 +182,9 @@ class TableRun(Run):
 
     def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
         """See `checkpoint.Kept`; the seconds are among the arrays."""
-        fresh, actions = self.solver.state(), self.solver.source.max_actions
-        check_state(arrays, fresh, max_actions=actions)
+        if isinstance(self.solver, UncompiledSolver):
+            actions = self.solver.source.max_actions
+            check_state(arrays, self.solver.state(), max_actions=actions)
         try:
             self.solver.restore(arrays)
         except (KeyError, TypeError, OverflowError) as error:
@@ -207,8 +216,7 @@ class TableRun(Run):
             "fingerprint": key_making.fingerprint(solver.source),
             "config": settings_text(solver.config),
             "seed": solver.seed,
-            "memory_limit": self._size,
-            "table_limit": self._room,
+            **self._limits,
         }
 
     def outcome(self) -> dict[str, Any]:
@@ -247,19 +255,16 @@ def make_boards(laid: Laid, task: Task) -> Run:
             f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
             f"hold'em"
         )
-    kind, source, _ = _source(laid.game, task.layout)
+    kind, source, taken = _source(laid.game, task.layout)
     assert isinstance(source, RulesSource)
-    size = int(memory.parse_limit(task.layout.memory_limit))
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
-    return BoardRun(solver, kind, size, size)
+    _check_room(laid.game, task.layout, taken + solver.num_bytes)
+    # No bit depends on the memory.
+    return BoardRun(solver, kind, {})
 
 
 class BoardRun(TableRun):
     """A solver that samples boards."""
-
-    def restore(self, arrays: dict[str, np.ndarray], *, seconds: float) -> None:
-        """See `checkpoint.Kept`; the seconds are among the arrays."""
-        self.solver.restore(arrays)
 
     def shown(self) -> dict[str, Any]:
         """See `run.Run`."""

@@ -266,9 +266,14 @@ class Task:
                     f"form='stepped' (--compile never) out"
                 )
         try:
-            self.algorithm.config_in(STEPPED)
+            config = self.algorithm.config_in(STEPPED)
         except ValueError as error:
             return str(error)
+        if layout.hand_buckets and getattr(config, "averaging", None) == "exact":
+            return (
+                f"hand_buckets={layout.hand_buckets}: players forget, so averages are "
+                f"not exact; choose 'pcs', or 'es-mccfr(averaging=sampled)'"
+            )
         if not family.networks and math.isinf(memory.parse_limit(layout.memory_limit)):
             return (
                 f"memory_limit={layout.memory_limit!r}: the table grows as long as "

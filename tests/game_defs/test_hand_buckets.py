@@ -1,4 +1,4 @@
-"""Buckets of hands, by brute force on small decks, and on whole ones by symmetry."""
+"""Buckets of hands, by brute force on small decks."""
 
 import itertools
 

@@ -47,7 +47,7 @@ class Buckets:
         rules: Rules,
         counts: Sequence[int],
         arrays: Mapping[str, np.ndarray] | None = None,
-        tick: Callable[[], object] | None = None,
+        tick: Callable[[], object] = lambda: None,
     ) -> None:
         """Compares all hands on all boards: a minute or two with a whole deck.
 
@@ -90,6 +90,8 @@ class Buckets:
                 array.dtype,
             ):
                 raise ValueError(f"{name}: it must be {array.dtype} {array.shape}")
+            if given.max() >= max(counts):
+                raise ValueError(f"{name} has the bucket {given.max()}")
             array[:] = given
 
     def arrays(self) -> dict[str, np.ndarray]:
@@ -194,8 +196,7 @@ class Buckets:
     def _chunks(self, size: int) -> Iterator[slice]:
         """Boards of so many cards that are looked at together."""
         for begin in range(0, len(self._boards[size]), _TOGETHER):
-            if self._tick is not None:
-                self._tick()
+            self._tick()
             yield slice(begin, begin + _TOGETHER)
 
     def _levels(self, places: slice | np.ndarray) -> np.ndarray:

@@ -207,7 +207,7 @@ class VectorisedLimitPoker:
         self,
         counts: Sequence[int],
         arrays: Mapping[str, np.ndarray] | None = None,
-        tick: Callable[[], object] | None = None,
+        tick: Callable[[], object] = lambda: None,
     ) -> "BucketedLimitPoker":
         """The same game, of which players see bets and the bucket of their cards.
 
@@ -245,7 +245,7 @@ class BucketedLimitPoker(VectorisedLimitPoker):
         whole: VectorisedLimitPoker,
         counts: tuple[int, ...],
         arrays: Mapping[str, np.ndarray] | None,
-        tick: Callable[[], object] | None,
+        tick: Callable[[], object],
     ) -> None:
         """Use `VectorisedLimitPoker.bucketed` instead."""
         vars(self).update(vars(whole))

@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -60,6 +60,11 @@ class Layout:
     def infosets(self) -> np.ndarray:
         """int32 [I], position of each logical infoset in vectors over infosets."""
         return self.arrays()[1]
+
+
+def given(arrays: Any) -> Any:
+    """What it is given; with `functools.partial` it goes to other processes."""
+    return arrays
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -192,7 +197,8 @@ def build(
         _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
     )
     listed = functools.partial(Payoffs, *payoffs)
-    return SequenceForm(lambda: decisions, listed, (layout0, layout1), arrays)
+    kept = functools.partial(given, decisions)
+    return SequenceForm(kept, listed, (layout0, layout1), arrays)
 
 
 def _level_counts(decisions: Decisions, levels: np.ndarray) -> tuple[np.ndarray, ...]:
@@ -263,7 +269,9 @@ def place(
             )
         )
         offset += size
-    return Layout(lambda: (position, infoset_position), offset), levels
+    return Layout(
+        functools.partial(given, (position, infoset_position)), offset
+    ), levels
 
 
 def _couple(

@@ -22,6 +22,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.sequence_form.treeplex import Slices
 from spiel_cr.games.signals import kernels as kernel_forms
 from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame, ancestors
@@ -67,9 +68,16 @@ def form_of(game: SignalGame, *, products: bool | None = None) -> layout.Sequenc
         products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
     if products:
         return build(sides, game.parents, game.kernels, terms)
-    first, second = map(logical_decisions, sides, game.parents)
     payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
-    return layout.build((first, second), payoffs)
+    return layout.build(_decisions(sides, game.parents), payoffs)
+
+
+def _decisions(
+    sides: tuple[PublicSide, PublicSide], parents: Parents
+) -> tuple[Decisions, Decisions]:
+    """Both players' decision points."""
+    first, second = map(logical_decisions, sides, parents)
+    return first, second
 
 
 def _num_entries(kernel: Kernel) -> float:
@@ -104,10 +112,7 @@ def build(
             coupling.add_constants(constant)
         arrays.append(coupling.laid_out())
     return layout.SequenceForm(
-        lambda: (
-            logical_decisions(sides[0], parents[0]),
-            logical_decisions(sides[1], parents[1]),
-        ),
+        functools.partial(_decisions, sides, parents),
         functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
         (layout_of(plans[0]), layout_of(plans[1])),
         (arrays[0], arrays[1]),

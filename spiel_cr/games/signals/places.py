@@ -172,9 +172,9 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
 def layout_of(plan: Places) -> layout.Layout:
     """Where logical sequences and infosets lie."""
     arrays = functools.partial(_logical_places, plan)
-    return layout.Layout(
-        arrays if plan.size > _LARGE else functools.cache(arrays), plan.size
-    )
+    if plan.size <= _LARGE:
+        arrays = functools.partial(layout.given, arrays())
+    return layout.Layout(arrays, plan.size)
 
 
 def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:

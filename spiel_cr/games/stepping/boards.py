@@ -130,16 +130,10 @@ class BetTree:
                 self.own[:, below] = self.own[:, np.tile(nodes, width)]
                 self.own[who, below] = self.place[below]
                 shape = (width, len(nodes), counts[number])
-                size = width * len(nodes) * counts[number]
-                yield Group(
-                    who,
-                    number,
-                    nodes,
-                    slice(place, place + len(below)),
-                    slice(entry, entry + size),
-                    shape,
-                )
-                place, entry = place + len(below), entry + size
+                places = slice(place, place + len(below))
+                table = slice(entry, entry + len(below) * counts[number])
+                yield Group(who, number, nodes, places, table, shape)
+                place, entry = places.stop, table.stop
             level = np.concatenate([self.children[node] for node in level])
 
     def end_values(

@@ -136,7 +136,7 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
         placed = list(both.map(place, (0, 1)))
         first, second = both.map(couple, (0, 1))
     return layout.SequenceForm(
-        lambda: (sides[0].decisions, sides[1].decisions),
+        functools.partial(layout.given, (sides[0].decisions, sides[1].decisions)),
         functools.partial(_list, sides, utility),
         (placed[0][0], placed[1][0]),
         (first, second),

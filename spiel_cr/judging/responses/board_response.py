@@ -5,8 +5,8 @@ bots". The responder knows what the opponent's hands are likely to be, folds, ca
 raises, whichever brings most if both then check and call to the end, where a raise may
 be folded to; further raises count as calls. How often hands win is the mean over boards
 that are drawn beside the one that is played, so that nothing is known of what is to
-come: the value is that of a strategy, a lower bound of a best response's. It is exact
-for each board but for rounding, over all pairs of hands.
+come. The mean over boards estimates the value of a strategy, a lower bound of a best
+response's; each board's number is a mean over all pairs of hands.
 """
 
 import numpy as np
@@ -53,12 +53,8 @@ class BoardResponse:
 
     def values(self, boards: int) -> np.ndarray:
         """float64 [boards], the responder's mean utility on boards that are drawn."""
-        numbers = tqdm(
-            range(boards),
-            desc=f"boards, player {self._player}",
-            unit="board",
-            disable=not is_wanted(),
-        )
+        said = f"boards, player {self._player}"
+        numbers = tqdm(range(boards), said, disable=not is_wanted())
         return np.array([self._value(number) for number in numbers])
 
     def _folds(self, node: int) -> bool:

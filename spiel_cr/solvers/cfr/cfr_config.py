@@ -64,8 +64,9 @@ class MCCFRConfig:
       baseline: control variate, see `baselines.py`.
       decay: how much of an "average" baseline one sample replaces.
       averaging: "exact" adds every iterate's whole sequence form to the average;
-        "sampled" adds the visited infosets' only, weighted by own reach over sampling
-        probability (stochastically weighted averaging), of games that are not compiled.
+        "sampled" adds the visited infosets' only, of games that are not compiled:
+        weighted by own reach over sampling probability (stochastically weighted
+        averaging), in external sampling those where the other player acts.
       incremental: build the tree as trajectories go: each adds the first infoset that
         is not yet in it, and below plays on by the current strategies without exploring
         or updating; infosets that are not in the tree are uniform. Of games that are

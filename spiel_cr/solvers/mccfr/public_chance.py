@@ -71,7 +71,10 @@ class PublicChanceSolver:
       seed: of the boards.
       iterations: boards so far.
       seconds: spent on them.
+      met, known: 0; all infosets are known from the start.
     """
+
+    met = known = 0
 
     def __init__(
         self, source: RulesSource, config: PublicChanceConfig, *, seed: int
@@ -183,6 +186,13 @@ class PublicChanceSolver:
             self.seconds += time.perf_counter() - started
 
     @property
+    def num_bytes(self) -> int:
+        """About what it takes while it runs: tables and strategies, hands at places."""
+        hands, counts = len(self._rules.held), self._rules.counts
+        numbers = 4 * len(self._tree.place) * hands + hands * sum(counts)
+        return 4 * (4 * len(self._regret) + numbers)
+
+    @property
     def trajectories(self) -> int:
         """How many boards were drawn."""
         return self.iterations
@@ -233,16 +243,10 @@ class PublicChanceSolver:
           ValueError: an array is missing or of another type or shape, or its numbers
             are none.
         """
-        fresh = self.state()
-        for name in fresh.keys() | state.keys():
-            mine, theirs = fresh.get(name), state.get(name)
-            if (
-                mine is None
-                or theirs is None
-                or mine.dtype != theirs.dtype
-                or name != "random"
-                and mine.shape != theirs.shape
-            ):
+        for name, mine in self.state().items():
+            found = state.get(name, np.zeros(()))
+            same = found.dtype == mine.dtype and found.ndim == mine.ndim
+            if not same or name != "random" and found.shape != mine.shape:
                 raise ValueError(f"its {name} is no array of such a run")
         for name, least in (("regret", -np.inf), ("average", 0), ("seconds", 0)):
             # Written so that NaN fails.

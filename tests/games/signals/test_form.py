@@ -1,14 +1,18 @@
 """The signal form is the game that its payoffs, listed one by one, describe."""
 
+import pickle
+
 import numpy as np
 import pytest
 
+import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.games.signals import form, places, public_terms
 from spiel_cr.games.signals.game import SparseKernel
 from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
+from spiel_cr.games.worlds import world_game
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -208,3 +212,20 @@ def test_large_games_are_judged_level_by_level_alike(monkeypatch):
     at_once = solver.nash_conv()
     monkeypatch.setattr(best_responses, "_LARGE", 0)
     assert solver.nash_conv() == pytest.approx(at_once, abs=1e-15)
+
+
+def test_forms_go_to_other_processes():
+    """In every form, large or small."""
+    signal_game = kuhn_signals.kuhn()
+    for laid in (
+        spiel_cr.compile_game("kuhn_poker").form,
+        form.form_of(signal_game),
+        form.form_of(signal_game, products=True),
+        world_game("dark_hex(num_rows=2,num_cols=2)").form,
+    ):
+        again = pickle.loads(pickle.dumps(laid))
+        for player in range(2):
+            np.testing.assert_array_equal(
+                again.layouts[player].sequences, laid.layouts[player].sequences
+            )
+            assert len(again.decisions[player]) == len(laid.decisions[player])

@@ -5,7 +5,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr import Goal, Layout
-from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common import storage
+from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.stepping import key_making
 from spiel_cr.judging.responses.board_response import BoardResponse
@@ -130,7 +131,7 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
         np.testing.assert_allclose(found, average[key], atol=2e-6)
 
 
-def test_what_is_forgotten_limits_and_more_boards_do_not_harm():
+def test_the_less_is_forgotten_the_better():
     """Without any buckets hands are played blindly; with all of them nearly well."""
     blind, few, many = (
         spiel_cr.nash_conv(
@@ -187,6 +188,8 @@ def test_a_checkpoint_that_no_run_leaves_is_refused():
     ("game", "options", "said"),
     [
         (ONE_CARD, {"buckets": None}, "give hand_buckets .*'169-200-200-200'"),
+        (ONE_CARD, {"algorithm": "os-mccfr"}, "not exact; choose 'pcs'"),
+        (ONE_CARD, {"algorithm": "auto"}, "not exact; choose 'pcs'"),
         (ONE_CARD, {"buckets": "3"}, "hand_buckets=3: .* each of the 2 rounds"),
         (ONE_CARD, {"buckets": "3-x"}, "hand_buckets='3-x' must be whole numbers"),
         (ONE_CARD, {"buckets": "3-99999"}, "from 1 to 65536 .* of the 2 rounds"),
@@ -206,6 +209,26 @@ def test_forms_that_know_no_such_buckets_are_refused():
             spiel_cr.solve(ONE_CARD, "es-mccfr", 1, layout=layout)
     with pytest.raises(ValueError, match="'pcs'.* samples boards"):
         spiel_cr.solve("kuhn_poker", "pcs", 1, layout=Layout("compiled"))
+
+
+def test_a_run_goes_on_where_memory_is_another(tmp_path):
+    path = tmp_path / "state.npz"
+    solve(goal=2, checkpoint=path, memory_limit="2GB")
+    assert solve(goal=4, checkpoint=path, memory_limit="3GB").iterations == 4
+    with pytest.raises(GameTooLargeError, match="or give fewer hand_buckets"):
+        solve(goal=4, buckets="9-65536", memory_limit="420MB")
+
+
+def test_files_with_other_buckets_are_damaged(tmp_path):
+    path = tmp_path / "policy.npz"
+    solve(goal=2).save(path)
+    with pytest.raises(ValueError, match=r"policy.npz, for .* on kuhn_poker"):
+        spiel_cr.load_policy(path, "kuhn_poker")
+    arrays, metadata = storage.load(path)
+    arrays["buckets0"] = np.full_like(arrays["buckets0"], 7)
+    storage.save(path, arrays, metadata)
+    with pytest.raises(DamagedFileError, match="buckets0 has the bucket 7"):
+        spiel_cr.load_policy(path)
 
 
 def test_memory_is_refused_before_hands_are_compared():
@@ -235,7 +258,7 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
         )
         for kind in ("sampled", "exact")
     )
-    assert sampled < 1.15 * exact
+    assert sampled < 1.05 * exact
 
 
 @pytest.mark.parametrize("game", [ONE_CARD, TWO_CARDS])

@@ -77,7 +77,8 @@ def load_table_policy(
     metadata = result.read_metadata(path)
     named = result.text_of(metadata, "game", path)
     kind = result.text_of(metadata, "keys", path)
-    if kind.partition(" ")[0] not in key_making.KINDS:
+    buckets = kind.startswith(f"{key_making.BUCKETS} ")
+    if not buckets and kind not in (key_making.RULES, key_making.STRINGS):
         raise result.damaged(path, f"its keys are of the kind {kind!r}")
     print_of_file = result.text_of(metadata, "fingerprint", path)
     loaded = result.named_game(named, path) if game is None else game
@@ -88,7 +89,12 @@ def load_table_policy(
             f"here; install what has them, or solve with --no-vectorised"
         )
     arrays = storage.load(path)[0]
-    source = key_making.make_source(opened, kind, arrays=arrays)
+    try:
+        source = key_making.make_source(opened, kind, arrays=arrays)
+    except ValueError as error:
+        if game is None:
+            raise result.damaged(path, str(error)) from error
+        raise ValueError(f"{path}, for {named}, on {loaded}: {error}") from error
     if key_making.fingerprint(source) != print_of_file:
         raise ValueError(
             f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "
