@@ -81,7 +81,8 @@ def make_source(
                 f"hand_buckets={budget}: {game} has no rules that put hands into "
                 f"buckets; limit hold'em has (universal_poker with betting=limit)"
             )
-        announce("putting hands into buckets")
+        if arrays is None:
+            announce("putting hands into buckets")
         with tqdm(desc="buckets", unit="", disable=not is_wanted()) as bar:
             rules = plain.bucketed(counts, arrays, bar.update)
         return RulesSource(game, rules)
