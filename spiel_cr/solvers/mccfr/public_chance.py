@@ -244,7 +244,7 @@ class PublicChanceSolver:
             are none.
         """
         for name, mine in self.state().items():
-            found = state.get(name, np.zeros(()))
+            found = state.get(name, np.zeros((0, 0, 0)))
             same = found.dtype == mine.dtype and found.ndim == mine.ndim
             if not same or name != "random" and found.shape != mine.shape:
                 raise ValueError(f"its {name} is no array of such a run")
