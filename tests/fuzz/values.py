@@ -398,7 +398,7 @@ _VALUES: dict[tuple[str, str], Values] = {
     (_ANY, "--workers"): _whole("0", "-1 1025"),
     ("solve", "--workers"): _whole("1", "0 -1 1025"),
     # Of the fuzzer's games none puts hands into buckets.
-    (_ANY, "--hand-buckets"): Values((), ["3-4", "x", "3-", "0-1", "-1"]),
+    (_ANY, "--hand-buckets"): Values(("3-4",), ["x", "3-", "0-1", "-1"]),
     (_ANY, "--ray"): _words("local", "nowhere  a:b  127.0.0.1:x  ray://a:1"),
     # Of infosets, which most games here have not.
     (_ANY, "--lock"): Values(
