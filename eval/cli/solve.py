@@ -222,8 +222,6 @@ def _layout(arguments: Arguments) -> spiel_cr.Layout:
                 f"--form {form} does not compile the game; leave --compile always out"
             )
         form = laying_out.COMPILED
-    if form == "auto" and arguments.hand_buckets is not None:
-        form = laying_out.STEPPED
     if form == laying_out.STEPPED and arguments.judge != "auto":
         raise ValueError(
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "

@@ -122,7 +122,8 @@ class Reviewer:
             decision["range"] = _range(
                 tree, state, histories, 1 - person, for_range.behaviour
             )
-        worth = (self.without_luck(match) or 0.0) * (-1 if person else 1)
+        assert self._luck is not None  # the game was solved
+        worth = self._luck.estimate(match) * (-1 if person else 1)
         notes = self._notes(of_bot, bot)
         notes.append(
             f"You got {match.returns[person]:+g}: {worth:+.3f} without the luck of "
@@ -130,17 +131,6 @@ class Reviewer:
             f"values of the solution)."
         )
         return {"decisions": shown, "notes": notes, "aivat": worth}
-
-    def without_luck(self, match: Match) -> float | None:
-        """Player 0's return of a match, by AIVAT and the values of a solution.
-
-        Args:
-          match: that is over.
-
-        Returns:
-          None: no match was looked at, or the game cannot be compiled.
-        """
-        return None if self._luck is None else self._luck.estimate(match)
 
     def _compiled(self) -> CompiledGame | None:
         """The compiled game; None: it cannot be, and `_refused` says why."""

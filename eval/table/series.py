@@ -14,8 +14,6 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging.one_match import Match, Observer, play_match
 from spiel_cr.players import bot_strings
 
-from .review import Reviewer
-
 HUMAN = "human"
 
 
@@ -41,7 +39,6 @@ class Series:
       instance: the compiled game where a bot needs it, else OpenSpiel's.
       seed: of chance and of all that bots draw.
       played: what is over.
-      reviewer: looks at it.
     """
 
     def __init__(
@@ -66,7 +63,6 @@ class Series:
         self.seed = check_seed(seed)
         self.instance = bot_strings.prepare(game, bots, memory_limit=memory_limit)
         self.played: list[Played] = []
-        self.reviewer = Reviewer(self.instance)
         # By who and where: a bot is made for a seat.
         self._made: dict[tuple[int, int], pyspiel.Bot] = {}
 
@@ -142,8 +138,6 @@ class Series:
                     "bots": list(played.bots),
                     "actions": list(played.match.actions),
                     "returns": list(played.match.returns),
-                    # Player 0's, where a solution is at hand.
-                    "aivat": self.reviewer.without_luck(played.match),
                 }
                 for played in self.played
             ],

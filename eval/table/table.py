@@ -74,6 +74,7 @@ class Table:
     def _seat(self, series: Series) -> None:
         """The person sits down, before the first match."""
         self._series = series
+        self._reviewer = review.Reviewer(series.instance)
         self._reviews: list[Json | None] = []
         bot = next(bot for bot in series.seats(0) if bot != HUMAN)
         self._set(
@@ -247,7 +248,7 @@ class Table:
         def stopped() -> bool:
             return self._left or self._next
 
-        found = self._series.reviewer.review(played.match, seat, bot, stopped)
+        found = self._reviewer.review(played.match, seat, bot, stopped)
         with self._changed:
             if stopped():
                 return

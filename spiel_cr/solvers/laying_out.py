@@ -176,6 +176,8 @@ def choose(
         of the checkpoint.
     """
     form = layout.form
+    if form == "auto" and layout.hand_buckets is not None:
+        form = STEPPED
     if isinstance(game, SignalGame):
         game.check()
         if form not in ("auto", SIGNALS):

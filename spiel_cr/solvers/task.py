@@ -222,7 +222,7 @@ class Task:
         }
         if layout.hand_buckets is not None:
             text = _ONLY_STEPPED.format(layout.hand_buckets)
-            refused |= dict.fromkeys(LAID_OUT, text)
+            refused |= dict.fromkeys(LAID_OUT[1:], text)  # "auto" is stepped
         elif SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):
                 refused[SIGNALS] = why

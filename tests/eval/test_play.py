@@ -265,9 +265,8 @@ def test_command_for_bots(capsys):
     found = report(capsys, *words, "--seed", 4)
     assert found.keys() == {"game", "bots", "seed", "matches", "totals"}
     (match,) = found["matches"]
-    assert match.keys() == {"bots", "actions", "returns", "aivat"}
+    assert match.keys() == {"bots", "actions", "returns"}
     assert sum(match["returns"]) == 0 and match["returns"] == found["totals"]
-    assert match["aivat"] is None
     assert report(capsys, *words, "--seed", 4) == found
     # Without a seed every match is another, which can be seen again.
     other = report(capsys, *words)

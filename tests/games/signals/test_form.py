@@ -1,6 +1,6 @@
 """The signal form is the game that its payoffs, listed one by one, describe."""
 
-import pickle
+from multiprocessing.reduction import ForkingPickler
 
 import numpy as np
 import pytest
@@ -223,7 +223,7 @@ def test_forms_go_to_other_processes():
         form.form_of(signal_game, products=True),
         world_game("dark_hex(num_rows=2,num_cols=2)").form,
     ):
-        again = pickle.loads(pickle.dumps(laid))
+        again = ForkingPickler.loads(ForkingPickler.dumps(laid))
         for player in range(2):
             np.testing.assert_array_equal(
                 again.layouts[player].sequences, laid.layouts[player].sequences

@@ -203,7 +203,9 @@ def test_refusals(game, options, said):
 
 
 def test_forms_that_know_no_such_buckets_are_refused():
-    for form in ("auto", "compiled", "signals"):
+    auto = Layout(hand_buckets="3-4", memory_limit="3GB")
+    assert spiel_cr.solve(ONE_CARD, "pcs", 1, layout=auto).table.keys == "buckets 3-4"
+    for form in ("compiled", "signals"):
         layout = Layout(form, hand_buckets="3-4")
         with pytest.raises(ValueError, match=r"hand_buckets=.* form='stepped'"):
             spiel_cr.solve(ONE_CARD, "es-mccfr", 1, layout=layout)

@@ -72,8 +72,8 @@ class _Front(NamedTuple):
       positions: of the visits.
       weight: float64 [n], w(h) / B.
       own: float64 [n], own reach over the probability that both players' draws lead
-        here, / B; None with exact averages. (Chance's share is the same in all
-        iterations, and divided out in the end.)
+        here, / B; None but for sampled averages of outcome sampling. (Chance's share
+        is the same in all iterations, and divided out in the end.)
       sequence: int64 [n], the entry of the updating player's last action.
       depth: int64 [n], rows of the updating player on the way.
       in_tree: bool [n], False below an infoset that the trajectory has added; None
@@ -178,10 +178,11 @@ class Trajectories:
         self._way: list[tuple[_Decisions, _Followed]] = []
         size = config.batch
         share = np.full(size, 1 / size)
+        by_reach = config.averaging == "sampled" and config.scheme == "outcome"
         front = _Front(
             source.start(size, random),
             weight=share,
-            own=share if config.averaging == "sampled" else None,
+            own=share if by_reach else None,
             sequence=np.full(size, player),
             depth=np.zeros(size, np.int64),
             in_tree=np.ones(size, bool) if config.incremental else None,
@@ -241,19 +242,19 @@ class Trajectories:
         rows = decisions.row[updated]
         places = decisions.live[updated]
         sequence = front.sequence[places]
+        has, sampled = decisions.row >= 0, self._config.averaging == "sampled"
         recall_checks.check_promises(
             self._source,
-            same_actions=table.count[rows] == decisions.num_actions[updated],
+            same_actions=table.count[decisions.row[has]] == decisions.num_actions[has],
             # Sampled averages do not look at what comes before.
-            same_sequence=front.own is not None or table.parent[rows] == sequence,
+            same_sequence=sampled or table.parent[rows] == sequence,
         )
         np.add.at(table.visits, rows, np.uint32(1))
         lacks = np.zeros(len(decisions.live))
-        if front.own is not None:
-            share = front.own[decisions.live]
+        if sampled:
+            share = decisions.weight if front.own is None else front.own[decisions.live]
             if self._config.scheme == "external":
-                updated = np.flatnonzero(~decisions.mine & (decisions.row >= 0))
-                share = decisions.weight
+                updated = np.flatnonzero(~decisions.mine & has)
             lacks[updated] = self._weight * share[updated]
             entry, place, sigma = _flat(decisions, updated)
             met, group, _ = _groups(entry)
