@@ -16,7 +16,9 @@ from spiel_cr.judging import one_match as match
 from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.policies.conversions import uniform_behaviour
+from spiel_cr.resolving.partial import partial_resolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import games
 from tests.support.states import agree_on_scrambled_cards
@@ -212,9 +214,30 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
     assert labels[0]["met later"] == counts[0]
     bot.restart()
     assert len(agent._kept) == 1 and len(labels[0]) == counts[0] + 1
-    agent._kept.clear()
+    agent._kept_histories = partial_resolver._MOST_KEPT + 1
     bot.restart()
+    assert not agent._kept and not agent._root.after
     assert [len(known) for known in labels] == counts
+
+
+def test_each_public_state_is_looked_for_once(monkeypatch):
+    """Whoever asks a player everywhere does not walk there for each of its infosets."""
+    tree, bot = compiled("kuhn_poker"), make("kuhn_poker", 0, 58)
+    walk, walked = PartialTree.next_public_state, []
+
+    def counted(self, ids, key, **limits):
+        found = walk(self, ids, key, **limits)
+        walked.append(key)
+        assert key in found[2]
+        return found
+
+    monkeypatch.setattr(PartialTree, "next_public_state", counted)
+    for _ in range(2):
+        for history in tree.infosets[0].history:
+            bot.get_policy(tree.state_at(history))
+    # Its first decision, and the one after a pass and a bet.
+    assert len(walked) == 2
+    assert bot.statistics.solves == 1
 
 
 def test_how_answers_are_counted(monkeypatch):

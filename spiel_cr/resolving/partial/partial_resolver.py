@@ -44,7 +44,8 @@ _ROLLOUTS = 100, 10
 _WALK = 10, 2
 # Times in a row that a walk from a decision may be given up, under a clock.
 _MOST_GIVEN_UP = 2
-# Histories in all solutions that are kept from match to match (6 kB each).
+# Histories in all solutions that are kept from match to match (6 kB each), and in the
+# trees that lead to them.
 _MOST_KEPT = 1 << 17
 
 
@@ -77,11 +78,14 @@ class _Place:
       number: the player's decision, from 0; -1: the start of the game.
       tree: what leads to the histories of a public state.
       ids: int64 [n], these.
+      after: the public states of the player's next decision that were met, by its
+        information-state strings there; None: there is no room to go there.
     """
 
     number: int
     tree: PartialTree
     ids: np.ndarray
+    after: dict[str, "_Place | None"] = dataclasses.field(default_factory=dict)
 
 
 class PartialResolver:
@@ -175,7 +179,7 @@ class PartialResolver:
 
     def restart(self) -> None:
         """A new match."""
-        if not self._kept or self._kept_histories > _MOST_KEPT:
+        if not 0 < self._kept_histories <= _MOST_KEPT:
             self._forget_all()
         self.solved, self._place = self._start, self._root
         # What was seen and done at decisions that were solved.
@@ -229,19 +233,29 @@ class PartialResolver:
             return
         most = self._layers.affordable(deadline)
         while self._place.number < number and most:
-            place, next_number = self._place, self._place.number + 1
-            found = place.tree.next_public_state(
-                place.ids,
-                stages[next_number].seen[-1],
-                most=most,
-                begins=next_number == 0,
-                deadline=deadline,
-            )
-            if found is None:
+            key = stages[self._place.number + 1].seen[-1]
+            following = self._following(key, most, deadline)
+            if following is None:
                 return
-            self._place = _Place(next_number, *found)
+            self._place = following
         if self._place.number == number and most:
             self._resolve(most, deadline)
+
+    def _following(self, key: str, most: int, deadline: float | None) -> _Place | None:
+        """The public state of the next decision; without a clock it is found once."""
+        place = self._place
+        if key in place.after:
+            return place.after[key]
+        begins = place.number < 0
+        found = place.tree.next_public_state(
+            place.ids, key, most=most, begins=begins, deadline=deadline
+        )
+        tree, ids, keys = found or (None, place.ids, [key])
+        following = None if tree is None else _Place(place.number + 1, tree, ids)
+        if deadline is None:
+            place.after.update(dict.fromkeys(keys, following))
+            self._kept_histories += 0 if tree is None else len(tree)
+        return following
 
     def _resolve(self, most: int, deadline: float | None) -> None:
         """Solves the subgame of the place; takes its solution if that is known.
@@ -311,6 +325,7 @@ class PartialResolver:
     def _forget_all(self) -> None:
         """Forgets solutions, and the labels of infosets that were met for them."""
         self._kept.clear()
+        self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels
         for known, count in zip(labels, self._label_counts, strict=True):

@@ -145,7 +145,7 @@ class PartialTree:
         most: int,
         begins: bool = False,
         deadline: float | None = None,
-    ) -> tuple["PartialTree", np.ndarray] | None:
+    ) -> tuple["PartialTree", np.ndarray, list[str]] | None:
         """The public state of the player's next decision, all that may be taken for it.
 
         Args:
@@ -157,8 +157,9 @@ class PartialTree:
           deadline: by `time.perf_counter`; None: none.
 
         Returns:
-          A tree of what leads there, and the histories, int64; None: there is no room
-          or no time, or no history that leads there.
+          A tree of what leads there, the histories, int64, and the player's
+          information-state strings at them; None: there is no room or no time, or no
+          history that leads there.
         """
         tree = self.focus(ids)
         table, rows = tree.table, tree.rows(ids)
@@ -181,9 +182,10 @@ class PartialTree:
         if not target:
             return None
         group = growth.public_states(table, ends)
-        chosen = np.isin(group, group[table.label[ends] == target[0]])
+        chosen = group == group[table.label[ends] == target[0]][0]
         there = table.id[ends[chosen]]
-        return tree.focus(there), there
+        met = np.isin(labels, table.label[ends[chosen]])
+        return tree.focus(there), there, list(itertools.compress(strings, met))
 
     def _strings(self, rows: np.ndarray) -> Sequence[str]:
         """The player's information-state strings; where rules make none, of states."""

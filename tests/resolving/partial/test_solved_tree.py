@@ -45,7 +45,7 @@ def beginning(name, player):
     place, ids = start, start.table.id[:1]
     for number, infoset in enumerate((first, second)):
         key = tree.infosets[player].keys[infoset]
-        place, ids = place.next_public_state(
+        place, ids, _ = place.next_public_state(
             ids, key, most=len(tree.histories), begins=number == 0
         )
     return place, ids, d, second

@@ -331,7 +331,8 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
             found = place.next_public_state(
                 *(ids, own.keys[at]), most=len(tree.histories), begins=number == 0
             )
-            place, ids = found
+            place, ids, keys = found
+            assert set(keys) == {own.keys[n] for n in _infosets(tree, place, ids)}
             root = np.flatnonzero(acts & (tree.histories.infoset == at))[0]
             here = subgame == subgame[np.searchsorted(d.roots, root)]
             wanted = {path[h] for h in d.roots[here].tolist()}
@@ -339,6 +340,13 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
             assert rows == wanted
             checked += len(rows) > 1
     assert checked
+
+
+def _infosets(tree, place, ids):
+    """The infosets of the whole game at histories of a partial tree."""
+    paths = [tuple(_path(place.table, row)) for row in place.rows(ids)]
+    at = {tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))}
+    return {int(tree.histories.infoset[at[path]]) for path in paths}
 
 
 def test_no_public_state_without_capacity_time_or_a_way():
