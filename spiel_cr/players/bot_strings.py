@@ -15,7 +15,7 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.players import bots, partial_bots
-from spiel_cr.players.bots import PolicyBot
+from spiel_cr.players.bots import PolicyBot, shared_signals
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
@@ -271,12 +271,13 @@ def prepare(
     strings = [text for text in players if isinstance(text, str)]
     named = {text: read_bot(text) for text in strings if bot_name(text) in BOTS}
     whole = [text for text, bot in named.items() if bot.whole]
-    if not whole or (
-        all(named[text].signals for text in whole)
-        and prefer(opened, memory_limit).form == SIGNALS
-    ):
+    if not whole:
         return opened.game
+    on_signals = all(named[text].signals for text in whole)
     try:
+        if on_signals and prefer(opened, memory_limit).form == SIGNALS:
+            shared_signals(str(opened.game), memory_limit)
+            return opened.game
         return as_compiled(opened.game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         name = bot_name(whole[0])

@@ -6,7 +6,6 @@ own information state string only, or at the public actions and their own signal
 """
 
 import dataclasses
-import functools
 import time
 
 import numpy as np
@@ -35,6 +34,8 @@ from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.laying_out import SIGNALS, Layout, choose
 from spiel_cr.solvers.mccfr import choice, mccfr
+
+_shared: dict[str, SignalGame] = {}
 
 
 def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
@@ -109,15 +110,26 @@ def _to_resolve(
     if choose(game, need_of(config), Layout()).form == SIGNALS:
         if isinstance(game, SignalGame):
             return game
-        return _shared_signals(str(game.game))
+        return shared_signals(str(game.game))
     assert not isinstance(game, SignalGame)
     return compile_whole(game if isinstance(game, CompiledGame) else game.game)
 
 
-@functools.lru_cache(maxsize=1)
-def _shared_signals(game: str) -> SignalGame:
-    """The signal game of both seats, and of all bots of a tournament."""
-    return merged(signal_game(game))
+def shared_signals(game: str, memory_limit: Limit = None) -> SignalGame:
+    """The signal game of both seats, and of all bots of a tournament.
+
+    Args:
+      game: what OpenSpiel's game says of itself; the last one is kept.
+      memory_limit: as for `compile_game`, if it is not kept.
+
+    Raises:
+      GameTooLargeError: the form would take more memory than the limit.
+    """
+    if game not in _shared:
+        signals = merged(signal_game(game, memory_limit=memory_limit))
+        _shared.clear()
+        _shared[game] = signals
+    return _shared[game]
 
 
 @dataclasses.dataclass(frozen=True)

@@ -112,14 +112,23 @@ def test_it_plays_within_its_time():
 
 
 def test_a_bot_of_a_string_takes_the_form_of_signals():
-    """The whole game has billions of histories, so it is prepared, not played."""
-    text = "python_rhode_island_holdem"
+    """The whole game has millions of histories, so it is prepared, not played."""
+    text = "python_rhode_island_holdem(num_ranks=6,num_suits=3)"
     prepared = bot_strings.prepare(text, ["resolving(iterations=2)", "uniform"])
     assert isinstance(prepared, pyspiel.Game)
     with pytest.raises(ValueError, match="needs the whole game"):
         bot_strings.prepare(text, ["resolving(iterations=2,gadget=maxmargin)"])
     small = bot_strings.prepare("kuhn_poker", ["resolving(iterations=2)"])
     assert not isinstance(small, pyspiel.Game)
+
+
+def test_the_form_of_signals_is_held_to_the_limit_too():
+    with pytest.raises(ValueError, match="needs the whole game, and .* the limit"):
+        bot_strings.prepare(
+            "python_leduc_poker(num_ranks=5)",
+            ["resolving(iterations=2)"],
+            memory_limit=1,
+        )
 
 
 @pytest.mark.parametrize(
