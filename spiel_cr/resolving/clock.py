@@ -87,10 +87,12 @@ class Clock:
 
     Attributes:
       statistics: so far.
+      stretch: a move takes so many times its time, 1 but for a player that warms up.
     """
 
     def __init__(self, move_ms: float | None, iterations: int | None) -> None:
         self.statistics = Statistics()
+        self.stretch = 1.0
         self._move_ms = move_ms
         self._iterations = iterations
         self._begun = 0.0
@@ -126,7 +128,8 @@ class Clock:
         if self._move_ms is None:
             return None
         now = time.perf_counter()
-        end = self._begun + self._move_ms / 1000 * (1 - _RESERVE) - self._tail
+        whole = self.stretch * self._move_ms / 1000
+        end = self._begun + whole * (1 - _RESERVE) - self._tail
         return now + (end - now) / solves
 
     def init_deadline(self, init_ms: float | None) -> float | None:

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.jax_utils import on_device
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
@@ -97,4 +98,5 @@ def full_width_solver(
         values=True,
         first=first,
         compile=cfr.compile_for(form, config.iterations or _SHORT_RUN),
+        put=on_device,
     )

@@ -2,6 +2,7 @@
 
 import dataclasses
 import functools
+import time
 
 import numpy as np
 import pyspiel
@@ -16,7 +17,7 @@ from spiel_cr.judging import one_match as match
 from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.resolving.partial import partial_resolver
+from spiel_cr.resolving.partial import layer_solver, partial_resolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -165,6 +166,50 @@ def test_in_time_without_a_new_program():
     assert bot.counts.blueprint < found.moves
 
 
+def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
+    """What one match solved the next one plays, though it has no time for it."""
+    config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
+    settings = PartialConfig(58, warmup_matches=0, blueprint_iterations=5)
+    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    state = first_states("kuhn_poker", 0)[-1]
+    found = bot.get_policy(state)
+    assert bot.statistics.solves == 1 and bot.agent.solved is not bot.agent._start
+    bot.restart()
+    monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline: 0)
+    assert bot.get_policy(state) == found
+    assert bot.statistics.solves == 1
+
+
+def test_what_has_no_room_is_forgotten_after_the_match(monkeypatch):
+    monkeypatch.setattr(partial_resolver, "_MOST_KEPT", 1)
+    bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
+    found = bot.get_policy(state)
+    assert not bot.agent._start.after and not bot.agent._root.after
+    bot.restart()
+    assert bot.agent._kept_histories == 0
+    assert bot.get_policy(state) == found and bot.statistics.solves == 2
+
+
+def test_warming_up_has_more_time_than_a_move(monkeypatch):
+    """So that a player learns what subgames cost that a move has no time for."""
+    asked = []
+
+    def affordable(self, deadline):
+        asked.append(deadline - time.perf_counter())
+        return 0
+
+    monkeypatch.setattr(layer_solver.LayerSolver, "affordable", affordable)
+    config = ResolvingConfig(SOLVER, move_ms=1000, init_ms=1)
+    settings = PartialConfig(58, warmup_matches=2)
+    policy = blueprint("kuhn_poker").average_policy()
+    settings = dataclasses.replace(settings, blueprint=policy)
+    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    assert asked and all(1 < seconds < 4 for seconds in asked)
+    asked.clear()
+    bot.get_policy(first_states("kuhn_poker", 0)[-1])
+    assert asked and all(seconds < 1 for seconds in asked)
+
+
 # What bots may know.
 
 
@@ -209,14 +254,14 @@ def test_labels_are_known_as_long_as_solutions_that_need_them():
     bot = make("kuhn_poker", 0, 58)
     agent, labels = bot.agent, bot.agent._root.tree.simulator.labels
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
-    assert len(agent._kept) == 1
+    assert len(agent._start.after) == 1
     counts = [len(known) for known in labels]
     assert labels[0]["met later"] == counts[0]
     bot.restart()
-    assert len(agent._kept) == 1 and len(labels[0]) == counts[0] + 1
+    assert len(agent._start.after) == 1 and len(labels[0]) == counts[0] + 1
     agent._kept_histories = partial_resolver._MOST_KEPT + 1
     bot.restart()
-    assert not agent._kept and not agent._root.after
+    assert not agent._start.after and not agent._root.after
     assert [len(known) for known in labels] == counts
 
 

@@ -74,7 +74,6 @@ class CompiledGame:
       game: the (sequential) OpenSpiel game.
       histories: all N histories.
       infosets: each player's infosets.
-      form: the same game in sequence form, which is all that full-width solvers need.
       frontier: bool [N], the histories at which a partial tree ends although the game
         goes on: TERMINAL in these arrays, with a leaf value as utility (see
         `resolving.partial.partial_tree`); None: the whole game is there.
@@ -85,8 +84,18 @@ class CompiledGame:
     game: pyspiel.Game
     histories: Histories
     infosets: tuple[Infosets, Infosets]
-    form: layout.SequenceForm
     frontier: np.ndarray | None = None
+
+    @functools.cached_property
+    def form(self) -> layout.SequenceForm:
+        """The same game in sequence form, which is all that full-width solvers need."""
+        histories = self.histories
+        over = (histories.player == TERMINAL) & (histories.utility != 0)
+        rows, columns = histories.sequence[:, over]
+        paid = histories.chance[over] * histories.utility[over]
+        payoffs = sum_payoffs(rows, columns, paid)
+        first, second = self.infosets
+        return layout.build((first.decisions, second.decisions), payoffs)
 
     @property
     def num_terminals(self) -> int:
@@ -175,7 +184,7 @@ def assemble(
     infosets: Sequence[Infosets],
     keys: Sequence[Sequence[str]],
 ) -> CompiledGame:
-    """A compiled game, to which this adds the sequence form.
+    """A compiled game; its sequence form is laid out when it is asked for.
 
     Args:
       game: a sequential game.
@@ -187,11 +196,4 @@ def assemble(
         dataclasses.replace(own, keys=strings)
         for own, strings in zip(infosets, keys, strict=True)
     )
-    terminal = np.flatnonzero((histories.player == TERMINAL) & (histories.utility != 0))
-    payoffs = sum_payoffs(
-        histories.sequence[0, terminal],
-        histories.sequence[1, terminal],
-        histories.chance[terminal] * histories.utility[terminal],
-    )
-    form = layout.build((own0.decisions, own1.decisions), payoffs)
-    return CompiledGame(game, histories, (own0, own1), form)
+    return CompiledGame(game, histories, (own0, own1))

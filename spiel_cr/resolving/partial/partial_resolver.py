@@ -33,6 +33,9 @@ from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 
+# So many times a move's time is there while a player warms up, so that it learns what
+# subgames cost that there is no time for yet.
+_WARMUP_STRETCH = 4.0
 # Of the time before the first match, for a blueprint.
 _BLUEPRINT_SHARE = 0.5
 # Continuations at the ends of trees, besides the blueprint itself.
@@ -153,8 +156,7 @@ class PartialResolver:
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
         self._root = _Place(-1, tree, tree.table.id[:1].copy())
-        # Solutions by the number of their roots; nothing is kept under a clock.
-        self._kept: dict[int, SolvedTree | None] = {}
+        # Of all solutions, and of the trees that lead to them.
         self._kept_histories = 0
         # By the number of a decision, how often in a row a walk was given up there.
         self._given_up: collections.Counter[int] = collections.Counter()
@@ -162,9 +164,11 @@ class PartialResolver:
         self.solved = self._start = self._solve_start(end)
         self._label_counts = [len(known) for known in tree.simulator.labels]
         self.restart()
+        self._clock.stretch = _WARMUP_STRETCH
         for number in range(settings.warmup_matches):
             announce(f"player {player}: warm-up match {number + 1}")
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
+        self._clock.stretch = 1.0
         if config.move_ms is not None:  # otherwise there is time to compile
             self._layers.close()
         self._forget_all()
@@ -201,8 +205,7 @@ class PartialResolver:
             if not continues(self._stages, stages):
                 self.restart()
             for number in range(len(self._stages), len(stages)):
-                deadline = self._clock.deadline(len(stages) - number)
-                self._decide(stages, number, deadline)
+                self._decide(stages, number)
             self._stages = list(stages)
             infoset = self.solved.find(stages[-1].seen[-1])
             answer = None
@@ -218,61 +221,82 @@ class PartialResolver:
         self.counts.most_histories = self._layers.most_histories
         return answer
 
-    def _decide(
-        self, stages: Sequence[Stage], number: int, deadline: float | None
-    ) -> None:
+    def _decide(self, stages: Sequence[Stage], number: int) -> None:
         """Solves what a decision of the match needs.
+
+        Under a clock there is time for the last one only: of those before it, which
+        had theirs, only what was solved is taken.
 
         Args:
           stages: what the player saw and did.
           number: the decision; all before it were treated.
-          deadline: for this one, by `time.perf_counter`; None: none.
         """
         infoset = self.solved.find(stages[number].seen[-1])
         if infoset >= 0 and self.solved.is_solved(infoset):
             return
-        most = self._layers.affordable(deadline)
-        while self._place.number < number and most:
+        deadline, most = self._clock.deadline(), 0
+        if deadline is None or number == len(stages) - 1:
+            most = self._layers.affordable(deadline)
+        while self._place.number < number:
             key = stages[self._place.number + 1].seen[-1]
-            following = self._following(key, most, deadline)
+            following = self._following(key, most > 0, deadline)
             if following is None:
                 return
             self._place = following
-        if self._place.number == number and most:
+        if self._place.number == number:
             self._resolve(most, deadline)
 
-    def _following(self, key: str, most: int, deadline: float | None) -> _Place | None:
-        """The public state of the next decision; without a clock it is found once."""
+    def _following(self, key: str, look: bool, deadline: float | None) -> _Place | None:
+        """The public state of the next decision, which is found once.
+
+        Args:
+          key: the player's information-state string there.
+          look: for it, if it is not known.
+          deadline: by `time.perf_counter`; None: none.
+        """
         place = self._place
-        if key in place.after:
-            return place.after[key]
-        begins = place.number < 0
+        if key in place.after or not look:
+            return place.after.get(key)
         found = place.tree.next_public_state(
-            place.ids, key, most=most, begins=begins, deadline=deadline
+            place.ids,
+            key,
+            most=self.settings.max_histories,
+            begins=place.number < 0,
+            deadline=deadline,
         )
-        tree, ids, keys = found or (None, place.ids, [key])
-        following = None if tree is None else _Place(place.number + 1, tree, ids)
-        if deadline is None:
+        if found is None:
+            if deadline is None:
+                place.after[key] = None
+            return None
+        tree, ids, keys = found
+        following = _Place(place.number + 1, tree, ids)
+        if self._has_room(len(tree)):
             place.after.update(dict.fromkeys(keys, following))
-            self._kept_histories += 0 if tree is None else len(tree)
         return following
 
     def _resolve(self, most: int, deadline: float | None) -> None:
         """Solves the subgame of the place; takes its solution if that is known.
 
         A subgame has one solution, whatever the player holds in it: so draws depend on
-        its roots, and without a clock it is solved once.
+        its roots, and it is solved once, the first time that there is time for it.
         """
-        place = self._place
+        place, after = self._place, self.solved.after
         number = place.tree.number_of(place.ids)
-        if number not in self._kept:
-            solved = self._solve(place, number, most, deadline)
-            if deadline is not None:
-                self.solved = solved or self.solved
-                return
-            self._kept[number] = solved
-            self._kept_histories += 0 if solved is None else len(solved.partial)
-        self.solved = self._kept[number] or self.solved
+        if number in after or not most:
+            self.solved = after.get(number) or self.solved
+            return
+        solved = self._solve(place, number, most, deadline)
+        if solved is not None:
+            self.solved = solved
+            if self._has_room(len(solved.partial)):
+                after[number] = solved
+        elif deadline is None:
+            after[number] = None
+
+    def _has_room(self, histories: int) -> bool:
+        """Whether a tree may be kept; if not, all are forgotten after the match."""
+        self._kept_histories += histories
+        return self._kept_histories <= _MOST_KEPT
 
     def _solve(
         self, place: _Place, number: int, most: int, deadline: float | None
@@ -324,7 +348,7 @@ class PartialResolver:
 
     def _forget_all(self) -> None:
         """Forgets solutions, and the labels of infosets that were met for them."""
-        self._kept.clear()
+        self._start.after.clear()
         self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels

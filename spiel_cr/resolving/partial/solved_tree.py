@@ -38,6 +38,8 @@ class SolvedTree:
       responses: these best responses.
       exact: whether they go on to the end of the game.
       accepted: whether the layer's solution keeps what was promised, and is the plan.
+      after: what was solved next, on the plan of this tree, by the number of its roots;
+        None: that cannot be solved.
     """
 
     partial: PartialTree
@@ -50,6 +52,7 @@ class SolvedTree:
     responses: Responses
     exact: bool
     accepted: bool = False
+    after: dict[int, "SolvedTree | None"] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(

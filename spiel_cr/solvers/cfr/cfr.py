@@ -309,6 +309,7 @@ def make_solver(
     first: int = 0,
     compile: Compile = "optimised",
     buckets: Labels = (None, None),
+    put: Callable[[Any], Any] = jax.device_put,
 ) -> Solver:
     """Puts a game on the device and compiles the program.
 
@@ -321,6 +322,7 @@ def make_solver(
       compile: "optimised", or "fast" or "once" for short runs (see `compile_for`).
       buckets: for each player int32 [I], the bucket of each logical infoset (see
         `bucket_labels.labels_of`), or None.
+      put: puts arrays on the device; `jax_utils.on_device` where shapes repeat.
 
     Raises:
       ValueError: another dtype or another way to compile.
@@ -359,4 +361,5 @@ def make_solver(
             consumes=large and compile == "optimised",
         ),
         buckets=buckets,
+        put=put,
     )

@@ -153,6 +153,7 @@ class Solver:
         *,
         buckets: Labels = (None, None),
         compile_seconds: float = 0.0,
+        put: Callable[[Any], Any] = jax.device_put,
     ) -> None:
         """Puts game and state on the device and compiles the program.
 
@@ -165,6 +166,7 @@ class Solver:
           program: that is run, and how its state is read.
           buckets: for each player the bucket of each infoset, or None.
           compile_seconds: that other programs, which made problem or state, took.
+          put: puts arrays on the device.
         """
         self._program = program
         self._reader = program.reader
@@ -177,12 +179,12 @@ class Solver:
         self._chunk, self._pace = 1, 1e-9
         self.compile_seconds = compile_seconds
         with precision(program.dtype):
-            self.problem = jax.device_put(problem)
+            self.problem = put(problem)
             if callable(state):
                 self.compile_seconds += self._compile(state)
                 state = state()
                 memory.trim()
-            self._state = jax.device_put(state)
+            self._state = put(state)
         # numpy arrays may have become the device's without a copy.
         given = jax.tree.leaves(state)
         self._lent = any(isinstance(leaf, np.ndarray) for leaf in given)
