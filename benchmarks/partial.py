@@ -47,6 +47,9 @@ OPTIONS = {
     "games": Option(tuple(SIZES), "of part exploitability"),
     "sizes": Option((), "histories of a tree (default: by game)", kind=int),
     "iterations": Option((100,), "per solve of part exploitability, without a clock"),
+    "clocks": Option(
+        (), "milliseconds per move of part exploitability (default: none)", kind=float
+    ),
     "blueprints": Option(
         (10, 100, 1000), "iterations of CFR+; 0: the player's own", least=0
     ),
@@ -234,11 +237,10 @@ def _string(*settings: str) -> str:
 
 def _plan(options: argparse.Namespace) -> Iterator[Row]:
     for game in options.games:
+        budgets = [f"move_ms={ms:g}" for ms in options.clocks]
         bots = [
-            _string(
-                f"max_histories={size}", f"iterations={iterations}", *options.settings
-            )
-            for iterations in options.iterations
+            _string(f"max_histories={size}", budget, *options.settings)
+            for budget in budgets or [f"iterations={n}" for n in options.iterations]
             for size in options.sizes or SIZES.get(game, (1000,))
         ]
         yield from product(
@@ -276,6 +278,14 @@ def _ways(row: Mapping[str, Any]) -> str:
     return ", ".join(ways) or "–"
 
 
+def _late(row: Mapping[str, Any]) -> str:
+    """How many answers of all seeds took longer than a move may."""
+    if "move_ms" not in row["bot"]:
+        return "–"
+    late = sum(run["late_moves"] for run in row["each"])
+    return f"{late} of {sum(run['moves'] for run in row['each']):,}"
+
+
 _ASKED: dict[str, Column] = {
     "game": "{game}",
     "player": "`{bot}`",
@@ -286,6 +296,8 @@ _ASKED: dict[str, Column] = {
     ),
     "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",
+    "late": _late,
+    "slowest, ms": lambda row: f"{max(run['max_ms'] for run in row['each']):.0f}",
     **PEAK,
 }
 _WHO: dict[str, Column] = {
