@@ -6,6 +6,8 @@ is clearly larger than a memory limit is refused at once.
 
 import math
 import time
+from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyspiel
@@ -38,6 +40,10 @@ _MOST_STRATA = _MOST_CHILDREN = 32
 _MOST_ACTIONS = 1_000_000
 # Seconds between two looks at memory and clock, and before progress is shown.
 _EVERY, _SILENT = 0.05, 1.0
+
+_Level: TypeAlias = dict[
+    tuple[int, int], tuple[pyspiel.State, float, Sequence[int] | None]
+]
 
 
 def estimate_histories(
@@ -111,12 +117,15 @@ def _probe(
     """
     root = game.new_initial_state()
     counted = 1.0
-    # Of each stratum one state that goes on, and how many it stands for.
-    level = {} if root.is_terminal() else {(0, 0): (root, 1.0)}
+    # Of each stratum one state that goes on, how many it stands for, and where it is
+    # the only child that is looked at its legal actions: to list millions takes long.
+    level: _Level = {} if root.is_terminal() else {(0, 0): (root, 1.0, None)}
     while level:
-        following: dict[tuple[int, int], tuple[pyspiel.State, float]] = {}
-        for state, weight in level.values():
-            actions = _possible(state)
+        following: _Level = {}
+        for state, weight, legal in level.values():
+            actions = legal
+            if actions is None or state.is_chance_node():
+                actions = _possible(state)
             counted += weight * len(actions)
             now = time.thread_time()
             if counted >= IMMENSE or now > end:
@@ -131,15 +140,16 @@ def _probe(
                 child = state.child(action)
                 if child.is_terminal():
                     continue
-                player = int(child.current_player())
-                stratum = player, len(child.legal_actions())
+                player, legal = int(child.current_player()), child.legal_actions()
+                stratum = player, len(legal)
                 if stratum not in following and len(following) >= _MOST_STRATA:
                     stratum = player, -1
-                stands, total = following.get(stratum, (child, 0.0))
+                given = child, 0.0, legal if most == 1 else None
+                stands, total, actions_of = following.get(stratum, given)
                 total += weight
                 if stands is not child and random.random() * total < weight:
-                    stands = child
-                following[stratum] = stands, total
+                    stands, _, actions_of = given
+                following[stratum] = stands, total, actions_of
         level = following
     return counted, True
 
