@@ -15,7 +15,6 @@ NAMES = {
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",
-    "players": "players: NashConv, late answers, matches",
     "exploiting": "what one call of `exploit` finds, beside what is exact",
     "partial": "players of games that are too large to be compiled",
     "devices": "solvers on the CPU and on a GPU",

@@ -136,12 +136,6 @@ def rates(row: Mapping[str, Any]) -> str:
     return f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
 
 
-def interval(mean: float, half_width: float | None) -> str:
-    """A mean, and half of its interval where there is one."""
-    spread = "" if half_width is None else f" ± {half_width:.2f}"
-    return f"{mean:+.2f}{spread}"
-
-
 def ratio(value: float, base: float | None) -> str:
     """How many times the base; a dash where there is none."""
     if base is None:

@@ -58,7 +58,6 @@ GAMES = {
     **{f"leduc_{n}_ranks": f"python_leduc_poker(num_ranks={n})" for n in (3, 7, 13)},
     "latent_ttt": "python_latent_tic_tac_toe(conflict=keep)",
     **{f"princess{n}": f"python_princess_and_monster(horizon={n})" for n in (4, 5, 7)},
-    "rps5": "python_rock_paper_scissors(num_actions=5)",
     "phantom_ttt": "phantom_ttt",
     "dark_hex3": "dark_hex(board_size=3)",
     "rhode_island": "python_rhode_island_holdem",

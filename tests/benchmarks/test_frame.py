@@ -151,7 +151,7 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
     ("name", "options"),
     [
         ("deep", ["--seeds", "x"]),
-        ("players", ["--parts", "nothing"]),
+        ("deep", ["--parts", "nothing"]),
         ("sampling", ["--seconds", "x"]),
         ("partial", ["--matches", "1"]),
         ("sampling", ["--solvers", "no-such"]),
