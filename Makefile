@@ -5,7 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-sampling \
+.PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
 	bench-partial \
 	bench-deep fuzz-moves help-pages clean
 
@@ -17,7 +17,6 @@ help:
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
 	@echo "SPIEL_CR_HOME=https://ADDRESS make dist   a wheel with absolute links, into dist/"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
-	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
@@ -91,9 +90,6 @@ test-slow: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks cfr
-
-bench-sampling: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks sampling
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial

@@ -11,7 +11,6 @@ from benchmarks.frame import Benchmark
 NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
     "automatic": "the default algorithm beside those that it chooses among",
-    "sampling": "sampled solvers beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly",
     "signals": "signal games: Rhode Island Hold'em, rivers, turns",

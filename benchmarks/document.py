@@ -176,20 +176,19 @@ def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
     return before, after
 
 
-def draw(path: pathlib.Path, panels: Panels, across: str, xscale: str) -> None:
-    """Curves of NashConv, a panel beside the other.
+def draw(path: pathlib.Path, panels: Panels, across: str) -> None:
+    """Curves of NashConv on logarithmic axes, a panel beside the other.
 
     Args:
       path: of the picture.
       panels: points of curves, by titles and labels.
       across: what the horizontal axes show.
-      xscale: "log" or "linear".
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with picture(path, size=(1 + 5 * len(panels), 4), columns=len(panels)) as axes:
         for axis, (title, curves) in zip(axes, panels.items(), strict=True):
             for label, points in curves.items():
                 axis.plot(*zip(*points, strict=True), marker=".", label=label)
-            axis.set(title=title, xlabel=across, xscale=xscale, yscale="log")
+            axis.set(title=title, xlabel=across, xscale="log", yscale="log")
         axes[0].set_ylabel("NashConv (game's units)")
         axes[-1].legend(fontsize="small")

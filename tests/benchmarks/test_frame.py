@@ -152,9 +152,8 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
     [
         ("deep", ["--seeds", "x"]),
         ("deep", ["--parts", "nothing"]),
-        ("sampling", ["--seconds", "x"]),
+        ("cfr", ["--seconds", "x"]),
         ("partial", ["--matches", "1"]),
-        ("sampling", ["--solvers", "no-such"]),
         ("cfr", ["--no-measuring", "--out", "no/such/folder"]),
     ],
 )
