@@ -13,7 +13,7 @@ NAMES = {
     "automatic": "the default algorithm beside those that it chooses among",
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly",
-    "signals": "signal games: Rhode Island Hold'em, rivers, turns",
+    "signals": "signal games: endgames of Libratus",
     "exploiting": "what one call of `exploit` finds, beside what is exact",
     "partial": "players of games that are too large to be compiled",
     "devices": "solvers on the CPU and on a GPU",
