@@ -6,8 +6,7 @@ BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 .PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
-	bench-partial \
-	bench-deep fuzz-moves help-pages clean
+	bench-partial bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
