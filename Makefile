@@ -5,9 +5,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
-.PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench bench-players bench-sampling \
-	bench-partial \
-	bench-deep fuzz-moves help-pages clean
+.PHONY: help demo test test-quick test-compiler test-slow lint types format dist docs bench \
+	bench-partial bench-deep fuzz-moves help-pages clean
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
@@ -17,8 +16,6 @@ help:
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
 	@echo "SPIEL_CR_HOME=https://ADDRESS make dist   a wheel with absolute links, into dist/"
 	@echo "make bench      benchmarks against the peers; writes JSON lines to out/"
-	@echo "make bench-players   the players: NashConv, late answers, matches (half an hour)"
-	@echo "make bench-sampling  the sampled solvers beside OpenSpiel's (half an hour)"
 	@echo "make bench-partial   players of games that are too large to be compiled"
 	@echo "make bench-deep      deep CFR and its successors on small games (an hour)"
 	@echo "make fuzz-moves      a million moves of all bots, and 100 000 by the clock (an hour)"
@@ -92,12 +89,6 @@ test-slow: $(VENV)/.installed-test
 
 bench: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks cfr
-
-bench-players: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks players
-
-bench-sampling: $(VENV)/.installed-test
-	$(BIN)/python -m benchmarks sampling
 
 bench-partial: $(VENV)/.installed-test
 	$(BIN)/python -m benchmarks partial

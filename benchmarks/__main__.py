@@ -11,11 +11,9 @@ from benchmarks.frame import Benchmark
 NAMES = {
     "cfr": "full-width solvers beside OpenSpiel's, LiteEFG and C",
     "automatic": "the default algorithm beside those that it chooses among",
-    "sampling": "sampled solvers beside OpenSpiel's",
     "deep": "deep CFR and its successors, and self-play",
     "hidden_boards": "solvers on hidden boards, judged exactly",
-    "signals": "signal games: Rhode Island Hold'em, rivers, turns",
-    "players": "players: NashConv, late answers, matches",
+    "signals": "signal games: endgames of Libratus",
     "exploiting": "what one call of `exploit` finds, beside what is exact",
     "partial": "players of games that are too large to be compiled",
     "devices": "solvers on the CPU and on a GPU",

@@ -136,12 +136,6 @@ def rates(row: Mapping[str, Any]) -> str:
     return f"{spaced(row['rate'])} ({spaced(row['least'])} to {spaced(row['most'])})"
 
 
-def interval(mean: float, half_width: float | None) -> str:
-    """A mean, and half of its interval where there is one."""
-    spread = "" if half_width is None else f" ± {half_width:.2f}"
-    return f"{mean:+.2f}{spread}"
-
-
 def ratio(value: float, base: float | None) -> str:
     """How many times the base; a dash where there is none."""
     if base is None:
@@ -182,20 +176,19 @@ def _split(path: pathlib.Path, marks: Marks) -> tuple[str, str]:
     return before, after
 
 
-def draw(path: pathlib.Path, panels: Panels, across: str, xscale: str) -> None:
-    """Curves of NashConv, a panel beside the other.
+def draw(path: pathlib.Path, panels: Panels, across: str) -> None:
+    """Curves of NashConv on logarithmic axes, a panel beside the other.
 
     Args:
       path: of the picture.
       panels: points of curves, by titles and labels.
       across: what the horizontal axes show.
-      xscale: "log" or "linear".
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with picture(path, size=(1 + 5 * len(panels), 4), columns=len(panels)) as axes:
         for axis, (title, curves) in zip(axes, panels.items(), strict=True):
             for label, points in curves.items():
                 axis.plot(*zip(*points, strict=True), marker=".", label=label)
-            axis.set(title=title, xlabel=across, xscale=xscale, yscale="log")
+            axis.set(title=title, xlabel=across, xscale="log", yscale="log")
         axes[0].set_ylabel("NashConv (game's units)")
         axes[-1].legend(fontsize="small")

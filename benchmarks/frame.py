@@ -113,13 +113,11 @@ class Picture(NamedTuple):
       file: its name, in the folder img beside the page.
       across: what the horizontal axis shows.
       curves: from rows to points, by titles of panels and labels.
-      xscale: "log" or "linear".
     """
 
     file: str
     across: str
     curves: Callable[[Sequence[Row]], document.Panels]
-    xscale: str = "log"
 
 
 class Part(NamedTuple):
@@ -150,7 +148,6 @@ class Benchmark:
       words: one sentence for `--help`.
       options: by name.
       parts: by name.
-      check: after parsing; raises ValueError for options that do not fit together.
       failures: from rows to what went wrong; the command then exits with 1.
       shares: the page that it shares with others; empty: it has its own.
     """
@@ -159,7 +156,6 @@ class Benchmark:
     words: str
     options: Mapping[str, Option]
     parts: Mapping[str, Part]
-    check: Callable[[argparse.Namespace], object] = lambda options: None
     failures: Callable[[Sequence[Row]], Iterable[str]] = lambda rows: ()
     shares: str = ""
 
@@ -218,7 +214,6 @@ class Benchmark:
         try:
             if options.markdown:
                 document.check(options.markdown, self.marks)
-            self.check(options)
         except ValueError as error:
             parser.error(str(error))
         return options
@@ -241,7 +236,7 @@ class Benchmark:
                 panels = picture.curves(mine)
                 if any(panels.values()):
                     path = page.parent / "img" / picture.file
-                    document.draw(path, panels, picture.across, picture.xscale)
+                    document.draw(path, panels, picture.across)
 
     def _measure(self, options: argparse.Namespace, log: JsonLog) -> None:
         """Each row is on the disk before the next one is measured."""

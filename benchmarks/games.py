@@ -7,29 +7,18 @@ import pyspiel
 import spiel_cr
 
 
-def goofspiel(num_cards: int, settings: str = "points_order=descending") -> str:
+def goofspiel(num_cards: int) -> str:
     """The string of OpenSpiel's own goofspiel, with hidden bids and sequential moves.
 
     Args:
       num_cards: of each player.
-      settings: what else goofspiel takes.
     """
     return (
         f"turn_based_simultaneous_game(game=goofspiel(imp_info=true,"
-        f"num_cards={num_cards},players=2,{settings}))"
+        f"num_cards={num_cards},players=2,points_order=descending))"
     )
 
 
-_ASCENDING = "points_order=ascending,returns_type=win_loss"
-_DESCENDING = "points_order=descending,returns_type=win_loss"
-# Limit hold'em as in Timbers et al. 2022, but for bettingAbstraction: their "full" is
-# not accepted, and "fullgame" gives wrong legal actions where betting=limit. With
-# "fcpa" the actions of a limit game are fold, call and the one bet of the round.
-HOLDEM = (
-    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
-    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
-    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
-)
 _HOLDEM = (
     "numPlayers=2,numRounds=4,firstPlayer=2 1 1 1,numSuits=4,numRanks=13,"
     "numHoleCards=2,numBoardCards=0 3 1 1"
@@ -46,23 +35,14 @@ GAMES = {
     # No setting was chosen on it, and nothing was tuned.
     "battleship": "battleship(board_width=2,board_height=2,ship_sizes=[2],"
     "ship_values=[1],num_shots=4,allow_repeated_shots=false,loss_multiplier=1.0)",
-    # Of wins and losses, by OpenSpiel; prizes rise or fall.
-    "goofspiel4_win_loss": goofspiel(4, _DESCENDING),
-    "goofspiel5_win_loss": goofspiel(5, _DESCENDING),
-    "goofspiel4_ascending": goofspiel(4, _ASCENDING),
-    "goofspiel5_ascending": goofspiel(5, _ASCENDING),
-    "goofspiel6_ascending": goofspiel(6, _ASCENDING),
-    "goofspiel13": "goofspiel(num_cards=13,imp_info=True,points_order=descending)",
-    **{f"ii_goofspiel{n}": f"python_ii_goofspiel(num_cards={n})" for n in range(3, 8)},
+    **{f"ii_goofspiel{n}": f"python_ii_goofspiel(num_cards={n})" for n in range(4, 8)},
     "leduc_9_chips": "python_leduc_poker(stack0=9,stack1=9,max_raises=2)",
-    **{f"leduc_{n}_ranks": f"python_leduc_poker(num_ranks={n})" for n in (3, 7, 13)},
+    **{f"leduc_{n}_ranks": f"python_leduc_poker(num_ranks={n})" for n in (7, 13)},
     "latent_ttt": "python_latent_tic_tac_toe(conflict=keep)",
     **{f"princess{n}": f"python_princess_and_monster(horizon={n})" for n in (4, 5, 7)},
-    "rps5": "python_rock_paper_scissors(num_actions=5)",
     "phantom_ttt": "phantom_ttt",
     "dark_hex3": "dark_hex(board_size=3)",
     "rhode_island": "python_rhode_island_holdem",
-    "holdem": HOLDEM,
     # A pot of 200 chips, 1 700 behind: bets of half the pot, of the pot, and all in
     # make 44 decisions.
     "river": f"universal_poker(betting=nolimit,{_HOLDEM},blind=100 50,stack=1800 1800,"

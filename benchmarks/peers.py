@@ -49,7 +49,6 @@ class Solver(NamedTuple):
             "family": self.family,
             "dtype": self.dtype,
             "iterative": self.iterative,
-            "samples": self.entry.samples,
         }
 
 

@@ -3,8 +3,8 @@
 Every solver has a process of its own, so that its memory, threads and compiled programs
 are not another's. Building and compiling happen one after another; iterations are
 counted in turns, one window of every solver in each round, so that the noise of a
-shared machine hits all alike; then each solves for the whole budget with each seed.
-Processes that wait are idle.
+shared machine hits all alike; then each solves for the whole budget. Processes that
+wait are idle.
 """
 
 import contextlib
@@ -38,18 +38,14 @@ class Plan(NamedTuple):
     """How much is measured, the same for every solver.
 
     Attributes:
-      seconds: of a solve; 0: none.
+      seconds: of a solve.
       repeats: windows in which iterations/s are counted.
       window: seconds of one.
-      seeds: solves of those that sample.
-      points: of a solve's curve; each has twice the seconds of the one before.
     """
 
     seconds: float
     repeats: int
     window: float
-    seeds: int = 1
-    points: int = 1
 
 
 # Calls a method of a `SolverRun` by its name.
@@ -112,7 +108,7 @@ class SolverRun:
             importlib.import_module(module)
         start_mib = peak_bytes() / 2**20
         started = time.perf_counter()
-        self._make(0)
+        self._make()
         built = time.perf_counter() - started
         facts = {
             "build_seconds": built - self._adapter.compile_seconds,
@@ -128,51 +124,34 @@ class SolverRun:
 
     def rate(self, seconds: float) -> Row:
         """Iterates on for a while."""
-        cpu = time.process_time()
         iterations, spent = run_for(self._adapter.run, seconds)
-        cores = (time.process_time() - cpu) / spent
-        return {"rates": iterations / spent, "cores": cores}
+        return {"rates": iterations / spent}
 
-    def solve(self, seconds: float, seed: int, points: int) -> Row:
+    def solve(self, seconds: float) -> Row:
         """Solves from the start within a budget; OpenSpiel judges, outside the clock.
 
-        Args:
-          seconds: of iterating.
-          seed: of what the solver draws.
-          points: of the curve, each [iterations, seconds, NashConv].
-
-        Returns:
-          The row of the yardstick says how far it is from spiel_cr, too.
+        The row of the yardstick says how far it is from spiel_cr, too.
         """
         # Two adapters would double the memory; what is compiled stays compiled.
         del self._adapter
-        self._make(seed)
+        self._make()
         # What cannot be stopped takes the time that it takes.
         budget = seconds if self._solver.iterative else 0.0
-        iterations, spent, peak, curve = 0, 0.0, 0.0, []
-        for point in range(points):
-            until = budget * 2.0 ** (point + 1 - points)
-            if iterations and spent >= until:
-                continue
-            done, took = run_for(self._adapter.run, until - spent)
-            iterations, spent = iterations + done, spent + took
-            peak = peak or peak_bytes() / 2**20
-            verdict = ExactJudge(self._instance).final(self._adapter.strategy())
-            curve.append([iterations, spent, verdict.nash_conv])
+        iterations, spent = run_for(self._adapter.run, budget)
+        peak = peak_bytes() / 2**20
+        verdict = ExactJudge(self._instance).final(self._adapter.strategy())
         row = {
-            "seed": seed,
             "iterations": iterations,
             "seconds": spent,
-            "nash_conv": curve[-1][-1],
-            "curve": curve,
+            "nash_conv": verdict.nash_conv,
             "peak_mib": peak,
         }
         if self._solver.family == "c":
             row |= c_reference.disagreement(self._instance.tree.form)
         return row
 
-    def _make(self, seed: int) -> None:
-        self._adapter = self._solver.entry.make(self._instance, seed)
+    def _make(self) -> None:
+        self._adapter = self._solver.entry.make(self._instance, 0)
 
 
 # A solver on a game, in a process of its own.
@@ -206,11 +185,8 @@ def race(
                     found = _attempt(row, ask, "rate", plan.window)
                     for name, value in found.items():
                         row.setdefault(name, []).append(value)
-        for row, ask in runs if plan.seconds else ():
-            row["solves"] = []
-            for seed in range(plan.seeds if row["samples"] else 1):
-                found = _attempt(row, ask, "solve", plan.seconds, seed, plan.points)
-                row["solves"] += [found] if found else []
+        for row, ask in runs:
+            row.update(_attempt(row, ask, "solve", plan.seconds))
     return {"runs": rows}
 
 
@@ -220,7 +196,7 @@ def _row(game: str, solver: str) -> Row:
         return {**row, **peers.find(solver).facts()}
     except ValueError as error:
         row |= {"title": solver, "family": "spiel_cr", "dtype": "", "iterative": True}
-        return {**row, "samples": False, "missing": f"ValueError: {error}"}
+        return {**row, "missing": f"ValueError: {error}"}
 
 
 def _attempt(row: Row, ask: Ask, method: str, *values: float) -> Row:
@@ -240,7 +216,7 @@ def _attempt(row: Row, ask: Ask, method: str, *values: float) -> Row:
 
 
 def lines(rows: Sequence[Row]) -> list[Row]:
-    """Lines of tables: one for each game and solver, medians of windows and seeds."""
+    """Lines of tables: one for each game and solver, medians of windows."""
     found = []
     for row in (run for race in rows for run in race["runs"]):
         line = dict(row)
@@ -249,16 +225,6 @@ def lines(rows: Sequence[Row]) -> list[Row]:
                 "rate": statistics.median(row["rates"]),
                 "least": min(row["rates"]),
                 "most": max(row["rates"]),
-                "busy": statistics.median(row["cores"]),
-            }
-        if solves := row.get("solves"):
-            values = [solve["nash_conv"] for solve in solves]
-            spread = f" ({min(values):.2e} to {max(values):.2e})"
-            line |= {
-                **solves[0],
-                "iterations": statistics.median(s["iterations"] for s in solves),
-                "nash_conv": statistics.median(values),
-                "spread": spread if len(values) > 1 else "",
             }
         found.append(line)
     return found

@@ -3,7 +3,7 @@
 examples:
   spiel-cr abstract --game python_rhode_island_holdem --budget 13-50-250
   spiel-cr abstract --game 'python_leduc_poker(num_ranks=13)' --budget 5-20 \\
-      --method win-probability --iterations 500 --save buckets.npz
+      --method win-probability --iterations 500
 
 With --iterations the game of buckets is solved, and its strategy judged in the whole
 game, where a best response sees its cards.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import spiel_cr
-from spiel_cr.abstraction import buckets, files, gameshrink
+from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, read_budget
@@ -44,7 +44,6 @@ def add(commands: Commands) -> None:
     parser.option("--method", text, "potential-aware")
     parser.option("--iterations", "solve the game of buckets for as many iterations")
     parser.option("--algorithm", "of the CFR family, to solve it by", "dcfr")
-    parser.option("--save", "write the buckets to this file")
 
 
 def _abstract(arguments: Arguments) -> dict[str, object]:
@@ -74,9 +73,6 @@ def _abstract(arguments: Arguments) -> dict[str, object]:
         kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
         all_of = " / ".join(f"{count:,}" for count in counts)
         print(f"  round {r}    {kept} buckets of {all_of} signals")
-    if arguments.save:
-        with arguments.writing():
-            files.save_abstraction(arguments.save, signals, found)
     if arguments.iterations is not None:
         row |= _solved(signals, found.partition, arguments)
         print(

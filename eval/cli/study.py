@@ -13,13 +13,13 @@ import time
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 
-from ..studies import best_responses, gameshrink, hidden_boards, kuhn, leduc
+from ..studies import gameshrink, hidden_boards, kuhn, leduc
 from ..studies.study import Line, Study
 from .command import Arguments, Commands, add_command
 
 STUDIES: dict[str, Study] = {
     module.STUDY.name: module.STUDY
-    for module in (kuhn, leduc, best_responses, gameshrink, hidden_boards)
+    for module in (kuhn, leduc, gameshrink, hidden_boards)
 }
 
 

@@ -5,7 +5,6 @@ from spiel_cr.abstraction.buckets import (
     abstract,
     infoset_buckets,
 )
-from spiel_cr.abstraction.files import load_abstraction, save_abstraction
 from spiel_cr.abstraction.methods import METHODS, Method
 from spiel_cr.common.checks import read_budget
 
@@ -15,7 +14,5 @@ __all__ = [
     "Method",
     "abstract",
     "infoset_buckets",
-    "load_abstraction",
     "read_budget",
-    "save_abstraction",
 ]

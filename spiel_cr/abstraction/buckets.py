@@ -25,22 +25,16 @@ from spiel_cr.games.signals.game import SignalGame
 
 
 class Abstraction(NamedTuple):
-    """A partition of a game's signals, and how it came about.
+    """A partition of a game's signals, and what it costs.
 
     Attributes:
       partition: the buckets.
       costs: for each player and round, what the clusters cost in sum: chances of
         signals times distances to their centres.
-      budget: the most buckets of a player, by round.
-      method: how signals were clustered.
-      seed: of all that was drawn.
     """
 
     partition: Partition
     costs: tuple[tuple[float, ...], tuple[float, ...]]
-    budget: tuple[int, ...]
-    method: Method
-    seed: int
 
 
 def check_budget(game: SignalGame, budget: Sequence[int]) -> tuple[int, ...]:
@@ -94,7 +88,7 @@ def abstract(
     )
     partition = Partition((tuple(first[0]), tuple(second[0])))
     costs = tuple(first[1]), tuple(second[1])
-    return Abstraction(partition, costs, budget, settings, seed)
+    return Abstraction(partition, costs)
 
 
 def _buckets(

@@ -52,7 +52,6 @@ class SearchBotConfig:
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for sampling a blueprint; None: ten moves' time.
       eta: the length of a step whose values are exact.
-      alpha: how much the uniform magnet pulls.
       particles: histories that a belief has at most.
       blueprint_iterations: batches that are sampled for a blueprint without a clock.
     """
@@ -62,7 +61,6 @@ class SearchBotConfig:
     move_ms: float | None = None
     init_ms: float | None = None
     eta: float = 1.0
-    alpha: float = 0.0
     particles: int = 1000
     blueprint_iterations: int = 500
 
@@ -71,7 +69,6 @@ class SearchBotConfig:
         times = self.move_ms, self.init_ms
         check_budget("searching", "simulations", self.simulations, *times)
         check_number(self.eta, "eta", "[0, inf)", why="0 plays the blueprint")
-        check_number(self.alpha, "alpha", "[0, inf)", why="0 is no magnet")
         check_blueprint(self.blueprint)
 
 
@@ -202,7 +199,6 @@ class SearchBot(PolicyPlayer):
             sums[0] / done,
             np.zeros(len(odds), int),
             eta=self._config.eta * self.shrunk,
-            alpha=self._config.alpha,
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:

@@ -1,4 +1,4 @@
-"""Abstractions of small games: within the budget, as strong as told, kept in files."""
+"""Abstractions of small games: within the budget, as strong as told."""
 
 import dataclasses
 
@@ -7,11 +7,10 @@ import pytest
 
 import game_defs  # noqa: F401
 import spiel_cr
-from spiel_cr.abstraction import buckets, files, gameshrink
+from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS, Features
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.checks import read_budget
-from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.signal_loading import signal_game
@@ -139,24 +138,6 @@ def test_buckets_as_labels_are_the_smaller_game(leduc):
         np.testing.assert_allclose(one, other, atol=1e-6)
     low = spiel_cr.solve(leduc, "cfr", 30).average
     assert nash_conv(leduc, lifted) > nash_conv(leduc, low)
-
-
-def test_files(tmp_path, leduc, small):
-    found = buckets.abstract(leduc, (3, 9))
-    path = tmp_path / "buckets.npz"
-    files.save_abstraction(path, leduc, found)
-    again = files.load_abstraction(path, leduc)
-    assert again._replace(partition=None) == found._replace(partition=None)
-    for player in range(2):
-        for one, other in zip(
-            found.partition.labels[player], again.partition.labels[player], strict=True
-        ):
-            np.testing.assert_array_equal(one, other)
-    with pytest.raises(ValueError, match="give the game that it was made for"):
-        files.load_abstraction(path, small)
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(DamagedFileError):
-        files.load_abstraction(path, leduc)
 
 
 @pytest.mark.parametrize(

@@ -151,10 +151,9 @@ def test_each_benchmark_has_its_page_and_its_plan(benchmark):
     ("name", "options"),
     [
         ("deep", ["--seeds", "x"]),
-        ("players", ["--parts", "nothing"]),
-        ("sampling", ["--seconds", "x"]),
+        ("deep", ["--parts", "nothing"]),
+        ("cfr", ["--seconds", "x"]),
         ("partial", ["--matches", "1"]),
-        ("sampling", ["--solvers", "no-such"]),
         ("cfr", ["--no-measuring", "--out", "no/such/folder"]),
     ],
 )

@@ -23,8 +23,6 @@ from tests.support.benchmark_pages import run_on_page, stay_in_this_process
 SMALL = {
     "hidden_boards": "--games dark_hex(num_rows=2,num_cols=2) --seconds 0.1 "
     "--algorithms pcfr+ os-mccfr(batch=64)",
-    "players": "--games kuhn --repeats 1 --moves 10 --matches 2 --move-ms 20",
-    "signals": "--parts solve --games river --seconds 10",
     "deep": "--parts nodes self-play --games kuhn --nodes 3000 --decisions 2000 "
     "--algorithms dream(network=table,memory=exact,traversals=30,critic_steps=2)",
     "exploiting": "--games ii_goofspiel4 --opponents uniform cfr+ --seconds 1 0.5",

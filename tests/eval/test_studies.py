@@ -5,7 +5,7 @@ from multiprocessing.reduction import ForkingPickler
 import pytest
 
 from spiel_cr.eval.cli import study
-from spiel_cr.eval.studies import best_responses, gameshrink, hidden_boards
+from spiel_cr.eval.studies import gameshrink, hidden_boards
 from spiel_cr.eval.studies.study import Line, Study
 from tests.support.commands import refused, report, told
 
@@ -49,21 +49,6 @@ def test_a_wrong_game_is_noticed():
     assert not family.agrees and not value.agrees
     family, value = kuhn.lines(0.1)
     assert family.agrees and value.agrees
-
-
-def test_searched_best_responses(monkeypatch):
-    named, opponent = ("kuhn_poker", "Kuhn"), ("uniform", "at least 95%")
-    parts = [(named, opponent, way) for way in best_responses._WAYS]
-    kuhn = best_responses.STUDY._replace(parts=parts)
-    line, table = kuhn.lines(0.03)
-    assert line.agrees and line.what.startswith("Kuhn against uniform")
-    # NashConv of uniform play.
-    assert "of 0.91667" in line.ours
-    # A table of all information states is not what was published.
-    assert table.agrees is None and "not comparable" in table.published
-    monkeypatch.setattr(best_responses, "_LEAST", 1.01)
-    line, table = kuhn.lines(0.001)
-    assert line.agrees is False and table.agrees is None
 
 
 def test_gameshrink_of_a_small_deck(monkeypatch):

@@ -26,7 +26,6 @@ import numpy as np
 
 import spiel_cr
 from spiel_cr import Layout, Result
-from spiel_cr.abstraction import buckets, files
 from spiel_cr.common import storage
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import cache
@@ -476,21 +475,13 @@ def _caches(folder: pathlib.Path) -> Iterator[Kind]:
         yield Kind(f"cache of {string}", path.read_bytes(), read, recovers=True)
 
 
-def _others(folder: pathlib.Path) -> Iterator[Kind]:
-    """Abstractions."""
-    game, path = kuhn(), folder / "abstraction"
-    files.save_abstraction(path, game, buckets.abstract(game, "2"))
-    load = functools.partial(files.load_abstraction, game=game)
-    yield Kind(path.name, path.read_bytes(), load)
-
-
 @contextlib.contextmanager
 def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
     """Trials of all kinds in turn; `only` "quick": of those that are soon made."""
     quick = "quick" in only
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        kinds = [*_solved(folder, quick), *_caches(folder), *_others(folder)]
+        kinds = [*_solved(folder, quick), *_caches(folder)]
 
         def trial(number: int) -> dict[str, Any]:
             kind = kinds[number % len(kinds)]

@@ -67,7 +67,7 @@ COMMANDS = {
     "exploit": "exploit GAME --policy=uniform --instruments=exact --out=DIR/x",
     # Learns to all ends, so that no clock decides what it comes to.
     "search": "exploit GAME --policy=uniform --instruments=search --out=DIR/x",
-    "abstract": "abstract LEDUC --budget=2-4 --iterations=20 --save=DIR/b.npz",
+    "abstract": "abstract LEDUC --budget=2-4 --iterations=20",
     "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
     "--steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",

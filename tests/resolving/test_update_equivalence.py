@@ -11,7 +11,8 @@ import spiel_cr
 from spiel_cr.games.worlds.game import world_game
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
-from spiel_cr.resolving.update_equivalence import mirror_step, search_everywhere
+from spiel_cr.resolving.update_equivalence import mirror_step
+from tests.support.exact_search import search_everywhere
 
 HEX = "dark_hex(num_rows=2,num_cols=2)"
 
@@ -49,7 +50,7 @@ def _after(state, action, told):
     return tuple(after)
 
 
-def _by_recursion(game, policy, eta, alpha, told):
+def _by_recursion(game, policy, eta, told):
     """The searched policy at all that players know, by the formula as it stands."""
     worth, mass = defaultdict(lambda: defaultdict(float)), defaultdict(float)
     blueprint, scale = {}, max(-game.min_utility(), game.max_utility())
@@ -81,11 +82,8 @@ def _by_recursion(game, policy, eta, alpha, told):
     walk(game.new_initial_state(), (1.0, 1.0, 1.0), told)
     searched = {}
     for key, odds in blueprint.items():
-        rho = 1 / len(odds)
         weights = {
-            a: (p * math.exp(eta * worth[key][a] / mass[key]) * rho ** (alpha * eta))
-            ** (1 / (1 + alpha * eta))
-            for a, p in odds.items()
+            a: p * math.exp(eta * worth[key][a] / mass[key]) for a, p in odds.items()
         }
         total = sum(weights.values())
         searched[key] = {a: weight / total for a, weight in weights.items()}
@@ -103,23 +101,21 @@ def _decisions(state, told):
 
 
 @pytest.mark.parametrize(
-    ("lay_out", "name", "eta", "alpha"),
+    ("lay_out", "name", "eta"),
     [
-        (spiel_cr.compile_game, "kuhn_poker", 1.0, 0.0),
-        (spiel_cr.compile_game, "leduc_poker", 3.0, 0.1),
-        (spiel_cr.compile_game, HEX, 0.3, 0.02),
-        (world_game, HEX, 1.0, 0.0),
-        (world_game, HEX, 10.0, 0.1),
+        (spiel_cr.compile_game, "kuhn_poker", 1.0),
+        (spiel_cr.compile_game, "leduc_poker", 3.0),
+        (spiel_cr.compile_game, HEX, 0.3),
+        (world_game, HEX, 1.0),
+        (world_game, HEX, 10.0),
     ],
 )
-def test_searching_everywhere_is_the_formula_at_every_decision(
-    lay_out, name, eta, alpha
-):
+def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, eta):
     laid = lay_out(name)
     behaviour = _random_behaviour(laid, seed=3)
     told = ((), ()) if lay_out is world_game else None
-    expected = _by_recursion(laid.game, _policy(laid, behaviour), eta, alpha, told)
-    searched = search_everywhere(laid, behaviour, eta=eta, alpha=alpha)
+    expected = _by_recursion(laid.game, _policy(laid, behaviour), eta, told)
+    searched = search_everywhere(laid, behaviour, eta=eta)
     policy = _policy(laid, searched)
     met = set()
     for state, told_there in _decisions(laid.game.new_initial_state(), told):
@@ -149,20 +145,18 @@ def test_where_nobody_can_be_the_blueprint_stays():
         assert unmet[1:].any() and not unmet[1:].all()
 
 
-def test_a_step_of_no_length_and_the_magnet():
+def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():
     owner = np.array([0, 0, 1, 1, 1])
     blueprint = np.array([0.25, 0.75, 0.0, 0.4, 0.6])
     values = np.array([1.0, -1.0, 1.0, 0.5, 0.2])
     np.testing.assert_allclose(
         mirror_step(blueprint, values, owner, eta=0.0), blueprint, atol=1e-15
     )
-    pulled = mirror_step(blueprint, values, owner, eta=1e6, alpha=1e3)
-    # So strong a magnet leaves nothing but itself, where the blueprint plays.
-    np.testing.assert_allclose(pulled, [0.5, 0.5, 0, 0.5, 0.5], atol=1e-2)
-    lengths = np.array([0.0, 0.0, 2.0, 2.0, 2.0])
-    mixed = mirror_step(blueprint, values, owner, eta=lengths)
-    np.testing.assert_allclose(mixed[:2], blueprint[:2], atol=1e-15)
-    assert mixed[3] / mixed[4] == pytest.approx(0.4 / 0.6 * math.exp(0.6))
+    moved = mirror_step(blueprint, values, owner, eta=2.0)
+    assert moved[0] / moved[1] == pytest.approx(0.25 / 0.75 * math.exp(4))
+    assert moved[2] == 0
+    assert moved[3] / moved[4] == pytest.approx(0.4 / 0.6 * math.exp(0.6))
+    np.testing.assert_allclose([moved[:2].sum(), moved[2:].sum()], 1)
 
 
 def test_utilities_are_scaled_by_the_largest_one():

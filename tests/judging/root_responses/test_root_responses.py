@@ -5,7 +5,6 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
-from benchmarks.games import HOLDEM
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.stepping.rules_source import RulesSource
@@ -26,6 +25,12 @@ from spiel_cr.policies.conversions import (
 from spiel_cr.solvers.deep.tensors import stepped
 from tests.support import games
 from tests.support.solving import solve_with
+
+HOLDEM = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=4,blind=10 5,"
+    "firstPlayer=2 1 1 1,numSuits=4,numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1,"
+    "raiseSize=10 10 20 20,maxRaises=3 4 4 4,bettingAbstraction=fcpa)"
+)
 
 
 class FoldsBot(pyspiel.Bot):

@@ -1,0 +1,89 @@
+"""Search by update equivalence with exact values, at all decisions of a game."""
+
+import dataclasses
+
+import numpy as np
+
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import sum_payoffs
+from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.worlds.form import WorldProduct
+from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.policies.best_responses import action_values, infoset_values, reach_of
+from spiel_cr.policies.conversions import Behaviours
+from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
+
+
+def exact_values(
+    laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
+) -> np.ndarray:
+    """q of every action of a player, exactly; see `resolving.update_equivalence`.
+
+    Args:
+      laid: the whole game.
+      blueprint: for each player float64 [S], action probabilities.
+      player: whose.
+
+    Returns:
+      float64 [S - 1], in [-1, 1]; 0 where chance and the other player never lead to.
+    """
+    form = laid.form
+    reach = reach_of(form, blueprint)[1 - player]
+    values, _ = action_values(form, player, reach, blueprint[player])
+    # What all histories of an infoset have together: its value if every end pays 1.
+    mass = infoset_values(_paying_one(laid, player), player, reach, blueprint[player])[
+        :-1
+    ]
+    mass = mass[form.decisions[player].owner[1:]] * largest_utility(laid.game)
+    return np.divide(values[1:], mass, out=np.zeros(len(mass)), where=mass > 0)
+
+
+def search_everywhere(
+    laid: CompiledGame | WorldGame,
+    blueprint: Behaviours,
+    *,
+    eta: float = 1.0,
+) -> Behaviours:
+    """What a player with exact q plays that searches at all of its decisions.
+
+    Args:
+      laid: the whole game, compiled or in the form of worlds.
+      blueprint: for each player float64 [S], action probabilities.
+      eta: the step's length.
+
+    Returns:
+      For each player float64 [S], to be judged as any strategy.
+    """
+    first, second = (
+        np.append(
+            1.0,
+            mirror_step(
+                blueprint[player][1:],
+                exact_values(laid, blueprint, player),
+                laid.form.decisions[player].owner[1:],
+                eta=eta,
+            ),
+        )
+        for player in range(2)
+    )
+    return first, second
+
+
+def _paying_one(laid: CompiledGame | WorldGame, player: int) -> layout.SequenceForm:
+    """The same game where `player` gets 1 at every end."""
+    form = laid.form
+    if isinstance(laid, CompiledGame):
+        histories = laid.histories
+        ends = np.flatnonzero(histories.player == TERMINAL)
+        first, second = histories.sequence[:, ends]
+        paid = (1 - 2 * player) * histories.chance[ends]
+        return layout.build(form.decisions, sum_payoffs(first, second, paid))
+    (product,) = form.arrays[player].coupling
+    assert isinstance(product, WorldProduct)
+    ones = np.ones(product.payoff.shape)
+    ones[-1] = 0.0  # padding
+    counting = dataclasses.replace(product, payoff=typed(ones))
+    arrays = [tree._replace(coupling=(counting,)) for tree in form.arrays]
+    return dataclasses.replace(form, arrays=(arrays[0], arrays[1]))
