@@ -37,7 +37,7 @@ spiel_cr.solve(game, algorithm, 200_000, seed=5, layout=spiel_cr.Layout(form),
 @pytest.mark.parametrize(
     "how",
     [
-        ("python_leduc_poker", "pcfr+", "compiled"),
+        ("leduc_poker", "pcfr+", "compiled"),
         pytest.param(
             ("phantom_ttt", "vr-mccfr(batch=256)", "stepped"), marks=pytest.mark.slow
         ),
