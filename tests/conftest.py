@@ -15,6 +15,7 @@ import gc
 import json
 import os
 import pathlib
+import signal
 import sys
 
 import jax
@@ -64,6 +65,7 @@ def pytest_configure(config: pytest.Config) -> None:
     Programs are then not those that users run: other roundings, no vectorised sums.
     `make test-compiler` runs the same tests with the compiler as it is.
     """
+    _hear_interrupts()
     _collect_from_the_other_end(config)
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
     # Processes of `spiel-cr` keep no programs in the user's cache folder.
@@ -74,6 +76,16 @@ def pytest_configure(config: pytest.Config) -> None:
     if quick and jax_utils.quick_options() is not None:
         flags_given = os.environ.get("XLA_FLAGS", "")
         os.environ["XLA_FLAGS"] = " ".join([*_QUICK_COMPILER, flags_given])
+
+
+def _hear_interrupts() -> None:
+    """Gives the process Python's handler of SIGINT, where its parent had none.
+
+    Shells start background jobs with SIGINT ignored, and that is inherited by the
+    processes of pytest-xdist, too: tests that raise it would wait for nothing.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _collect_from_the_other_end(config: pytest.Config) -> None:
@@ -102,13 +114,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session):
-    """Collecting is for names: no game is compiled before a test asks for it."""
+    """Collecting is for names: no game is compiled before a test asks for it.
+
+    What is imported and collected stays to the end, so the search for cycles is to
+    leave it out: it would go through all that again and again while tests run.
+    """
     number = numbering.number
     numbering.number = _refuse
+    gc.disable()
     try:
         return (yield)
     finally:
         numbering.number = number
+        gc.collect()
+        gc.freeze()
+        gc.enable()
 
 
 def _refuse(*arguments: object) -> None:

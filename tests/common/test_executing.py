@@ -41,6 +41,14 @@ def cluster():
         nodes.shutdown()
 
 
+# Workers of Ray start slowly.
+quick_without_ray = pytest.mark.parametrize(
+    "backend",
+    ["here", "processes", pytest.param("ray", marks=pytest.mark.slow)],
+    indirect=True,
+)
+
+
 @pytest.fixture(params=["here", "processes", "ray"])
 def backend(request):
     """Settings of executors; all workers are gone afterwards."""
@@ -95,6 +103,7 @@ def test_no_task_needs_no_worker(tmp_path):
     assert not list(do({"workers": 2}, {}, tmp_path)) and not list(tmp_path.iterdir())
 
 
+@quick_without_ray
 def test_errors_of_a_task_are_raised_once(backend, tmp_path):
     for what, kind, text in (
         ("refuse", ValueError, "seed=5"),
@@ -122,6 +131,7 @@ def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
             list(do(backend, {3: ("die", -2)}, tmp_path))
 
 
+@quick_without_ray
 def test_what_a_task_yields_comes_at_once_and_once(backend, tmp_path):
     """One that dies after its second result goes on from what it is given then."""
     mortal = bool(backend["workers"])
@@ -184,7 +194,7 @@ def test_a_node_may_die(cluster, tmp_path):
     the first worker is given up, so that a task's second try ends after its first.
     """
     tasks = {n: ("wait" if n < 2 else "add", n) for n in range(6)}
-    settings = {"workers": 2, "ray": "local", "patience": 5.0}
+    settings = {"workers": 2, "ray": "local", "patience": 3.0}
     results = do(settings, tasks, tmp_path, lost=lambda key, why: why)
     both = [tmp_path / "wait0", tmp_path / "wait1"]
 
@@ -195,7 +205,7 @@ def test_a_node_may_die(cluster, tmp_path):
 
     threading.Thread(target=kill).start()
     found = dict(results)
-    said = "given up after 5 wall-clock seconds (--patience)"
+    said = "given up after 3 wall-clock seconds (--patience)"
     assert [found.pop(0), found.pop(1)] == [said] * 2
     assert found == {n: expected(n) for n in range(2, 6)}
     # One of the two was begun again.

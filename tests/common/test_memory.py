@@ -253,7 +253,9 @@ def test_what_the_process_held_before_does_not_count(monkeypatch):
     """As in a large notebook."""
     monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
-    tree = spiel_cr.compile_game("leduc_poker", memory_limit="2GB")
+    spiel_cr.compile_game("leduc_poker", memory_limit="2GB")
+    # Small, and asked all the same.
+    tree = spiel_cr.compile_game("python_leduc_poker", memory_limit="2GB")
     layout = spiel_cr.Layout(memory_limit="2GB")
     assert spiel_cr.solve(tree, "cfr+", 1, layout=layout).iterations == 1
     assert spiel_cr.resolve(tree, iterations=1, layout=layout).iterations == 1

@@ -157,7 +157,7 @@ def test_resolve(capsys, tmp_path):
 
 def test_resolve_in_the_form_of_signals(capsys, tmp_path):
     path = tmp_path / "policy.npz"
-    game = "python_leduc_poker(max_raises=1)"
+    game = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
     words = ("--game", game, "--iterations", 20, "--algorithm", "cfr+")
     compiled = report(capsys, "resolve", *words)
     found = report(capsys, "resolve", *words, "--form", "signals", "--save", path)

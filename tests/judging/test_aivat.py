@@ -42,7 +42,8 @@ def ends(tree, behaviours, knows):
             utility = float(tree.histories.utility[history])
             yield chance, Match(actions, (utility, -utility), ((), ()), odds)
             return
-        below = np.flatnonzero(tree.histories.parent == history)
+        below = np.arange(*np.searchsorted(ordered, (history, history + 1)))
+        below = order[below]
         actions_below = tree.histories.action[below].tolist()
         taken = dict(zip(actions_below, step[below - 1].tolist(), strict=True))
         told = taken if player not in (0, 1) or knows[player] else None
@@ -50,6 +51,8 @@ def ends(tree, behaviours, knows):
             yield from walk(child, chance * share, (*actions, action), (*odds, told))
 
     step = move_probabilities(tree, behaviours)
+    order = np.argsort(tree.histories.parent, kind="stable")
+    ordered = tree.histories.parent[order]
     return list(walk(0, 1.0, (), ()))
 
 
@@ -190,7 +193,7 @@ def test_sessions(capsys, tmp_path):
 
 def test_what_a_stack_cuts_off_is_no_luck():
     """Values are cut off as well, or they would put luck in that was not paid."""
-    tree = compiled("leduc")
+    tree = compiled("leduc13")
     values = baseline(tree, "uniform")
     chances, matches = zip(
         *ends(tree, [uniform(tree, p) for p in range(2)], (True, True)), strict=True
@@ -211,15 +214,21 @@ def uniform(tree, player):
     return uniform_behaviour(tree.infosets[player].decisions)
 
 
-@pytest.mark.parametrize("game", ["kuhn", "leduc7"])
+@pytest.mark.parametrize(
+    "game",
+    [
+        *("kuhn_poker", "python_leduc_poker(num_ranks=2)"),
+        pytest.param("python_leduc_poker", marks=pytest.mark.slow),
+    ],
+)
 def test_rollouts_are_unbiased(game, monkeypatch):
     """By OpenSpiel's states, and by rules on arrays; the same match, the same bits."""
     monkeypatch.setattr(aivat, "_ON_ARRAYS", 60)
-    tree = compiled(game)
+    tree = spiel_cr.compile_game(game)
     behaviours = random_behaviours(tree, 1)
     policy = tabular_policy(tree, behaviours)
     values = RolloutValues(tree.game, policy)
-    assert (game == "leduc7") == (rules_of(tree.game, policy) is not None)
+    assert (game != "kuhn_poker") == (rules_of(tree.game, policy) is not None)
     chances, matches = zip(*ends(tree, behaviours, (True, True)), strict=True)
     estimates = [values.estimate(match) for match in matches]
     exact = history_values(tree, behaviours)[0]
@@ -234,7 +243,7 @@ def test_rollouts_are_unbiased(game, monkeypatch):
 def test_a_game_that_is_not_compiled(capsys, tmp_path):
     """Matches have the same lines in workers."""
     words = ["tournament", "--game", "leduc_poker", "--bots", "uniform;uniform"]
-    words += ["--aivat", "uniform", "--memory-limit", "100MB", "--matches", 20]
+    words += ["--aivat", "uniform", "--memory-limit", "100MB", "--matches", 10]
     found = report(capsys, *words, "--out", tmp_path / "here")
     assert found["half_width"][0][1] < 0.3 * found["plain_half_width"][0][1]
     report(capsys, *words, "--out", tmp_path / "there", "--workers", 1)

@@ -198,7 +198,7 @@ def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
     ("name", "text"),
     [
         ("kuhn", "resolving(iterations=30)"),
-        ("leduc7", "resolving(iterations=30)"),
+        pytest.param("leduc7", "resolving(iterations=30)", marks=pytest.mark.slow),
         ("kuhn", "oos(solver=os-mccfr(batch=64),iterations=2)"),
     ],
 )

@@ -59,7 +59,9 @@ def test_it_judges_as_openspiel_does(seed):
         assert seat.value - seat.on_policy == pytest.approx(gain, abs=1e-12)
 
 
-@pytest.mark.parametrize("shape", [(2, 3), (3, 2)])
+@pytest.mark.parametrize(
+    "shape", [(2, 3), pytest.param((3, 2), marks=pytest.mark.slow)]
+)
 def test_larger_boards_are_the_compiled_ones(shape):
     name = HEX.format(*shape)
     tree = spiel_cr.compile_game(name)

@@ -48,6 +48,9 @@ def make(kind, name, player, seed=0):
 
 # Programs of outcome sampling compile for long.
 KINDS = ("resolving", pytest.param("oos", marks=pytest.mark.slow), "policy", "uniform")
+kuhn_and_larger = pytest.mark.parametrize(
+    "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
+)
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -148,11 +151,12 @@ def test_only_its_own_information(kind):
 # Resolving.
 
 
-def test_a_resolving_bot_plays_what_resolve_gives():
-    compiled = games.compiled("leduc7")
+@kuhn_and_larger
+def test_a_resolving_bot_plays_what_resolve_gives(name):
+    compiled = games.compiled(name)
     table = continual.resolve(compiled, SOLVER, 20).average_policy()
     for player in PLAYERS:
-        bot = make("resolving", "leduc7", player)
+        bot = make("resolving", name, player)
         infosets = compiled.infosets[player]
         every = list(zip(infosets.keys, infosets.history, strict=True))
         for key, history in every[::3]:
@@ -161,9 +165,7 @@ def test_a_resolving_bot_plays_what_resolve_gives():
                 assert probability == pytest.approx(row[action], abs=1e-6)
 
 
-@pytest.mark.parametrize(
-    "name", ["kuhn", pytest.param("leduc7", marks=pytest.mark.slow)]
-)
+@kuhn_and_larger
 def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
     """At every infoset that the bot can reach; elsewhere its own reach is fresh."""
     tree = games.compiled(name)

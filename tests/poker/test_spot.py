@@ -108,17 +108,21 @@ def test_states_are_what_is_declared(board, first):
     check_compiled(signal_game(game), spiel_cr.compile_game(game))
 
 
+_BETS = "50%; cap 1; flop ip none; river bets pot"
+_FEW = "50%; cap 1; flop none; turn ip none; river bets pot; river ip none"
+
+
 @pytest.mark.parametrize(
-    ("board", "ranges"),
+    ("board", "ranges", "bets"),
     [
-        ("5c9cJc", "AhAd;KhKd"),  # Hearts and diamonds are alike.
-        pytest.param("5c9cJc", "AA:0.5,AhKh;QQ,9h9d", marks=slow),
-        pytest.param("5h9hJs", "KK,4c3d;AdTd,AcTc", marks=slow),
+        ("5c9cJc", "AhAd;KhKd", _FEW),  # Hearts and diamonds are alike.
+        pytest.param("5c9cJc", "AhAd;KhKd", _BETS, marks=slow),
+        pytest.param("5c9cJc", "AA:0.5,AhKh;QQ,9h9d", _BETS, marks=slow),
+        pytest.param("5h9hJs", "KK,4c3d;AdTd,AcTc", _BETS, marks=slow),
     ],
 )
-def test_flops_are_what_is_declared(board, ranges):
+def test_flops_are_what_is_declared(board, ranges, bets):
     """In which order turn and river came is known, whatever suits are alike."""
-    bets = "50%; cap 1; flop ip none; river bets pot"
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets)
     signals = signal_game(game)
     policy = walks.random_policy(signals, np.random.default_rng(0))

@@ -2,6 +2,7 @@
 
 import ast
 import functools
+import gc
 import graphlib
 import importlib
 import inspect
@@ -86,7 +87,10 @@ def parse(path: Path) -> ast.Module:
 
 @pytest.fixture(scope="module", autouse=True)
 def trees_are_given_back():
+    """Nor are they searched for cycles meanwhile, which takes as long as parsing."""
+    gc.disable()
     yield
+    gc.enable()
     parse.cache_clear()
 
 

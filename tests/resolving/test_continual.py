@@ -216,8 +216,14 @@ def policy_of_iterate(tree, d, forest, behaviour_above, iterate):
     return policy
 
 
-@pytest.mark.parametrize("variant", ["cfr", "cfr+", "pdcfr+"])
-@pytest.mark.parametrize(("name", "player"), [("kuhn", 0), ("goofspiel4", 1)])
+@pytest.mark.parametrize(
+    ("name", "player", "variant"),
+    [
+        *(("kuhn", 0, variant) for variant in ("cfr", "cfr+", "pdcfr+")),
+        ("goofspiel4", 1, "pdcfr+"),
+        *(pytest.param("goofspiel4", 1, v, marks=slow) for v in ("cfr", "cfr+")),
+    ],
+)
 def test_values_at_augmented_infosets_are_means_over_iterates(name, player, variant):
     """Computed by recursion over OpenSpiel's states, from the very iterates."""
     d = decomposition.decompose(games.compiled(name), player)

@@ -76,6 +76,7 @@ def test_never_more_exploitable_than_the_blueprint(name, before, gadget):
     assert resolve(tree, config).nash_conv() < blueprint.nash_conv()
 
 
+@pytest.mark.slow
 def test_issue_bars_of_goofspiel():
     """Four cards, a blueprint of 0.0022: measured 4e-7."""
     tree = games.compiled("goofspiel4")

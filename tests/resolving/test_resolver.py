@@ -29,7 +29,7 @@ SEATS = [
     *[(name, p) for name in ("kuhn", "leduc7", "goofspiel4") for p in PLAYERS],
     ("by turns", 1),
 ]
-LAYERED = [("leduc7", 1), ("goofspiel4", 1)]
+LAYERED = [("leduc7", 1), pytest.param("goofspiel4", 1, marks=pytest.mark.slow)]
 # They compile for long; kuhn and leduc7, from one seat, stay quick.
 LONG_SEATS = [("leduc7", 0), *(("goofspiel4", p) for p in PLAYERS)]
 # One algorithm for all but one test: each shape of a subgame is a program for each.

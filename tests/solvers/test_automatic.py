@@ -123,11 +123,11 @@ def test_long_runs_end_with_linear_programs():
         (1000, {"dtype": "float32"}),
         (spiel_cr.Goal(1000, until=0.5), {}),
         (spiel_cr.Goal(1000, seconds=1000.0), {}),
-        (1000, {"layout": Layout(buckets=(list(range(468)), None))}),
+        (1000, {"layout": Layout(buckets=(list(range(60)), None))}),
     ],
 )
 def test_no_linear_program_at_the_end(goal, more):
-    result = spiel_cr.solve("leduc_poker", goal=goal, **more)
+    result = spiel_cr.solve("python_leduc_poker", goal=goal, **more)
     assert "linear program" not in result.why and result.nash_conv() > 1e-5
 
 

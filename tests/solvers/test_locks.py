@@ -15,7 +15,9 @@ from spiel_cr.solvers.solve import lay_out, task_of
 from tests.support.commands import report
 from tests.support.games import compiled
 
-LEDUC = "leduc"
+# A small one; the larger one has levels for which a program compiles for long.
+LEDUC = "leduc7"
+LARGER = pytest.param("leduc", marks=pytest.mark.slow)
 RIVER = {
     "ranges": ("QQ+,AKs,A5s:0.5,65s", "22+,AT+"),
     "bets": "50%,allin; raises allin",
@@ -53,9 +55,10 @@ def played_by_chance(form, rows):
     return layout.build((Decisions(parents, counts), form.decisions[1]), payoffs)
 
 
+@pytest.mark.parametrize("name", [LEDUC, LARGER])
 @pytest.mark.parametrize("share", [0.2, 0.6, 1.0])
-def test_leduc_as_if_chance_played_the_locked_rows(share):
-    tree = compiled(LEDUC)
+def test_leduc_as_if_chance_played_the_locked_rows(share, name):
+    tree = compiled(name)
     locks = some_locks(tree, 0, share)
     exact = spiel_cr.solve(tree, "lp", layout=Layout(locks=locks))
     rows = exact.form.locks[0]
@@ -116,8 +119,9 @@ def test_best_responses_keep_the_lock():
     ("player", "share", "gadget"),
     [(0, 0.4, "cfrd"), (1, 0.4, "maxmargin"), (1, 1.0, "cfrd")],
 )
-def test_the_rest_is_resolved_against_them(player, share, gadget):
-    tree = compiled(LEDUC)
+@pytest.mark.parametrize("name", [LEDUC, LARGER])
+def test_the_rest_is_resolved_against_them(name, player, share, gadget):
+    tree = compiled(name)
     locks = some_locks(tree, player, share)
     config = spiel_cr.ResolvingConfig("cfr+", 300, gadget=gadget)
     found = spiel_cr.resolve(tree, config, layout=Layout(locks=locks))

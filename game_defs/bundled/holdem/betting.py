@@ -75,7 +75,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
     swapped = Deal((deal.hands[1], deal.hands[0]), deal.board)
     deals = deal, swapped
     states = [_after_hands(game, rules, deal) for deal in deals]
-    waiting = collections.deque([(-1, -1, 0, states)])
+    waiting = collections.deque([(-1, -1, 0, 0, states)])
     rows: list[Row] = []
     while waiting:
         if len(rows) + len(waiting) > MAX_NODES:
@@ -84,10 +84,9 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
                 " larger pot (potSize), fewer raises (maxRaises) or a coarser"
                 " bettingAbstraction, such as fcpa"
             )
-        above, action, last_round, states = waiting.popleft()
-        dealt = 0
+        above, action, last_round, before, states = waiting.popleft()
         for state, cards in zip(states, deals, strict=True):
-            dealt = _deal_board(state, rules, cards)
+            dealt = _deal_board(state, cards, before)
         player = states[0].current_player()
         end = player == base.TERMINAL
         round = last_round if end else rules.round_of(dealt)
@@ -97,7 +96,7 @@ def play(game: pyspiel.Game, rules: Rules, deal: Deal) -> PublicTree:
         if not end:
             for choice in states[0].legal_actions():
                 after = [state.child(choice) for state in states]
-                waiting.append((number, choice, round, after))
+                waiting.append((number, choice, round, dealt, after))
     return PublicTree.of_rows(rows)
 
 
@@ -129,10 +128,8 @@ def decode(rules: Rules, code: int) -> list[int]:
     return cards[::-1]
 
 
-def _deal_board(state: pyspiel.State, rules: Rules, deal: Deal) -> int:
+def _deal_board(state: pyspiel.State, deal: Deal, dealt: int) -> int:
     """Deals public cards as long as the state asks for them; how many there are."""
-    dealt = sum(1 for step in state.full_history() if step.player == base.CHANCE)
-    dealt -= 1 if rules.reaches is not None else base.NUM_PLAYERS * rules.hole
     while state.is_chance_node():
         state.apply_action(deal.board[dealt])
         dealt += 1

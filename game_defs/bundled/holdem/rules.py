@@ -1,5 +1,6 @@
 """The parameters of a `universal_poker`, and whether it is a signal game."""
 
+import itertools
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,8 @@ class Rules(NamedTuple):
 
     def round_of(self, dealt: int) -> int:
         """The round, from 0, in which so many public cards were dealt."""
-        known = np.cumsum(self.deals)
-        return max(0, int(np.searchsorted(known, dealt, "right")) - 1)
+        known = itertools.accumulate(self.deals)
+        return max(0, sum(cards <= dealt for cards in known) - 1)
 
 
 def rules_of(game: pyspiel.Game) -> Rules:

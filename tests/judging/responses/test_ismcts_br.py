@@ -276,8 +276,16 @@ def test_the_callers_precision_does_not_matter():
     np.testing.assert_array_equal(*found)
 
 
-@pytest.mark.parametrize("batch", [16, 1000, 8192])
-@pytest.mark.parametrize("flag", [False, True])
+@pytest.mark.parametrize(
+    ("batch", "flag"),
+    [
+        *((16, True), (1000, False), (8192, True)),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in ((16, False), (1000, True), (8192, False))
+        ),
+    ],
+)
 def test_all_simulations_begin_at_their_root(batch, flag):
     """None counts as one that arrived from above, whatever XLA rounds."""
     tree = _compile("kuhn_poker")

@@ -44,8 +44,8 @@ def nash_convs(name, variant):
     ("name", "variant", "early", "late", "factor"),
     [
         ("leduc", "cfr", 0.191, 0.0236, 1.01),
-        ("leduc", "cfr+", 0.0268, 5.1e-4, 1.3),
-        ("leduc", "dcfr", 0.0156, 3.6e-4, 1.5),
+        pytest.param("leduc", "cfr+", 0.0268, 5.1e-4, 1.3, marks=slow),
+        pytest.param("leduc", "dcfr", 0.0156, 3.6e-4, 1.5, marks=slow),
         pytest.param("leduc", "pcfr+", 0.040, 1.4e-3, 1.5, marks=slow),
         pytest.param("goofspiel5_descending", "cfr", 0.108, 0.0147, 2, marks=slow),
         pytest.param("goofspiel5_descending", "cfr+", 0.0211, 7.1e-4, 2, marks=slow),

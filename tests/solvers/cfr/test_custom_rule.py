@@ -36,7 +36,7 @@ def test_the_example_is_short():
     ("game", "form", "share"),
     [
         ("kuhn_poker", "compiled", 0.05),
-        ("leduc_poker", "compiled", 0.05),
+        pytest.param("leduc_poker", "compiled", 0.05, marks=pytest.mark.slow),
         (_RIVER, "signals", 0.05),
         ("dark_hex(board_size=2)", "worlds", 0.05),
     ],

@@ -263,8 +263,16 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
     assert sampled < 1.05 * exact
 
 
-@pytest.mark.parametrize("game", [ONE_CARD, TWO_CARDS])
-@pytest.mark.parametrize("player", [0, 1])
+@pytest.mark.parametrize(
+    ("game", "player"),
+    [
+        *((ONE_CARD, 1), (TWO_CARDS, 0)),
+        *(
+            pytest.param(*row, marks=pytest.mark.slow)
+            for row in ((ONE_CARD, 0), (TWO_CARDS, 1))
+        ),
+    ],
+)
 def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, player):
     """They are strategies: what they get is at most the best response's value."""
     policy = solve(game, 3).average_policy()
