@@ -1,5 +1,6 @@
 """The programs measure what they say; on small games here."""
 
+import argparse
 import json
 
 import numpy as np
@@ -85,6 +86,23 @@ def test_bounds_are_held_against_what_is_exact():
     assert line["latest"] == 0.9 and line["expected"] == pytest.approx(0.075)
     (unknown,) = exploiting._judged([{**common, **rows[0], "exact": None}])
     assert unknown["said"] == "≥ 2.000"
+
+
+def test_clocks_take_the_place_of_iterations():
+    options = {"games": ["leduc"], "sizes": (9,), "settings": (), "iterations": (100,)}
+    options |= {"blueprints": (10,), "seeds": 2, "clocks": (10.0, 0.5)}
+    bots = [row["bot"] for row in partial._plan(argparse.Namespace(**options))]
+    timed = [
+        "resolving(max_histories=9,move_ms=10)",
+        "resolving(max_histories=9,move_ms=0.5)",
+    ]
+    assert bots == [timed[0], timed[0], timed[1], timed[1]]
+    options |= {"clocks": ()}
+    untimed = [row["bot"] for row in partial._plan(argparse.Namespace(**options))]
+    assert untimed == ["resolving(max_histories=9,iterations=100)"] * 2
+    each = [{"late_moves": 2, "moves": 600}, {"late_moves": 1, "moves": 600}]
+    assert partial._late({"bot": bots[0], "each": each}) == "3 of 1,200"
+    assert partial._late({"bot": untimed[0], "each": each}) == "–"
 
 
 def test_worlds_are_what_the_player_may_think_possible():
