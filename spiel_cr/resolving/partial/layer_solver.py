@@ -4,6 +4,7 @@ Trees are laid out in padded shapes that are learnt before the first match
 (`capacity.py`), so that nothing is compiled in it.
 """
 
+import math
 import time
 from collections.abc import Callable
 from typing import TypeAlias
@@ -72,6 +73,8 @@ class LayerSolver:
         left, each = left - fixed - more, each + more_each
         least = min(_LEAST, self._most)
         if left < each * least:
+            self._expanding.fade()
+            self._laying.fade()
             return 0
         return min(max(least, int(left / each)), self._most) if each else self._most
 
@@ -117,8 +120,11 @@ class LayerSolver:
         self.most_histories = max(self.most_histories, len(tree))
         if len(tree) > before:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
+        hurry = None if all_of_it else deadline
         for _ in range(_MOST_SHRINKS):
-            if not self._value(tree, None if all_of_it else deadline):
+            if not self._value(tree, hurry):
+                return None
+            if not _is_time(self._laying, len(tree), hurry):
                 return None
             begun, programs = time.perf_counter(), cfr.programs()
             solved, solver = lay_out(tree), None
@@ -144,9 +150,9 @@ class LayerSolver:
         """Values where the tree ends; False: there is no time for so many leaves."""
         if not (count := len(tree.unvalued())):
             return True
-        begun, (fixed, each) = time.perf_counter(), self._valuing.line
-        if deadline is not None and begun + fixed + count * each > deadline:
+        if not _is_time(self._valuing, count, deadline):
             return False
+        begun = time.perf_counter()
         tree.value_leaves()
         self._valuing.add(count, time.perf_counter() - begun)
         return True
@@ -164,3 +170,10 @@ class LayerSolver:
     def _make_solver(self, game: Forest, capacity: PaddedShapes, first: int) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
         return full_width_solver(form, self._algorithm, self._config, first)
+
+
+def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
+    """Whether work on so many histories will be done by a deadline, if there is one."""
+    fixed, each = cost.line
+    left = math.inf if deadline is None else deadline - time.perf_counter()
+    return fixed + count * each <= left

@@ -55,10 +55,29 @@ def test_lay_outs_that_come_to_nothing_cost_time():
     tree = partial_trees.start("python_leduc_poker", 500)
     assert layers.affordable(time.perf_counter() + 0.05)
 
+    called = []
+
     def fails(tree):
+        called.append(tree)
         time.sleep(0.5)
 
     assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
+    assert not layers.affordable(time.perf_counter() + 0.05)
+    # Nor is there time for it where a tree is there already.
+    assert layers.solve(tree, fails, 300, time.perf_counter() + 0.05) is None
+    assert len(called) == 1
+
+
+def test_a_machine_that_was_busy_is_found_idle_again():
+    layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
+    layers._expanding.add(500, 0.01)
+    layers._laying.add(500, 0.2)
+    refused = 0
+    while not layers.affordable(time.perf_counter() + 0.05):
+        refused += 1
+    # Of a fifth of a second for 500 histories, 0.7 of 50 ms are left for 100.
+    assert 50 < refused < 500
+    layers._laying.add(500, 0.2)
     assert not layers.affordable(time.perf_counter() + 0.05)
 
 
