@@ -180,7 +180,7 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     assert bot.statistics.solves == 1
 
 
-def test_what_has_no_room_is_forgotten_after_the_match(monkeypatch):
+def test_what_is_too_much_to_keep_is_forgotten_after_the_match(monkeypatch):
     monkeypatch.setattr(partial_resolver, "_MOST_KEPT", 1)
     bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)

@@ -270,7 +270,7 @@ class PartialResolver:
             return None
         tree, ids, keys = found
         following = _Place(place.number + 1, tree, ids)
-        if self._has_room(len(tree)):
+        if self._may_keep(len(tree)):
             place.after.update(dict.fromkeys(keys, following))
         return following
 
@@ -288,12 +288,12 @@ class PartialResolver:
         solved = self._solve(place, number, most, deadline)
         if solved is not None:
             self.solved = solved
-            if self._has_room(len(solved.partial)):
+            if self._may_keep(len(solved.partial)):
                 after[number] = solved
         elif deadline is None:
             after[number] = None
 
-    def _has_room(self, histories: int) -> bool:
+    def _may_keep(self, histories: int) -> bool:
         """Whether a tree may be kept; if not, all are forgotten after the match."""
         self._kept_histories += histories
         return self._kept_histories <= _MOST_KEPT
