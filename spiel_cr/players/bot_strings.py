@@ -275,7 +275,7 @@ def prepare(
         return opened.game
     on_signals = all(named[text].signals for text in whole)
     try:
-        if on_signals and prefer(opened, memory_limit).form == SIGNALS:
+        if on_signals and prefer(opened).form == SIGNALS:
             shared_signals(str(opened.game), memory_limit)
             return opened.game
         return as_compiled(opened.game, observations=True, memory_limit=memory_limit)

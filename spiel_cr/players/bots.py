@@ -126,9 +126,8 @@ def shared_signals(game: str, memory_limit: Limit = None) -> SignalGame:
       GameTooLargeError: the form would take more memory than the limit.
     """
     if game not in _shared:
-        signals = merged(signal_game(game, memory_limit=memory_limit))
         _shared.clear()
-        _shared[game] = signals
+        _shared[game] = merged(signal_game(game, memory_limit=memory_limit))
     return _shared[game]
 
 

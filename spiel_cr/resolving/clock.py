@@ -120,8 +120,8 @@ class Clock:
             yield
         now = time.perf_counter()
         elapsed = 1000 * (now - self._begun)
-        if self._solved is not None:
-            self._tail = max(now - self._solved, _KEPT * self._tail)
+        tail = 0.0 if self._solved is None else now - self._solved
+        self._tail = max(tail, _KEPT * self._tail)
         self.statistics.moves += 1
         self.statistics.max_ms = max(self.statistics.max_ms, elapsed)
         if self._move_ms is not None and elapsed > self._move_ms:

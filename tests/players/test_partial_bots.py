@@ -174,11 +174,24 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
     state = first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
-    assert bot.statistics.solves == 1 and bot.agent.solved is not bot.agent._start
+    solved = bot.agent.solved
+    assert bot.statistics.solves == 1 and solved is not bot.agent._start
     bot.restart()
     monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline: 0)
-    assert bot.get_policy(state) == found
+    assert bot.get_policy(state) == found and bot.agent.solved is solved
     assert bot.statistics.solves == 1
+
+
+def test_labels_do_not_grow_from_match_to_match(monkeypatch):
+    monkeypatch.setattr(partial_resolver, "_MOST_LABELS", 0)
+    bot, state = make("kuhn_poker", 0, 58), first_states("kuhn_poker", 0)[-1]
+    labels = bot.agent._root.tree.simulator.labels
+    counts = [len(known) for known in labels]
+    bot.get_policy(state)
+    assert labels[0]["met in a walk that came to nothing"] >= counts[0]
+    bot.restart()
+    assert [len(known) for known in labels] == counts
+    assert not bot.agent._start.after
 
 
 def test_what_is_too_much_to_keep_is_forgotten_after_the_match(monkeypatch):
@@ -200,15 +213,15 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
         return 0
 
     monkeypatch.setattr(layer_solver.LayerSolver, "affordable", affordable)
-    config = ResolvingConfig(SOLVER, move_ms=1000, init_ms=1)
+    config = ResolvingConfig(SOLVER, move_ms=250, init_ms=1)
     settings = PartialConfig(58, warmup_matches=2)
     policy = blueprint("kuhn_poker").average_policy()
     settings = dataclasses.replace(settings, blueprint=policy)
     bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
-    assert asked and all(1 < seconds < 4 for seconds in asked)
+    assert asked and all(0.25 < seconds < 1 for seconds in asked)
     asked.clear()
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
-    assert asked and all(seconds < 1 for seconds in asked)
+    assert asked and all(seconds < 0.25 for seconds in asked)
 
 
 # What bots may know.

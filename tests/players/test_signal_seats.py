@@ -8,7 +8,7 @@ import pytest
 
 import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.games.signals import signal_loading as loading
-from spiel_cr.players import bot_strings
+from spiel_cr.players import bot_strings, bots
 from spiel_cr.players.bots import ResolvingBot
 from spiel_cr.resolving import continual
 from spiel_cr.resolving.public_subgames import PublicSubgames
@@ -122,13 +122,15 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
     assert not isinstance(small, pyspiel.Game)
 
 
-def test_the_form_of_signals_is_held_to_the_limit_too():
+@pytest.mark.parametrize(
+    "text",
+    ["python_rhode_island_holdem(num_ranks=6,num_suits=3)", "python_leduc_poker"],
+    ids=["signals", "compiled"],
+)
+def test_both_forms_are_held_to_the_limit(text, monkeypatch):
+    monkeypatch.setattr(bots, "_shared", {})
     with pytest.raises(ValueError, match="needs the whole game, and .* the limit"):
-        bot_strings.prepare(
-            "python_leduc_poker(num_ranks=5)",
-            ["resolving(iterations=2)"],
-            memory_limit=1,
-        )
+        bot_strings.prepare(text, ["resolving(iterations=2)"], memory_limit=1)
 
 
 @pytest.mark.parametrize(

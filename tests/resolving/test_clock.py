@@ -198,6 +198,19 @@ def test_several_solves_share_a_move(fake):
     assert watch.statistics.solves == 3 and watch.statistics.moves == 1
 
 
+def test_what_one_answer_took_after_its_solve_is_forgotten_by_and_by(fake):
+    """Even where it left no time to solve anything since."""
+    watch = clock.Clock(10.0, None)
+    watch._tail = 0.02
+    with watch.move():
+        assert watch.deadline() < fake.now
+    for _ in range(60):
+        with watch.move():
+            pass
+    with watch.move():
+        assert watch.deadline() - fake.now > 0.007
+
+
 def test_without_a_clock_all_iterations_are_done(fake):
     watch = clock.Clock(None, 40)
     solver, _ = slow_solver(fake, 10.0)

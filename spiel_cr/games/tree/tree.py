@@ -183,17 +183,23 @@ def assemble(
     histories: Histories,
     infosets: Sequence[Infosets],
     keys: Sequence[Sequence[str]],
+    *,
+    lazy: bool = False,
 ) -> CompiledGame:
-    """A compiled game; its sequence form is laid out when it is asked for.
+    """A compiled game.
 
     Args:
       game: a sequential game.
       histories: all N histories.
       infosets: both players', without keys.
       keys: both players' information-state strings.
+      lazy: the sequence form is laid out when it is asked for.
     """
     own0, own1 = (
         dataclasses.replace(own, keys=strings)
         for own, strings in zip(infosets, keys, strict=True)
     )
-    return CompiledGame(game, histories, (own0, own1))
+    tree = CompiledGame(game, histories, (own0, own1))
+    if not lazy:
+        _ = tree.form
+    return tree

@@ -87,7 +87,7 @@ def snapshot_of(
             lazy_strings(game, rules, histories, own.history, p)
             for p, own in enumerate(infosets)
         ]
-    tree = assemble(game, histories, infosets, keys)
+    tree = assemble(game, histories, infosets, keys, lazy=True)
     if rows.frontier.any():
         tree = dataclasses.replace(tree, frontier=rows.frontier[order])
     one, other = (mine[own] for mine, own in zip(known, numbers, strict=True))

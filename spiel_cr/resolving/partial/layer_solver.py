@@ -78,6 +78,14 @@ class LayerSolver:
             return 0
         return min(max(least, int(left / each)), self._most) if each else self._most
 
+    def expandable(self, deadline: float | None) -> int:
+        """How many histories can be expanded by a deadline, and no more than N."""
+        fixed, each = self._expanding.line
+        if deadline is None or not each:
+            return self._most
+        left = deadline - time.perf_counter() - fixed
+        return min(max(0, int(left / each)), self._most)
+
     def close(self) -> None:
         """Compiles the last programs: nothing is compiled after this.
 
@@ -176,4 +184,7 @@ def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
     """Whether work on so many histories will be done by a deadline, if there is one."""
     fixed, each = cost.line
     left = math.inf if deadline is None else deadline - time.perf_counter()
-    return fixed + count * each <= left
+    in_time = fixed + count * each <= left
+    if not in_time:
+        cost.fade()
+    return in_time

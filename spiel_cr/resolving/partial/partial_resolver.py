@@ -33,9 +33,11 @@ from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 
-# So many times a move's time is there while a player warms up, so that it learns what
-# subgames cost that there is no time for yet.
-_WARMUP_STRETCH = 4.0
+# So many times a move's time is there while a player warms up, up to so many
+# milliseconds: it learns what subgames cost that there is no time for yet.
+_WARMUP_STRETCH, _WARMUP_MS = 4.0, 1000.0
+# Labels of infosets that are known after a match, at most; else all are forgotten.
+_MOST_LABELS = 1 << 20
 # Of the time before the first match, for a blueprint.
 _BLUEPRINT_SHARE = 0.5
 # Continuations at the ends of trees, besides the blueprint itself.
@@ -82,7 +84,7 @@ class _Place:
       tree: what leads to the histories of a public state.
       ids: int64 [n], these.
       after: the public states of the player's next decision that were met, by its
-        information-state strings there; None: there is no room to go there.
+        information-state strings there; None: too many histories lead there.
     """
 
     number: int
@@ -164,11 +166,14 @@ class PartialResolver:
         self.solved = self._start = self._solve_start(end)
         self._label_counts = [len(known) for known in tree.simulator.labels]
         self.restart()
-        self._clock.stretch = _WARMUP_STRETCH
+        if config.move_ms is not None:
+            stretch = min(_WARMUP_STRETCH, _WARMUP_MS / config.move_ms)
+            self._clock.stretch = max(1.0, stretch)
         for number in range(settings.warmup_matches):
             announce(f"player {player}: warm-up match {number + 1}")
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         self._clock.stretch = 1.0
+        self._given_up.clear()
         if config.move_ms is not None:  # otherwise there is time to compile
             self._layers.close()
         self._forget_all()
@@ -183,7 +188,9 @@ class PartialResolver:
 
     def restart(self) -> None:
         """A new match."""
-        if not 0 < self._kept_histories <= _MOST_KEPT:
+        labels = sum(map(len, self._root.tree.simulator.labels))
+        kept = 0 < self._kept_histories <= _MOST_KEPT
+        if not kept or labels - sum(self._label_counts) > _MOST_LABELS:
             self._forget_all()
         self.solved, self._place = self._start, self._root
         # What was seen and done at decisions that were solved.
@@ -239,7 +246,7 @@ class PartialResolver:
             most = self._layers.affordable(deadline)
         while self._place.number < number:
             key = stages[self._place.number + 1].seen[-1]
-            following = self._following(key, most > 0, deadline)
+            following = self._following(key, bool(most), deadline)
             if following is None:
                 return
             self._place = following
@@ -260,7 +267,7 @@ class PartialResolver:
         found = place.tree.next_public_state(
             place.ids,
             key,
-            most=self.settings.max_histories,
+            most=self._layers.expandable(deadline),
             begins=place.number < 0,
             deadline=deadline,
         )
@@ -277,8 +284,9 @@ class PartialResolver:
     def _resolve(self, most: int, deadline: float | None) -> None:
         """Solves the subgame of the place; takes its solution if that is known.
 
-        A subgame has one solution, whatever the player holds in it: so draws depend on
-        its roots, and it is solved once, the first time that there is time for it.
+        On one plan a subgame has one solution, whatever the player holds in it: so
+        draws depend on its roots, and it is solved once, the first time that there is
+        time for it.
         """
         place, after = self._place, self.solved.after
         number = place.tree.number_of(place.ids)

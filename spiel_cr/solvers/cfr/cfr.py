@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.common.jax_utils import apart, cast, precision, quick_options
+from spiel_cr.common.jax_utils import apart, cast, on_device, precision, quick_options
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
@@ -274,7 +274,7 @@ def _quick_run(how: Compile) -> Any:
 
 def programs() -> int:
     """How many programs this process has compiled for full-width solvers."""
-    return sum(run._cache_size() for run in _all_runs())
+    return sum(run._cache_size() for run in {*_all_runs(), on_device})
 
 
 def _all_runs() -> set[Any]:
