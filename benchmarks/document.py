@@ -106,7 +106,9 @@ def over_seeds(rows: Sequence[Mapping[str, Any]], by: Sequence[str]) -> list[Any
         line = {**runs[0], "seeds": len(runs), "each": runs}
         for name, value in runs[0].items():
             if isinstance(value, int | float) and name != "seed":
-                line[name] = statistics.median(run[name] for run in runs)
+                values = [run[name] for run in runs]
+                alike = len(set(values)) == 1
+                line[name] = value if alike else statistics.median(values)
         lines.append(line)
     return lines
 

@@ -279,11 +279,13 @@ def _ways(row: Mapping[str, Any]) -> str:
 
 
 def _late(row: Mapping[str, Any]) -> str:
-    """How many answers of all seeds took longer than a move may."""
+    """How many answers of all seeds took longer than a move may, and the slowest."""
     if "move_ms" not in row["bot"]:
         return "–"
-    late = sum(run["late_moves"] for run in row["each"])
-    return f"{late} of {sum(run['moves'] for run in row['each']):,}"
+    each: Sequence[Row] = row["each"]
+    late = sum(run["late_moves"] for run in each)
+    moves, slowest = sum(r["moves"] for r in each), max(r["max_ms"] for r in each)
+    return f"{late} of {moves:,}; {slowest:.0f} ms"
 
 
 _ASKED: dict[str, Column] = {
@@ -296,8 +298,7 @@ _ASKED: dict[str, Column] = {
     ),
     "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",
-    "late": _late,
-    "slowest, ms": lambda row: f"{max(run['max_ms'] for run in row['each']):.0f}",
+    "late; slowest": _late,
     **PEAK,
 }
 _WHO: dict[str, Column] = {

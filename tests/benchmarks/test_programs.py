@@ -100,8 +100,11 @@ def test_clocks_take_the_place_of_iterations():
     options |= {"clocks": ()}
     untimed = [row["bot"] for row in partial._plan(argparse.Namespace(**options))]
     assert untimed == ["resolving(max_histories=9,iterations=100)"] * 2
-    each = [{"late_moves": 2, "moves": 600}, {"late_moves": 1, "moves": 600}]
-    assert partial._late({"bot": bots[0], "each": each}) == "3 of 1,200"
+    each = [
+        {"late_moves": 2, "moves": 600, "max_ms": 12.4},
+        {"late_moves": 1, "moves": 600, "max_ms": 9.0},
+    ]
+    assert partial._late({"bot": bots[0], "each": each}) == "3 of 1,200; 12 ms"
     assert partial._late({"bot": untimed[0], "each": each}) == "–"
 
 
