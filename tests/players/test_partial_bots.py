@@ -99,8 +99,7 @@ def test_better_than_its_blueprint(name, share):
     most = int(share * len(compiled(name).histories))
     value, bot = nash_conv(name, most)
     assert value < 0.9 * blueprint(name).nash_conv()
-    # Of the rest, solutions gave the opponent more somewhere than the plan does.
-    assert bot.counts.resolved > 0 and bot.counts.exact > 0
+    assert bot.counts.resolved > bot.counts.plan
     assert bot.counts.most_histories <= most
 
 
