@@ -1,8 +1,9 @@
 """Settings of the whole test suite: numerics, order, memory, and a record of durations.
 
 The quick suite, spread over processes, has XLA compile in its quickest way: most of its
-time is compilation of programs that run for a moment. Everything else, the slow tests
-and tests that are run in one process, has the compiler as people have it.
+time is compilation of programs that run for a moment. They are kept in `build/` for the
+next time. Everything else, the slow tests and tests that are run in one process, has
+the compiler as people have it.
 
 Files are scheduled by the seconds that they took when `durations.json` was written, the
 longest first. Every run writes such a record to `out/test-durations.json`; copy it over
@@ -22,7 +23,7 @@ import jax
 import pytest
 from absl import flags, logging
 
-from spiel_cr.common import jax_utils, memory
+from spiel_cr.common import jax_utils, memory, program_cache
 from spiel_cr.games.tree import compiler, numbering
 from tests.support import games
 
@@ -42,6 +43,7 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 _FOLDER = pathlib.Path(__file__).parent
 _KNOWN = _FOLDER / "durations.json"
 _WRITTEN = _FOLDER.parent / "out" / "test-durations.json"
+_PROGRAMS = _FOLDER.parent / "build" / "test-programs"
 # Compiled programs and games are thrown away between tests above this size.
 _TIDY_BYTES = 1_150_000_000
 
@@ -70,6 +72,8 @@ def pytest_configure(config: pytest.Config) -> None:
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
     # Processes of `spiel-cr` keep no programs in the user's cache folder.
     os.environ["SPIEL_CR_PROGRAM_CACHE"] = "off"
+    if hasattr(config, "workerinput"):
+        program_cache.keep_programs(_PROGRAMS)
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
     # XLA ends a process whose flags it does not know, so one of them is tried first.

@@ -92,7 +92,7 @@ def test_where_all_fits_it_is_better_than_its_blueprint():
         (GOOFSPIEL, 1.0),
         (GOOFSPIEL, 0.5),
         ("liars_dice(numdice=1,dice_sides=3)", 0.5),
-        ("python_leduc_poker", 1.0),
+        ("python_leduc_poker", 0.5),
     ],
 )
 def test_better_than_its_blueprint(name, share):
@@ -101,6 +101,18 @@ def test_better_than_its_blueprint(name, share):
     assert value < 0.9 * blueprint(name).nash_conv()
     assert bot.counts.resolved > bot.counts.plan
     assert bot.counts.most_histories <= most
+
+
+@pytest.mark.slow
+def test_better_than_the_start_of_the_whole_game(monkeypatch):
+    """The start's solution is then the plan everywhere: what is worse is not taken."""
+    name, most = "python_leduc_poker", len(compiled("python_leduc_poker").histories)
+    value, bot = nash_conv(name, most)
+    monkeypatch.setattr(partial_resolver.PartialResolver, "_decide", lambda *_: None)
+    at_start, same = nash_conv(name, most)
+    assert value <= at_start < 0.9 * blueprint(name).nash_conv()
+    assert bot.counts.resolved > same.counts.resolved > 0
+    assert bot.counts.blueprint == same.counts.blueprint == 0
 
 
 # With less.
