@@ -56,7 +56,9 @@ class Baseline(abc.ABC):
     root: np.ndarray
 
     @abc.abstractmethod
-    def after(self, places: np.ndarray, actions: Sequence[int]) -> np.ndarray:
+    def after(
+        self, places: np.ndarray, actions: Sequence[int] | np.ndarray
+    ) -> np.ndarray:
         """The places after actions, one at each of n places."""
 
     @abc.abstractmethod
@@ -106,7 +108,9 @@ class TreeValues(Baseline):
         self.instance, self._values = tree, values
         self.root = np.zeros(1, np.int64)
 
-    def after(self, places: np.ndarray, actions: Sequence[int]) -> np.ndarray:
+    def after(
+        self, places: np.ndarray, actions: Sequence[int] | np.ndarray
+    ) -> np.ndarray:
         """See `Baseline`."""
         histories = self.instance.histories
         begin, end = np.searchsorted(histories.parent, [places[0], places[0] + 1])
@@ -137,7 +141,9 @@ class RolloutValues(Baseline):
         else:
             self.root = self._rules.new_initial_states()
 
-    def after(self, places: np.ndarray, actions: Sequence[int]) -> np.ndarray:
+    def after(
+        self, places: np.ndarray, actions: Sequence[int] | np.ndarray
+    ) -> np.ndarray:
         """See `Baseline`."""
         if self._rules is not None:
             return self._rules.child(places, np.asarray(actions))

@@ -26,7 +26,8 @@ class ResolvingConfig:
         `automatic.OF_SUBGAMES`. Of sampled ones
         those that follow one action at a time (outcome sampling), with the gadget cfrd
         and no depth; see `subgame_sampling.py`.
-      iterations: of every solve; at most, where there is a time budget too.
+      iterations: of every solve; at most, where there is a time budget too. The start
+        of a game that is never compiled whole has ten times as many.
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for the solve of the whole game before the first move; None:
         as long as the iterations take, or ten moves' time.

@@ -29,6 +29,9 @@ _MOST_SHRINKS = 12
 _LEAST = 100
 # Share of a move's time for growing its tree; the rest is for solving it.
 _EXPANSION_SHARE = 0.7
+# The start is solved once, and is the plan until something is better: it gets so many
+# times the iterations of other solves.
+_START_ITERATIONS = 10
 
 # A tree with the player's plan; None: it cannot be resolved.
 LayOut: TypeAlias = Callable[[PartialTree], SolvedTree | None]
@@ -107,7 +110,7 @@ class LayerSolver:
         most: int,
         deadline: float | None,
         *,
-        all_of_it: bool = False,
+        start: bool = False,
     ) -> SolvedTree | None:
         """Grows a tree and solves the layer of its roots.
 
@@ -116,19 +119,22 @@ class LayerSolver:
           lay_out: makes it ready.
           most: histories to have at most.
           deadline: for all of it, by `time.perf_counter`; None: none.
-          all_of_it: grow as far as it may, whatever the time.
+          start: the tree of the start of the game: it grows as far as it may, whatever
+            the time, and is solved with ten times the iterations.
 
         Returns:
           None: that cannot be done.
         """
         begun, before, until = time.perf_counter(), len(tree), None
-        if deadline is not None and not all_of_it:
+        if deadline is not None and not start:
             until = begun + _EXPANSION_SHARE * (deadline - begun)
         tree.grow(max(most, before), deadline=until)
         self.most_histories = max(self.most_histories, len(tree))
         if len(tree) > before:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
-        hurry = None if all_of_it else deadline
+        hurry, iterations = deadline, self._config.iterations
+        if start:
+            hurry, iterations = None, iterations and _START_ITERATIONS * iterations
         for _ in range(_MOST_SHRINKS):
             if not self._value(tree, hurry):
                 return None
@@ -145,7 +151,7 @@ class LayerSolver:
             if solved is None:
                 return None
             if solver is not None:
-                with self._clock.solve(solver, deadline):
+                with self._clock.solve(solver, deadline, iterations):
                     solved.replan(game, solver)
                 return solved
             self.shrunk += 1

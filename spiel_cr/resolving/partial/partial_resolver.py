@@ -348,7 +348,7 @@ class PartialResolver:
             walk=_WALK[0] * most,
         )
         solved = self._counted(
-            -1, self._layers.solve(tree, lay_out, most, end, all_of_it=True)
+            -1, self._layers.solve(tree, lay_out, most, end, start=True)
         )
         if solved is None or not len(solved.decomposition.decisions):
             raise no_capacity(tree, self.player)

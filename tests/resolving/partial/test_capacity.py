@@ -102,5 +102,5 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
         assert layers.solve(tree, lambda tree: None, 100, soon) is None
         assert (leaf.asked == 0) == bool(number)
     # Where the clock does not count they are.
-    assert layers.solve(tree, lambda tree: None, 100, soon, all_of_it=True) is None
+    assert layers.solve(tree, lambda tree: None, 100, soon, start=True) is None
     assert leaf.asked
