@@ -10,7 +10,7 @@ from spiel_cr.common.checks import check_whole
 
 
 class Tasks:
-    """Does (what, seed): "add", "wait", "die", "refuse", "fail", "tell"."""
+    """Does (what, seed): "add", "wait", "stay", "die", "refuse", "fail", "tell"."""
 
     def __init__(self, weights, folder):
         self.weights, self.folder = weights, pathlib.Path(folder)
@@ -28,6 +28,9 @@ class Tasks:
         begun = self.note(what, "" if what == "tell" else seed)
         if what == "wait":
             time.sleep(60)
+        elif what == "stay":
+            while not (self.folder / "go").exists():
+                time.sleep(0.01)
         elif what == "die" and (seed < 0 or begun <= seed):
             os._exit(7)
         elif what == "refuse":
