@@ -69,7 +69,7 @@ class VectorisedBattleship:
           num_shots: of each player.
           repeats: a cell may be shot at again.
         """
-        self._columns, self._cells = columns, rows * columns
+        self._rows, self._columns, self._cells = rows, columns, rows * columns
         self._ships, self._shots = len(sizes), num_shots
         self._values, self._repeats = np.array(values), repeats
         widths = [self._ships, num_shots, self._cells, self._cells, self._ships]
@@ -173,6 +173,37 @@ class VectorisedBattleship:
             [states[:, :1], states[:, own[0]], states[:, own[1]], cells], axis=1
         )
 
+    def information_state_tensor(self, states: np.ndarray, player: int) -> np.ndarray:
+        """Returns OpenSpiel's tensors, bool [n, F].
+
+        They say whether the game is over, who looks and who is to move, where each own
+        ship was put and how, and of every shot whose it was, its cell, and of own ones
+        what it hit.
+        """
+        own, count = self._parts[player], len(states)
+        moving = self.current_player(states)
+        looking, seats = np.full(count, player), np.arange(base.NUM_PLAYERS)
+        head = [moving == base.TERMINAL, *(looking == seats[:, None])]
+        head += list(moving == seats[:, None])
+        ships = states[:, own[0]]
+        kind, cell = np.divmod(ships - 1, self._cells)
+        placed = [_one_hot(kind - 1, 2), *self._place(cell)]
+        shots = np.stack([states[:, parts[1]] for parts in self._parts], axis=2)
+        cell, result = np.divmod(shots - 1, 3)
+        whose = np.broadcast_to(seats, shots.shape)
+        seen = np.where(whose == player, result, -1)
+        shot = [_one_hot(whose, 2), *self._place(cell), _one_hot(seen, 3)]
+        told = [np.stack(head, axis=1)]
+        for there, bits in ((ships, placed), (shots, shot)):
+            entries = np.concatenate(bits, axis=-1) & (there > 0)[..., None]
+            told.append(entries.reshape(count, -1))
+        return np.concatenate(told, axis=1)
+
+    def _place(self, cell: np.ndarray) -> list[np.ndarray]:
+        """Rows and columns of cells, one-hot."""
+        row, column = np.divmod(cell, self._columns)
+        return [_one_hot(row, self._rows), _one_hot(column, self._columns)]
+
     def information_state_strings(self, states: np.ndarray, player: int) -> list[str]:
         """Returns OpenSpiel's strings: own ships, then all shots in order."""
         own, other = self._parts[player], self._parts[1 - player]
@@ -203,6 +234,11 @@ class VectorisedBattleship:
     def _cell(self, cell: int) -> str:
         row, column = divmod(cell, self._columns)
         return f"{row}_{column}"
+
+
+def _one_hot(numbers: np.ndarray, count: int) -> np.ndarray:
+    """bool [..., count], all False for -1."""
+    return numbers[..., None] == np.arange(count)
 
 
 def _groups(states: np.ndarray) -> Iterator[tuple[int, int, np.ndarray]]:

@@ -180,8 +180,13 @@ class SearchBot(PolicyPlayer):
         while done < most:
             count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
             chosen = draws.systematic(belief.weight, count, random.random())
+            if deadline is not None:  # There may be time for some of them.
+                chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
-            worth = self._played(drawn, len(odds))
+            worth = self._played(drawn, len(odds), deadline)
+            count = len(worth)
+            if not count:
+                break
             advantage = worth - (worth @ odds)[:, None]
             sums += advantage.sum(axis=0), (advantage**2).sum(axis=0)
             done += count
@@ -191,6 +196,9 @@ class SearchBot(PolicyPlayer):
                 if fit < 1:
                     break
                 count = min(int(fit), _GROWTH * done)
+        if not done:
+            self.shrunk = 0.0
+            return odds
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
         self.shrunk = update_equivalence.shrinkage(odds, sums, done)
@@ -216,15 +224,19 @@ class SearchBot(PolicyPlayer):
         source = StateSource(state.get_game())
         return _Belief(source, rows, self._posterior.weights, random)
 
-    def _played(self, belief: _Belief, actions: int) -> np.ndarray:
+    def _played(
+        self, belief: _Belief, actions: int, deadline: float | None
+    ) -> np.ndarray:
         """float64 [n, A], what each action of each history comes to, in [-1, 1].
 
-        The actions of a history have the same random numbers.
+        The actions of a history have the same random numbers. Histories that there is
+        no time for are left out.
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source
         after, _ = source.below(belief.states, acts, observations=False)
         self._rollouts.draw_from(int(belief.random.integers(2**63)))
         group = np.repeat(np.arange(count), actions)
-        worth = self._rollouts.play(source.rules, after, self._player, group)
-        return self._scale * worth.reshape(-1, actions)
+        worth = self._rollouts.play(source.rules, after, self._player, group, deadline)
+        worth = worth.reshape(-1, actions)
+        return self._scale * worth[~np.isnan(worth).any(axis=1)]

@@ -4,8 +4,9 @@ import functools
 from collections import defaultdict
 
 import numpy as np
+import pyspiel
 import pytest
-from open_spiel.python.policy import UniformRandomPolicy
+from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.games.worlds.game import world_game
@@ -18,6 +19,7 @@ from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import behaviour_from_policy, tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.resolving import clock
+from spiel_cr.resolving.leaves import rollout_values
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.update_equivalence import shrinkage
 from tests.support import games
@@ -143,7 +145,10 @@ def test_where_the_opponent_cannot_have_led_the_belief_is_of_a_uniform_one():
     for player, infosets in enumerate(tree.infosets):
         first[player][1:] = 0
         first[player][infosets.decisions.first_sequence] = 1
-    never, uniform = tabular_policy(tree, first), UniformRandomPolicy(tree.game)
+    never, uniform = (
+        tabular_policy(tree, first),
+        openspiel_policy.UniformRandomPolicy(tree.game),
+    )
     beliefs = [
         ArrayBelief(tree.game, rules_of(tree.game, p), 1, p, most=999, seed=0)
         for p in (never, uniform)
@@ -202,7 +207,7 @@ def test_hidden_boards_are_searched_by_their_worlds():
 
 def test_search_everywhere_makes_a_poor_blueprint_better():
     tree = compiled(GOOFSPIEL)
-    policy = UniformRandomPolicy(tree.game)
+    policy = openspiel_policy.UniformRandomPolicy(tree.game)
     made = tabular_policy(tree, random_behaviours(tree, 0))
     for player, infosets in enumerate(tree.infosets):
         bot = SearchBot(tree, player, SearchBotConfig(policy, 300, eta=3.0), seed=1)
@@ -301,9 +306,9 @@ class Now:
 def test_a_clock_is_kept(monkeypatch, move_ms, each):
     now, play = Now(), Rollouts.play
 
-    def take_time(self, game, histories, player, group):
+    def take_time(self, game, histories, player, group, deadline):
         now.seconds += 2e-4 + each * (group[-1] + 1)
-        return play(self, game, histories, player, group)
+        return play(self, game, histories, player, group, deadline)
 
     monkeypatch.setattr(Rollouts, "play", take_time)
     monkeypatch.setattr(search_bot, "time", now)
@@ -315,6 +320,31 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
         bot.get_policy(state_at(tree, history))
         assert 0.5 * move_ms < 1000 * (now.seconds - begun) < move_ms
     assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
+
+
+@pytest.mark.parametrize("each", [1e-4, 4e-3])
+def test_a_clock_is_kept_where_states_are_played(monkeypatch, each):
+    """Rollouts stop between two histories; a step needs all actions of one."""
+    now = Now()
+
+    class Slow(openspiel_policy.UniformRandomPolicy):
+        def action_probabilities(self, state, player_id=None):
+            now.seconds += each
+            return super().action_probabilities(state, player_id)
+
+    monkeypatch.setattr(rollout_values, "time", now)
+    monkeypatch.setattr(search_bot, "time", now)
+    monkeypatch.setattr(clock, "time", now)
+    game = pyspiel.load_game(GOOFSPIEL)
+    bot = SearchBot(game, 0, SearchBotConfig(Slow(game), move_ms=50))
+    tree = compiled(GOOFSPIEL)
+    for history in tree.infosets[0].history[:3]:
+        begun = now.seconds
+        bot.get_policy(state_at(tree, history))
+        assert 1000 * (now.seconds - begun) < 50
+        assert (bot.shrunk > 0) == (each == 1e-4)
+    assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
+    assert (bot.statistics.iterations > 0) == (each == 1e-4)
 
 
 def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):
@@ -358,6 +388,8 @@ def test_what_it_cannot_play_is_refused():
     with pytest.raises(ValueError, match="players"):
         load_bot("kuhn_poker(players=3)", "search(simulations=1)", 0)
     tree = games.compiled("kuhn")
-    bot = SearchBot(tree, 1, SearchBotConfig(UniformRandomPolicy(tree.game), 5))
+    bot = SearchBot(
+        tree, 1, SearchBotConfig(openspiel_policy.UniformRandomPolicy(tree.game), 5)
+    )
     with pytest.raises(ValueError, match="no player acts .* the bot is player 1"):
         bot.step(tree.game.new_initial_state())

@@ -8,6 +8,7 @@ that is left favours the opponent: it chooses what looks best.
 """
 
 import functools
+import time
 from collections.abc import Mapping
 
 import numpy as np
@@ -33,6 +34,8 @@ from spiel_cr.policies.leaf_values import (
 BIAS = 10.0
 # Rollouts of arrays that are played at a time, about.
 _AT_ONCE = 1 << 16
+# What a history once took is expected of the next ones, less and less.
+_FADE = 0.95
 
 
 def bias_of(number: int, most: int) -> tuple[int, float]:
@@ -70,6 +73,8 @@ class Rollouts(HistoryValues):
         self.k, self._n = check_iterations(k, name="k"), check_iterations(n, name="n")
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
+        # Seconds that a history takes, which is played state by state.
+        self._each = 0.0
 
     def draw_from(self, number: int, /) -> None:
         """Begins random numbers anew from the seed and a number from 0 up."""
@@ -87,17 +92,24 @@ class Rollouts(HistoryValues):
         return np.concatenate([np.zeros((0, self.k)), *parts])
 
     def play(
-        self, game: AnyGame, histories: np.ndarray, player: int, group: np.ndarray
+        self,
+        game: AnyGame,
+        histories: np.ndarray,
+        player: int,
+        group: np.ndarray,
+        deadline: float | None = None,
     ) -> np.ndarray:
         """As `__call__`, all at once, with random numbers that histories share.
 
         Args:
           game, histories, player: as of `HistoryValues`.
           group: int64 [L], ascending from 0; those of a group have the same numbers.
+          deadline: by `time.perf_counter`; histories that there is no time for, where
+            they are played state by state, are worth NaN.
         """
         assert not isinstance(game, CompiledGame)
         if isinstance(game, pyspiel.Game):
-            return self._play_states(histories, player, group)
+            return self._play_states(histories, player, group, deadline)
         return self._play_arrays(game, histories, player, group)
 
     def _play_arrays(
@@ -142,18 +154,27 @@ class Rollouts(HistoryValues):
         return biases
 
     def _play_states(
-        self, histories: np.ndarray, player: int, group: np.ndarray
+        self,
+        histories: np.ndarray,
+        player: int,
+        group: np.ndarray,
+        deadline: float | None,
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
-        utility = np.zeros((len(histories), self.k))
+        utility = np.full((len(histories), self.k), np.nan)
         begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
+            begun = time.perf_counter()
+            if deadline is not None and begun + self._each > deadline:
+                self._each *= _FADE
+                break
             if begins[row]:
                 seed = int(self._random.integers(2**63))
             for j in range(self.k):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
                 utility[row, j] = rollout_mean(state, self._n, draw, odds)
+            self._each = max(time.perf_counter() - begun, _FADE * self._each)
         return utility
 
     def _odds(
