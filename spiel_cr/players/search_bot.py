@@ -138,6 +138,10 @@ class SearchBot(PolicyPlayer):
             seed=seed,
         )
         self.shrunk = 0.0
+        compile_for = getattr(self.blueprint, "compile_for", None)
+        if config.move_ms is not None and compile_for is not None:
+            announce(f"player {player}: the blueprint's programs")
+            compile_for(1 if rules is None else _AT_ONCE)
 
     def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None

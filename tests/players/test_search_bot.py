@@ -3,6 +3,7 @@
 import functools
 from collections import defaultdict
 
+import jax
 import numpy as np
 import pyspiel
 import pytest
@@ -345,6 +346,29 @@ def test_a_clock_is_kept_where_states_are_played(monkeypatch, each):
         assert (bot.shrunk > 0) == (each == 1e-4)
     assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
     assert (bot.statistics.iterations > 0) == (each == 1e-4)
+
+
+def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch):
+    monkeypatch.setattr(search_bot, "_AT_ONCE", 1 << 9)
+    path = str(tmp_path / "network.npz")
+    algorithm, stepped = (
+        "mmd(hidden=4,episodes=16,epochs=1)",
+        spiel_cr.Layout("stepped"),
+    )
+    spiel_cr.solve(DICE, algorithm, 1, layout=stepped).save(path)
+    tree, compiled_later = compiled(DICE), []
+    bot = SearchBot(tree, 0, SearchBotConfig(path, move_ms=100))
+
+    def note(event, seconds, **_):
+        compiled_later.append(event) if event.endswith("compile_duration") else None
+
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        for history in tree.infosets[0].history[:4]:
+            bot.get_policy(state_at(tree, history))
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    assert bot.statistics.iterations > 0 and not compiled_later
 
 
 def test_budgets_from_strings_and_blueprints_of_its_own(tmp_path):

@@ -134,6 +134,22 @@ class DeepPolicy(StatePolicy):
                 f"averaging=network"
             )
 
+    def compile_for(self, most: int) -> None:
+        """Compiles what answers about up to so many positions at once need.
+
+        A player under a clock has this done before its first match: there is a program
+        for each player and padded number of positions.
+        """
+        size = networks.LEAST_ROWS
+        while True:
+            for player in range(2):
+                seen = np.zeros((size, self._shape.features), np.float32)
+                legal = np.ones((size, self._shape.actions), bool)
+                self.strategies(seen, legal, player)
+            if size >= most:
+                return
+            size *= 2
+
     def strategies(
         self, features: np.ndarray, legal: np.ndarray, player: int
     ) -> np.ndarray:
