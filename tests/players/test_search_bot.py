@@ -5,7 +5,6 @@ from collections import defaultdict
 
 import jax
 import numpy as np
-import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
@@ -312,6 +311,7 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
         return play(self, game, histories, player, group, deadline)
 
     monkeypatch.setattr(Rollouts, "play", take_time)
+    monkeypatch.setattr(rollout_values, "time", now)
     monkeypatch.setattr(search_bot, "time", now)
     monkeypatch.setattr(clock, "time", now)
     tree = compiled(GOOFSPIEL)
@@ -323,9 +323,11 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
     assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
 
 
-@pytest.mark.parametrize("each", [1e-4, 4e-3])
-def test_a_clock_is_kept_where_states_are_played(monkeypatch, each):
-    """Rollouts stop between two histories; a step needs all actions of one."""
+@pytest.mark.parametrize(
+    ("arrays", "each"), [(False, 1e-4), (False, 8e-3), (True, 1e-4), (True, 12e-3)]
+)
+def test_rollouts_stop_in_time(monkeypatch, arrays, each):
+    """Between two histories, on arrays two moves; a step needs all actions of one."""
     now = Now()
 
     class Slow(openspiel_policy.UniformRandomPolicy):
@@ -333,12 +335,19 @@ def test_a_clock_is_kept_where_states_are_played(monkeypatch, each):
             now.seconds += each
             return super().action_probabilities(state, player_id)
 
+    if arrays:
+
+        def answer(self, rules, states, player):
+            now.seconds += each
+            return rules.legal_actions_mask(states).astype(float)
+
+        Slow.array_probabilities = answer
     monkeypatch.setattr(rollout_values, "time", now)
     monkeypatch.setattr(search_bot, "time", now)
     monkeypatch.setattr(clock, "time", now)
-    game = pyspiel.load_game(GOOFSPIEL)
-    bot = SearchBot(game, 0, SearchBotConfig(Slow(game), move_ms=50))
     tree = compiled(GOOFSPIEL)
+    bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
+    assert (bot._belief is not None) == arrays
     for history in tree.infosets[0].history[:3]:
         begun = now.seconds
         bot.get_policy(state_at(tree, history))

@@ -49,6 +49,10 @@ def bias_of(number: int, most: int) -> tuple[int, float]:
     return action, BIAS ** (1 + power)
 
 
+class _OutOfTime(Exception):
+    """Rollouts side by side have not come to their end in time."""
+
+
 class Rollouts(HistoryValues):
     """Plays the rest of a game by a blueprint and its biased versions.
 
@@ -104,13 +108,16 @@ class Rollouts(HistoryValues):
         Args:
           game, histories, player: as of `HistoryValues`.
           group: int64 [L], ascending from 0; those of a group have the same numbers.
-          deadline: by `time.perf_counter`; histories that there is no time for, where
-            they are played state by state, are worth NaN.
+          deadline: by `time.perf_counter`; histories that there is no time for are
+            worth NaN: the last ones, or on arrays all of them.
         """
         assert not isinstance(game, CompiledGame)
         if isinstance(game, pyspiel.Game):
             return self._play_states(histories, player, group, deadline)
-        return self._play_arrays(game, histories, player, group)
+        try:
+            return self._play_arrays(game, histories, player, group, deadline)
+        except _OutOfTime:
+            return np.full((len(histories), self.k), np.nan)
 
     def _play_arrays(
         self,
@@ -118,6 +125,7 @@ class Rollouts(HistoryValues):
         histories: np.ndarray,
         player: int,
         group: np.ndarray,
+        deadline: float | None,
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
@@ -125,6 +133,8 @@ class Rollouts(HistoryValues):
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
         ) -> None:
+            if deadline is not None and time.perf_counter() > deadline:
+                raise _OutOfTime
             for actor in range(2):
                 rows = np.flatnonzero(acts == actor)
                 if not len(rows):
