@@ -163,7 +163,7 @@ class VectorisedHiddenBoard:
         full = after[:, _STONES] | after[:, _STONES + 1]
         full = full == (1 << len(self._cells)) - 1
         after[full & (after[:, _WINNER] == _GOES_ON), _WINNER] = _DRAW
-        after[:, _PLAYER] = np.where(taken & ~self._abrupt, player, 1 - player)
+        after[:, _PLAYER] = np.where(taken & (not self._abrupt), player, 1 - player)
         if self._sees_turns:
             after[:, self._movers] |= player << states[:, _TURN]
         after[:, _TURN] += 1
