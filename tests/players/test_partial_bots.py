@@ -21,6 +21,7 @@ from spiel_cr.resolving.partial import layer_solver, partial_resolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr.solver import Solver
 from tests.support import games
 from tests.support.states import agree_on_scrambled_cards
 
@@ -83,6 +84,20 @@ def test_where_all_fits_it_is_better_than_its_blueprint():
     value, bot = nash_conv("kuhn_poker", 58)
     assert value < blueprint("kuhn_poker").nash_conv() / 3
     assert bot.counts.resolved > 0 and bot.counts.blueprint == 0
+
+
+def test_the_start_has_ten_times_the_iterations(monkeypatch):
+    ran, run = [], Solver.run
+
+    def note(self, iterations):
+        ran.append(iterations)
+        return run(self, iterations)
+
+    monkeypatch.setattr(Solver, "run", note)
+    bot = make("kuhn_poker", 0, 58, iterations=7)
+    assert ran[-1] == 70
+    bot.get_policy(first_states("kuhn_poker", 0)[-1])
+    assert ran[-1] == 7
 
 
 @pytest.mark.slow
