@@ -141,7 +141,8 @@ class SearchBot(PolicyPlayer):
         compile_for = getattr(self.blueprint, "compile_for", None)
         if config.move_ms is not None and compile_for is not None:
             announce(f"player {player}: the blueprint's programs")
-            compile_for(1 if rules is None else _AT_ONCE)
+            most = 1 if rules is None else _AT_ONCE
+            compile_for(most, config.move_ms / 1000)
 
     def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None

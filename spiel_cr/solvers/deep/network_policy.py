@@ -9,6 +9,7 @@ reach (Steinberger 2019).
 import functools
 import math
 import os
+import time
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -134,18 +135,24 @@ class DeepPolicy(StatePolicy):
                 f"averaging=network"
             )
 
-    def compile_for(self, most: int) -> None:
+    def compile_for(self, most: int, seconds: float) -> None:
         """Compiles what answers about up to so many positions at once need.
 
         A player under a clock has this done before its first match: there is a program
         for each player and padded number of positions.
+
+        Args:
+          most: positions.
+          seconds: numbers of them that take longer are left out, but for the first.
         """
-        size = networks.LEAST_ROWS
-        while True:
-            for player in range(2):
-                seen = np.zeros((size, self._shape.features), np.float32)
-                legal = np.ones((size, self._shape.actions), bool)
+        size, taken = networks.LEAST_ROWS, 0.0
+        while taken <= seconds:
+            seen = np.zeros((size, self._shape.features), np.float32)
+            legal = np.ones((size, self._shape.actions), bool)
+            for player in (0, 1, 0):
+                begun = time.perf_counter()
                 self.strategies(seen, legal, player)
+                taken = time.perf_counter() - begun
             if size >= most:
                 return
             size *= 2
