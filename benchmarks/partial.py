@@ -268,8 +268,8 @@ def _of_seeds(rows: Sequence[Row]) -> list[Row]:
 
 def _each_seed(row: Mapping[str, Any]) -> str:
     values = sorted(run["nash_conv"] for run in row["each"])
-    each = " ".join(f"{value:.5f}" for value in values)
-    return f"**{statistics.fmean(values):.5f}** ({each})"
+    each = " ".join(f"{value:.3g}" for value in values)
+    return f"**{statistics.fmean(values):.3g}** ({each})"
 
 
 def _ways(row: Mapping[str, Any]) -> str:
@@ -294,7 +294,7 @@ _ASKED: dict[str, Column] = {
     "histories of the game": "{histories:,}",
     "blueprint": "{blueprint}",
     "its NashConv": lambda row: (
-        "–" if row["of_blueprint"] is None else f"{row['of_blueprint']:.5f}"
+        "–" if row["of_blueprint"] is None else f"{row['of_blueprint']:.3g}"
     ),
     "NashConv: mean (each seed)": _each_seed,
     "ms per answer": "{mean_ms:.0f}",

@@ -72,10 +72,10 @@ def pytest_configure(config: pytest.Config) -> None:
     quick = config.option.markexpr == "not slow" and config.getoption("tx", None)
     # Processes of `spiel-cr` keep no programs in the user's cache folder.
     os.environ["SPIEL_CR_PROGRAM_CACHE"] = "off"
-    if hasattr(config, "workerinput"):
-        program_cache.keep_programs(_PROGRAMS)
     if os.environ.get("SPIEL_CR_TEST_COMPILER", "quick") != "quick":
         return
+    if hasattr(config, "workerinput") and config.option.markexpr == "not slow":
+        program_cache.keep_programs(_PROGRAMS)
     # XLA ends a process whose flags it does not know, so one of them is tried first.
     if quick and jax_utils.quick_options() is not None:
         flags_given = os.environ.get("XLA_FLAGS", "")

@@ -147,7 +147,11 @@ def _is_readable(entry: bytes) -> bool:
 
 def _make_room(folder: Path) -> None:
     """Deletes what was not used for longest until half of the room is free."""
-    files = [(file, file.stat()) for file in folder.iterdir() if file.is_file()]
+    files = []
+    for file in folder.iterdir():
+        with contextlib.suppress(FileNotFoundError):  # Another process deletes, too.
+            if file.is_file():
+                files.append((file, file.stat()))
     total = sum(known.st_size for _, known in files)
     if total <= _MOST_BYTES:
         return

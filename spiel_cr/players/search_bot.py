@@ -18,6 +18,7 @@ from spiel_cr.common import draws
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
 from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
@@ -35,6 +36,8 @@ from spiel_cr.solvers.policy_files import load_policy
 # Histories that are played on at once, about. Under a clock: simulations at first, and
 # how many times as many come next at most, since what few take tells little of many.
 _AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
+# Rollouts before the first match that say what they take.
+_PILOTS = 8
 # Of the time that is left, a step is planned to take so much.
 _CAUTION = 0.5
 
@@ -138,11 +141,24 @@ class SearchBot(PolicyPlayer):
             seed=seed,
         )
         self.shrunk = 0.0
-        compile_for = getattr(self.blueprint, "compile_for", None)
-        if config.move_ms is not None and compile_for is not None:
-            announce(f"player {player}: the blueprint's programs")
-            most = 1 if rules is None else _AT_ONCE
-            compile_for(most, config.move_ms / 1000)
+        if config.move_ms is not None:
+            self._warm_up(game, rules, config.move_ms / 1000)
+
+    def _warm_up(
+        self, game: pyspiel.Game, rules: VectorisedGame | None, seconds: float
+    ) -> None:
+        """Learns what rollouts take, and has programs compiled, for a clock."""
+        announce(f"player {self._player}: warming up")
+        if (compile_for := getattr(self.blueprint, "compile_for", None)) is not None:
+            # A bank of iterates is asked about all own decisions of a match at once.
+            most = _AT_ONCE if rules is not None else game.max_game_length()
+            compile_for(min(most, _AT_ONCE), seconds)
+        if rules is None:
+            first = np.array([game.new_initial_state()] * _PILOTS, object)
+        else:
+            first = np.repeat(rules.new_initial_states(), _PILOTS, axis=0)
+        group = np.arange(len(first))
+        self._rollouts.play(rules or game, first, self._player, group)
 
     def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None
@@ -175,6 +191,7 @@ class SearchBot(PolicyPlayer):
 
     def _step(self, odds: np.ndarray, belief: _Belief) -> np.ndarray:
         """float64 [A], the mirror step from the blueprint's probabilities."""
+        self.shrunk = 0.0
         if not len(belief.states):
             return odds
         random = belief.random
@@ -185,7 +202,8 @@ class SearchBot(PolicyPlayer):
         while done < most:
             count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
             chosen = draws.systematic(belief.weight, count, random.random())
-            if deadline is not None:  # There may be time for some of them.
+            if deadline is not None:
+                # There may be time for the first ones, which are ordered.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
             worth = self._played(drawn, len(odds), deadline)
@@ -202,7 +220,6 @@ class SearchBot(PolicyPlayer):
                     break
                 count = min(int(fit), _GROWTH * done)
         if not done:
-            self.shrunk = 0.0
             return odds
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
@@ -235,7 +252,7 @@ class SearchBot(PolicyPlayer):
         """float64 [n, A], what each action of each history comes to, in [-1, 1].
 
         The actions of a history have the same random numbers. Histories that there is
-        no time for are left out.
+        no time for are left out: of those that end sooner there are then more.
         """
         count = len(belief.states)
         acts, source = np.full(count, self._player, np.int8), belief.source
@@ -243,5 +260,5 @@ class SearchBot(PolicyPlayer):
         self._rollouts.draw_from(int(belief.random.integers(2**63)))
         group = np.repeat(np.arange(count), actions)
         worth = self._rollouts.play(source.rules, after, self._player, group, deadline)
-        worth = worth.reshape(-1, actions)
-        return self._scale * worth[~np.isnan(worth).any(axis=1)]
+        worth = self._scale * worth.reshape(-1, actions)
+        return worth if deadline is None else worth[~np.isnan(worth).any(axis=1)]

@@ -152,6 +152,8 @@ def test_smoke_in_process() -> None:
         sampled = name == "openspiel-os-mccfr"
         if row["iterations"] >= (1000 if sampled else 100):
             assert row["nash_conv"] < (0.8 if sampled else 0.05)
+        elif not sampled and row["iterations"] >= 10:
+            assert row["nash_conv"] < 0.8
     assert by_solver["cfr+/float32"]["dtype"] == "float32"
     if "c" in by_solver:
         assert by_solver["c"]["agrees"]

@@ -207,14 +207,17 @@ def test_a_node_may_die(cluster, tmp_path):
     both = [tmp_path / "stay0", tmp_path / "stay1"]
 
     def kill():
-        while not all(file.exists() for file in both):
-            time.sleep(0.05)
-        workers = [int(noted(tmp_path, file.name)[0]) for file in both]
-        cluster.remove_node(cluster.second, allow_graceful=False)
         deadline = time.monotonic() + 100
-        while all(map(is_alive, workers)) and time.monotonic() < deadline:
-            time.sleep(0.05)
-        (tmp_path / "go").touch()
+        try:
+            while not all(file.exists() and file.stat().st_size for file in both):
+                assert time.monotonic() < deadline
+                time.sleep(0.05)
+            workers = [int(noted(tmp_path, file.name)[0]) for file in both]
+            cluster.remove_node(cluster.second, allow_graceful=False)
+            while all(map(is_alive, workers)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+        finally:
+            (tmp_path / "go").touch()
 
     threading.Thread(target=kill).start()
     assert dict(results) == {n: expected(n) for n in range(6)}

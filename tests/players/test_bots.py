@@ -215,18 +215,24 @@ def test_a_match_under_a_clock_is_in_time_mostly():
     config = ResolvingConfig(SOLVER, move_ms=40)
     bot = bots.ResolvingBot(compiled, 0, config)
     state = compiled.state_at(compiled.infosets[0].history[-1])
-    late = 0
-    for number in range(1, 31):
+    late = slow = undisturbed = 0
+    for number in range(1, 301):
         bot.restart()
         begun, worked = time.perf_counter(), time.process_time()
         bot.get_policy(state)
         taken = time.perf_counter() - begun
         # Other processes may take the processor away, now and then or for long.
         had_it = time.process_time() - worked > taken - 0.004
+        undisturbed += had_it
+        slow += taken > 0.04
         late += had_it and taken > 0.04
         found = bot.resolver.statistics
         assert found.moves == found.solves == number
-    assert late <= 3
+        if undisturbed == 20:
+            break
+    assert late <= 3 and found.late_moves <= slow
+    if undisturbed < 20:
+        pytest.skip("other processes had the processor all the time")
     assert found.iterations > 1000 and found.programs_compiled == 0
 
 

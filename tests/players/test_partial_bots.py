@@ -119,8 +119,12 @@ def test_better_than_its_blueprint(name, share):
 
 
 @pytest.mark.slow
-def test_better_than_the_start_of_the_whole_game(monkeypatch):
-    """The start's solution is then the plan everywhere: what is worse is not taken."""
+def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
+    """The start's solution is then the plan everywhere, and nearly an equilibrium.
+
+    Subgames are solved with fewer iterations, and what is worse is not taken: so most
+    answers may be the plan's.
+    """
     name, most = "python_leduc_poker", len(compiled("python_leduc_poker").histories)
     value, bot = nash_conv(name, most)
     monkeypatch.setattr(partial_resolver.PartialResolver, "_decide", lambda *_: None)

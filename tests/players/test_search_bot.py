@@ -306,7 +306,7 @@ class Now:
 def test_a_clock_is_kept(monkeypatch, move_ms, each):
     now, play = Now(), Rollouts.play
 
-    def take_time(self, game, histories, player, group, deadline):
+    def take_time(self, game, histories, player, group, deadline=None):
         now.seconds += 2e-4 + each * (group[-1] + 1)
         return play(self, game, histories, player, group, deadline)
 
@@ -324,7 +324,11 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
 
 
 @pytest.mark.parametrize(
-    ("arrays", "each"), [(False, 1e-4), (False, 8e-3), (True, 1e-4), (True, 12e-3)]
+    ("arrays", "each"),
+    [
+        *((False, each) for each in (1e-4, 8e-3, 14e-3)),
+        *((True, each) for each in (2e-3, 12e-3, 13e-3, 20e-3)),
+    ],
 )
 def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     """Between two histories, on arrays two moves; a step needs all actions of one."""
@@ -348,13 +352,36 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     tree = compiled(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
     assert (bot._belief is not None) == arrays
-    for history in tree.infosets[0].history[:3]:
+    quick = each < 5e-3
+    histories = [*tree.infosets[0].history[:3]] * (1 if quick else 7)
+    for history in histories:
         begun = now.seconds
         bot.get_policy(state_at(tree, history))
         assert 1000 * (now.seconds - begun) < 50
-        assert (bot.shrunk > 0) == (each == 1e-4)
-    assert (bot.statistics.moves, bot.statistics.late_moves) == (3, 0)
-    assert (bot.statistics.iterations > 0) == (each == 1e-4)
+        assert (bot.shrunk > 0) == quick
+    assert (bot.statistics.moves, bot.statistics.late_moves) == (len(histories), 0)
+    assert (bot.statistics.iterations > 0) == quick
+
+
+def test_one_long_rollout_does_not_end_the_search(monkeypatch):
+    """A machine that was busy for a moment, when states are played."""
+    now, slow = Now(), {"seconds": 1e-4}
+
+    class Slow(openspiel_policy.UniformRandomPolicy):
+        def action_probabilities(self, state, player_id=None):
+            now.seconds += slow["seconds"]
+            return super().action_probabilities(state, player_id)
+
+    for module in (rollout_values, search_bot, clock):
+        monkeypatch.setattr(module, "time", now)
+    tree = compiled(GOOFSPIEL)
+    bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
+    state = state_at(tree, tree.infosets[0].history[0])
+    for number, seconds in enumerate((1e-4, 1e-4, 0.2, 1e-4, 1e-4)):
+        slow["seconds"] = seconds
+        before = bot.statistics.iterations
+        bot.get_policy(state)
+        assert (bot.statistics.iterations > before) == (number != 2)
 
 
 def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch):
@@ -369,7 +396,8 @@ def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch
     bot = SearchBot(tree, 0, SearchBotConfig(path, move_ms=100))
 
     def note(event, seconds, **_):
-        compiled_later.append(event) if event.endswith("compile_duration") else None
+        if event.endswith("compile_duration"):
+            compiled_later.append(event)
 
     jax.monitoring.register_event_duration_secs_listener(note)
     try:

@@ -29,7 +29,8 @@ class Tasks:
         if what == "wait":
             time.sleep(60)
         elif what == "stay":
-            while not (self.folder / "go").exists():
+            deadline = time.monotonic() + 200
+            while not (self.folder / "go").exists() and time.monotonic() < deadline:
                 time.sleep(0.01)
         elif what == "die" and (seed < 0 or begun <= seed):
             os._exit(7)

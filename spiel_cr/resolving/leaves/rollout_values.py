@@ -26,6 +26,7 @@ from spiel_cr.policies.leaf_values import (
     rollout_mean,
     rollout_means,
 )
+from spiel_cr.resolving.clock import Cost
 
 # What is added to a biased action's probability before they are normalised, and after
 # all actions had their turn the square of it, and so on. Brown et al. multiply by 5 or
@@ -34,8 +35,6 @@ from spiel_cr.policies.leaf_values import (
 BIAS = 10.0
 # Rollouts of arrays that are played at a time, about.
 _AT_ONCE = 1 << 16
-# What a history once took is expected of the next ones, less and less.
-_FADE = 0.95
 
 
 def bias_of(number: int, most: int) -> tuple[int, float]:
@@ -77,8 +76,8 @@ class Rollouts(HistoryValues):
         self.k, self._n = check_iterations(k, name="k"), check_iterations(n, name="n")
         self._seed, self._random = seed, np.random.default_rng(seed)
         self._most = int(policy.game.num_distinct_actions())
-        # Seconds that a history takes, which is played state by state.
-        self._each = 0.0
+        # Of a history that is played state by state, or of a move of many on arrays.
+        self._cost = Cost()
 
     def draw_from(self, number: int, /) -> None:
         """Begins random numbers anew from the seed and a number from 0 up."""
@@ -108,8 +107,9 @@ class Rollouts(HistoryValues):
         Args:
           game, histories, player: as of `HistoryValues`.
           group: int64 [L], ascending from 0; those of a group have the same numbers.
-          deadline: by `time.perf_counter`; histories that there is no time for are
-            worth NaN: the last ones, or on arrays all of them.
+          deadline: by `time.perf_counter`; histories that there will be no time for, by
+            what was measured, are worth NaN: the last ones, or on arrays all of them.
+            So where rollouts differ in length, short ones end in time more often.
         """
         assert not isinstance(game, CompiledGame)
         if isinstance(game, pyspiel.Game):
@@ -133,7 +133,13 @@ class Rollouts(HistoryValues):
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
         ) -> None:
-            if deadline is not None and time.perf_counter() > deadline:
+            nonlocal last
+            now = time.perf_counter()
+            if last is not None:
+                self._cost.add(last[0], now - last[1])
+            last = len(states), now
+            if deadline is not None and now + self._expected(len(states)) > deadline:
+                self._cost.fade()
                 raise _OutOfTime
             for actor in range(2):
                 rows = np.flatnonzero(acts == actor)
@@ -149,7 +155,7 @@ class Rollouts(HistoryValues):
         def draw(origin: np.ndarray) -> np.ndarray:
             return self._random.random(count)[group[origin // k]]
 
-        states = np.repeat(histories, k, axis=0)
+        states, last = np.repeat(histories, k, axis=0), None
         return rollout_means(rules, states, self._n, draw, weigh).reshape(count, k)
 
     def _biases(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
@@ -175,8 +181,8 @@ class Rollouts(HistoryValues):
         begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
             begun = time.perf_counter()
-            if deadline is not None and begun + self._each > deadline:
-                self._each *= _FADE
+            if deadline is not None and begun + self._expected(1) > deadline:
+                self._cost.fade()
                 break
             if begins[row]:
                 seed = int(self._random.integers(2**63))
@@ -184,8 +190,13 @@ class Rollouts(HistoryValues):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
                 utility[row, j] = rollout_mean(state, self._n, draw, odds)
-            self._each = max(time.perf_counter() - begun, _FADE * self._each)
+            self._cost.add(1, time.perf_counter() - begun)
         return utility
+
+    def _expected(self, count: int) -> float:
+        """Seconds that so many will take, by what others took."""
+        fixed, each = self._cost.line
+        return fixed + count * each
 
     def _odds(
         self, state: pyspiel.State, *, player: int, number: int

@@ -19,7 +19,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import full_width_solver
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS, Solver
 
 # A subgame that fits no program's shapes keeps this share of its histories and is tried
 # again, at most this often.
@@ -134,7 +134,9 @@ class LayerSolver:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
         hurry, iterations = deadline, self._config.iterations
         if start:
-            hurry, iterations = None, iterations and _START_ITERATIONS * iterations
+            hurry = None
+            if iterations is not None:
+                iterations = min(_START_ITERATIONS * iterations, MOST_ITERATIONS)
         for _ in range(_MOST_SHRINKS):
             if not self._value(tree, hurry):
                 return None
