@@ -327,7 +327,7 @@ def test_a_clock_is_kept(monkeypatch, move_ms, each):
     ("arrays", "each"),
     [
         *((False, each) for each in (1e-4, 8e-3, 14e-3)),
-        *((True, each) for each in (2e-3, 12e-3, 13e-3, 20e-3)),
+        *((True, each) for each in (1e-3, 12e-3, 13e-3, 20e-3)),
     ],
 )
 def test_rollouts_stop_in_time(monkeypatch, arrays, each):
