@@ -129,6 +129,7 @@ class Rollouts(HistoryValues):
     ) -> np.ndarray:
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
+        last: tuple[int, float] | None = None
 
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
@@ -155,7 +156,7 @@ class Rollouts(HistoryValues):
         def draw(origin: np.ndarray) -> np.ndarray:
             return self._random.random(count)[group[origin // k]]
 
-        states, last = np.repeat(histories, k, axis=0), None
+        states = np.repeat(histories, k, axis=0)
         return rollout_means(rules, states, self._n, draw, weigh).reshape(count, k)
 
     def _biases(self, numbers: np.ndarray, legal: np.ndarray) -> np.ndarray:
