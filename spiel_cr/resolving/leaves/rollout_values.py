@@ -130,6 +130,7 @@ class Rollouts(HistoryValues):
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
         last: tuple[int, float] | None = None
+        fixed, each = self._cost.line
 
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
@@ -139,7 +140,7 @@ class Rollouts(HistoryValues):
             if last is not None:
                 self._cost.add(last[0], now - last[1])
             last = len(states), now
-            if deadline is not None and now + self._expected(len(states)) > deadline:
+            if deadline is not None and now + fixed + len(states) * each > deadline:
                 self._cost.fade()
                 raise _OutOfTime
             for actor in range(2):
@@ -182,7 +183,7 @@ class Rollouts(HistoryValues):
         begins = np.diff(group, prepend=-1) > 0
         for row, state in enumerate(histories):
             begun = time.perf_counter()
-            if deadline is not None and begun + self._expected(1) > deadline:
+            if deadline is not None and begun + sum(self._cost.line) > deadline:
                 self._cost.fade()
                 break
             if begins[row]:
@@ -193,11 +194,6 @@ class Rollouts(HistoryValues):
                 utility[row, j] = rollout_mean(state, self._n, draw, odds)
             self._cost.add(1, time.perf_counter() - begun)
         return utility
-
-    def _expected(self, count: int) -> float:
-        """Seconds that so many will take, by what others took."""
-        fixed, each = self._cost.line
-        return fixed + count * each
 
     def _odds(
         self, state: pyspiel.State, *, player: int, number: int
