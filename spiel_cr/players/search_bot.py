@@ -7,6 +7,7 @@ the true state of the game. This one looks at what its own player knew and did o
 """
 
 import dataclasses
+import math
 import time
 from typing import NamedTuple
 
@@ -158,7 +159,7 @@ class SearchBot(PolicyPlayer):
         else:
             first = np.repeat(rules.new_initial_states(), _PILOTS, axis=0)
         group = np.arange(len(first))
-        self._rollouts.play(rules or game, first, self._player, group)
+        self._rollouts.play(rules or game, first, self._player, group, math.inf)
 
     def _make_blueprint(self, game: Game) -> openspiel_policy.Policy:
         config, seconds = self._config, None
@@ -203,7 +204,7 @@ class SearchBot(PolicyPlayer):
             count = min(count, most - done, max(1, _AT_ONCE // len(odds)))
             chosen = draws.systematic(belief.weight, count, random.random())
             if deadline is not None:
-                # There may be time for the first ones, which are ordered.
+                # There may be time for the first ones only, and draws have an order.
                 chosen = random.permutation(chosen)
             drawn = belief._replace(states=belief.states[chosen])
             worth = self._played(drawn, len(odds), deadline)

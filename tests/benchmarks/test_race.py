@@ -137,23 +137,24 @@ def test_smoke_in_process() -> None:
     solvers = ["cfr+", "openspiel-cpp", "cfr+/float32", "no-such", "openspiel-os-mccfr"]
     if c_reference.compiler() is not None:
         solvers.append("c")
-    plan = race.Plan(0.05, repeats=3, window=0.02)
-    rows = race.race("kuhn", solvers, plan, here)["runs"]
-    by_solver = {row["solver"]: row for row in rows}
-    assert list(by_solver) == solvers
+    # 50 ms are at least 100 iterations of the slowest, but where other processes have
+    # the processor.
+    for seconds in (0.05, 0.5, 5.0):
+        plan = race.Plan(seconds, repeats=3, window=0.02)
+        rows = race.race("kuhn", solvers, plan, here)["runs"]
+        by_solver = {row["solver"]: row for row in rows}
+        assert list(by_solver) == solvers
+        if min(row.get("iterations", 100) for row in rows) >= 100:
+            break
     assert "no-such" in by_solver.pop("no-such")["missing"]
     for name, row in by_solver.items():
         assert len(row["rates"]) == 3 and min(row["rates"]) > 0
         assert row["build_seconds"] >= 0 and row["compile_seconds"] >= 0
         assert row["peak_mib"] >= row["start_mib"] > 0
         assert row["iterations"] > 0 and row["seconds"] >= 0.05
-        # 50 ms are so many iterations and more, but where others have the processor.
         # Uniform play has 0.92.
-        sampled = name == "openspiel-os-mccfr"
-        if row["iterations"] >= (1000 if sampled else 100):
-            assert row["nash_conv"] < (0.8 if sampled else 0.05)
-        elif not sampled and row["iterations"] >= 10:
-            assert row["nash_conv"] < 0.8
+        rough = name == "openspiel-os-mccfr" or row["iterations"] < 100
+        assert row["nash_conv"] < (0.8 if rough else 0.05)
     assert by_solver["cfr+/float32"]["dtype"] == "float32"
     if "c" in by_solver:
         assert by_solver["c"]["agrees"]

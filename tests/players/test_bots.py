@@ -2,6 +2,7 @@
 
 import functools
 import time
+import types
 
 import numpy as np
 import pyspiel
@@ -14,8 +15,9 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.judging import traversing
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
-from spiel_cr.resolving import continual
+from spiel_cr.resolving import clock, continual
 from spiel_cr.resolving.resolver import ResolvingConfig
+from spiel_cr.solvers.cfr import solver
 from spiel_cr.solvers.mccfr import mccfr, sample_tree
 from tests.support import games
 from tests.support.made_games import TERMINAL, MadeGame, Node
@@ -209,30 +211,24 @@ def test_the_default_is_under_a_clock():
     assert (config.solver, config.move_ms, config.iterations) == ("auto", 100, None)
 
 
-def test_a_match_under_a_clock_is_in_time_mostly():
-    """Ten times what a solve of this game takes besides iterating."""
+def test_a_match_under_a_clock_is_in_time_mostly(monkeypatch):
+    """Ten times what a solve of this game takes besides iterating.
+
+    Time is the processor's, of which other processes take nothing away.
+    """
+    own = types.SimpleNamespace(perf_counter=time.process_time)
+    monkeypatch.setattr(clock, "time", own)
+    monkeypatch.setattr(solver, "time", own)
     compiled = games.compiled("kuhn")
     config = ResolvingConfig(SOLVER, move_ms=40)
     bot = bots.ResolvingBot(compiled, 0, config)
     state = compiled.state_at(compiled.infosets[0].history[-1])
-    late = slow = undisturbed = 0
-    for number in range(1, 301):
+    for number in range(1, 31):
         bot.restart()
-        begun, worked = time.perf_counter(), time.process_time()
         bot.get_policy(state)
-        taken = time.perf_counter() - begun
-        # Other processes may take the processor away, now and then or for long.
-        had_it = time.process_time() - worked > taken - 0.004
-        undisturbed += had_it
-        slow += taken > 0.04
-        late += had_it and taken > 0.04
         found = bot.resolver.statistics
         assert found.moves == found.solves == number
-        if undisturbed == 20:
-            break
-    assert late <= 3 and found.late_moves <= slow
-    if undisturbed < 20:
-        pytest.skip("other processes had the processor all the time")
+    assert found.late_moves <= 3
     assert found.iterations > 1000 and found.programs_compiled == 0
 
 

@@ -132,6 +132,7 @@ def test_never_worse_than_the_start_of_the_whole_game(monkeypatch):
     assert value <= at_start + 1e-9 < 0.9 * blueprint(name).nash_conv()
     assert bot.counts.resolved >= same.counts.resolved > 0
     assert bot.counts.exact > same.counts.exact == 0
+    assert bot.counts.most_histories <= most
     assert bot.counts.blueprint == same.counts.blueprint == 0
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 import jax
 import numpy as np
 import pytest
-from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.games.worlds.game import world_game
@@ -145,10 +145,7 @@ def test_where_the_opponent_cannot_have_led_the_belief_is_of_a_uniform_one():
     for player, infosets in enumerate(tree.infosets):
         first[player][1:] = 0
         first[player][infosets.decisions.first_sequence] = 1
-    never, uniform = (
-        tabular_policy(tree, first),
-        openspiel_policy.UniformRandomPolicy(tree.game),
-    )
+    never, uniform = tabular_policy(tree, first), UniformRandomPolicy(tree.game)
     beliefs = [
         ArrayBelief(tree.game, rules_of(tree.game, p), 1, p, most=999, seed=0)
         for p in (never, uniform)
@@ -207,7 +204,7 @@ def test_hidden_boards_are_searched_by_their_worlds():
 
 def test_search_everywhere_makes_a_poor_blueprint_better():
     tree = compiled(GOOFSPIEL)
-    policy = openspiel_policy.UniformRandomPolicy(tree.game)
+    policy = UniformRandomPolicy(tree.game)
     made = tabular_policy(tree, random_behaviours(tree, 0))
     for player, infosets in enumerate(tree.infosets):
         bot = SearchBot(tree, player, SearchBotConfig(policy, 300, eta=3.0), seed=1)
@@ -334,7 +331,7 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     """Between two histories, on arrays two moves; a step needs all actions of one."""
     now = Now()
 
-    class Slow(openspiel_policy.UniformRandomPolicy):
+    class Slow(UniformRandomPolicy):
         def action_probabilities(self, state, player_id=None):
             now.seconds += each
             return super().action_probabilities(state, player_id)
@@ -367,7 +364,7 @@ def test_one_long_rollout_does_not_end_the_search(monkeypatch):
     """A machine that was busy for a moment, when states are played."""
     now, slow = Now(), {"seconds": 1e-4}
 
-    class Slow(openspiel_policy.UniformRandomPolicy):
+    class Slow(UniformRandomPolicy):
         def action_probabilities(self, state, player_id=None):
             now.seconds += slow["seconds"]
             return super().action_probabilities(state, player_id)
@@ -387,11 +384,8 @@ def test_one_long_rollout_does_not_end_the_search(monkeypatch):
 def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch):
     monkeypatch.setattr(search_bot, "_AT_ONCE", 1 << 9)
     path = str(tmp_path / "network.npz")
-    algorithm, stepped = (
-        "mmd(hidden=4,episodes=16,epochs=1)",
-        spiel_cr.Layout("stepped"),
-    )
-    spiel_cr.solve(DICE, algorithm, 1, layout=stepped).save(path)
+    stepped = spiel_cr.Layout("stepped")
+    spiel_cr.solve(DICE, "mmd(hidden=4,episodes=16)", 1, layout=stepped).save(path)
     tree, compiled_later = compiled(DICE), []
     bot = SearchBot(tree, 0, SearchBotConfig(path, move_ms=100))
 
@@ -449,8 +443,6 @@ def test_what_it_cannot_play_is_refused():
     with pytest.raises(ValueError, match="players"):
         load_bot("kuhn_poker(players=3)", "search(simulations=1)", 0)
     tree = games.compiled("kuhn")
-    bot = SearchBot(
-        tree, 1, SearchBotConfig(openspiel_policy.UniformRandomPolicy(tree.game), 5)
-    )
+    bot = SearchBot(tree, 1, SearchBotConfig(UniformRandomPolicy(tree.game), 5))
     with pytest.raises(ValueError, match="no player acts .* the bot is player 1"):
         bot.step(tree.game.new_initial_state())

@@ -107,9 +107,10 @@ class Rollouts(HistoryValues):
         Args:
           game, histories, player: as of `HistoryValues`.
           group: int64 [L], ascending from 0; those of a group have the same numbers.
-          deadline: by `time.perf_counter`; histories that there will be no time for, by
-            what was measured, are worth NaN: the last ones, or on arrays all of them.
-            So where rollouts differ in length, short ones end in time more often.
+          deadline: by `time.perf_counter`; None: none, and nothing is measured.
+            Histories that there will be no time for, by what was measured, are worth
+            NaN: the last ones, or on arrays all of them. So where rollouts differ in
+            length, short ones end in time more often.
         """
         assert not isinstance(game, CompiledGame)
         if isinstance(game, pyspiel.Game):
@@ -130,19 +131,20 @@ class Rollouts(HistoryValues):
         """float64 [L, k], player 0's mean utility."""
         count, k = len(histories), self.k
         last: tuple[int, float] | None = None
-        fixed, each = self._cost.line
+        fixed, each = (0.0, 0.0) if deadline is None else self._cost.line
 
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
         ) -> None:
             nonlocal last
-            now = time.perf_counter()
-            if last is not None:
-                self._cost.add(last[0], now - last[1])
-            last = len(states), now
-            if deadline is not None and now + fixed + len(states) * each > deadline:
-                self._cost.fade()
-                raise _OutOfTime
+            if deadline is not None:
+                now = time.perf_counter()
+                if last is not None:
+                    self._cost.add(last[0], now - last[1])
+                last = len(states), now
+                if now + fixed + len(states) * each > deadline:
+                    self._cost.fade()
+                    raise _OutOfTime
             for actor in range(2):
                 rows = np.flatnonzero(acts == actor)
                 if not len(rows):
@@ -192,7 +194,8 @@ class Rollouts(HistoryValues):
                 draw = np.random.default_rng(seed).random
                 odds = functools.partial(self._odds, player=player, number=j)
                 utility[row, j] = rollout_mean(state, self._n, draw, odds)
-            self._cost.add(1, time.perf_counter() - begun)
+            if deadline is not None:
+                self._cost.add(1, time.perf_counter() - begun)
         return utility
 
     def _odds(
