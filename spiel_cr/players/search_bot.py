@@ -83,12 +83,14 @@ class _Belief(NamedTuple):
       source: steps them.
       states: [n, ...], of the source.
       weight: float64 [n], their probabilities.
+      trust: in the step from this belief, from 0 to 1.
       random: of what is drawn at this decision.
     """
 
     source: RulesSource | StateSource
     states: np.ndarray
     weight: np.ndarray
+    trust: float
     random: np.random.Generator
 
 
@@ -100,7 +102,7 @@ class SearchBot(PolicyPlayer):
 
     Attributes:
       blueprint: of both players.
-      shrunk: what `shrinkage` left of the last step.
+      shrunk: what was left of the last step's length, from 0 to 1.
     """
 
     def __init__(
@@ -193,7 +195,7 @@ class SearchBot(PolicyPlayer):
     def _step(self, odds: np.ndarray, belief: _Belief) -> np.ndarray:
         """float64 [A], the mirror step from the blueprint's probabilities."""
         self.shrunk = 0.0
-        if not len(belief.states):
+        if not len(belief.states) or not belief.trust:
             return odds
         random = belief.random
         sums, done, deadline = np.zeros((2, len(odds))), 0, self._clock.deadline()
@@ -224,7 +226,7 @@ class SearchBot(PolicyPlayer):
             return odds
         self._clock.statistics.iterations += done
         self._clock.statistics.solves += 1
-        self.shrunk = update_equivalence.shrinkage(odds, sums, done)
+        self.shrunk = belief.trust * update_equivalence.shrinkage(odds, sums, done)
         return update_equivalence.mirror_step(
             odds,
             sums[0] / done,
@@ -239,13 +241,15 @@ class SearchBot(PolicyPlayer):
             if len(found.states):
                 key = [self._seed, self._player, self._belief.known]
                 random = np.random.default_rng(key)
-                return _Belief(self._source, found.states, found.weight, random)
+                rows, weight, ratio, _ = found
+                trust = _trust(weight, ratio, self._belief.surprised)
+                return _Belief(self._source, rows, weight, trust, random)
         self._posterior.update(state)
-        states = self._posterior.states
+        states, weight = self._posterior.states, self._posterior.weights
+        trust = _trust(weight, self._posterior.ratios, self._posterior.surprised)
         rows = np.fromiter(states, object, len(states))
         random = generator_at(self._seed, state, self._player)
-        source = StateSource(state.get_game())
-        return _Belief(source, rows, self._posterior.weights, random)
+        return _Belief(StateSource(state.get_game()), rows, weight, trust, random)
 
     def _played(
         self, belief: _Belief, actions: int, deadline: float | None
@@ -263,3 +267,8 @@ class SearchBot(PolicyPlayer):
         worth = self._rollouts.play(source.rules, after, self._player, group, deadline)
         worth = self._scale * worth.reshape(-1, actions)
         return worth if deadline is None else worth[~np.isnan(worth).any(axis=1)]
+
+
+def _trust(weight: np.ndarray, ratio: np.ndarray, surprised: bool) -> float:
+    """How far a step is taken, by how often the opponent's blueprint leads there."""
+    return 0.0 if surprised else update_equivalence.trust(weight, ratio)

@@ -10,6 +10,10 @@ with q(a) its expected return, over what it believes, if it does a and both play
 blueprint from there on. The paper's magnet is left out (its alpha is 0), as in all of
 our figures. Asked at every decision of the game, such a player is one step of the whole
 game's mirror descent. Utilities are scaled to [-1, 1].
+
+Where the opponent's blueprint hardly ever leads, q is worth little: an opponent that
+goes there on purpose holds other cards than the belief says. So the step is shorter
+there (`trust`), which is not in the paper.
 """
 
 import numpy as np
@@ -46,6 +50,24 @@ def mirror_step(
 def largest_utility(game: pyspiel.Game) -> float:
     """The largest |utility| that a game declares; 1 where that is 0 or infinite."""
     return max(map(abs, utility_bounds(game) or (1.0,))) or 1.0
+
+
+def trust(weight: np.ndarray, ratio: np.ndarray) -> float:
+    """How far to trust a belief: as far as the blueprint leads where uniform play does.
+
+    Let P be the probability of all that the player was told if the opponent plays its
+    blueprint, and U the same for uniform play, over the histories that the blueprint
+    may lead to. Then this is P / U, at most 1. Whole steps everywhere make a good
+    blueprint bad: on 5-card II-goofspiel NashConv 0.0064 becomes 0.37 with eta = 1, and
+    0.0065 with steps that are multiplied by this.
+
+    Args:
+      weight: float64 [n], the belief.
+      ratio: float64 [n], of each history the probability of the opponent's actions by
+        its blueprint, divided by that of uniform play.
+    """
+    with np.errstate(divide="ignore", over="ignore"):
+        return min(1.0, 1 / float(weight @ (1 / ratio)))
 
 
 def shrinkage(blueprint: np.ndarray, sums: np.ndarray, count: int) -> float:

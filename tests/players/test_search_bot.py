@@ -45,6 +45,15 @@ def state_at(tree, history):
     return tree.state_at(history)
 
 
+def _actions_of(state, player):
+    """Where a player acted on the way to a state, and what it did."""
+    before = state.get_game().new_initial_state()
+    for action in state.history():
+        if before.current_player() == player:
+            yield before.clone(), action
+        before.apply_action(action)
+
+
 @functools.cache
 def hidden_board():
     """A board whose strings tell of turns, and worlds do not; a strategy in it."""
@@ -160,6 +169,34 @@ def test_where_the_opponent_cannot_have_led_the_belief_is_of_a_uniform_one():
             np.testing.assert_array_equal(found.states, other.states)
             np.testing.assert_allclose(found.weight, other.weight)
     assert 0 < surprised < len(tree.infosets[1])
+
+
+@pytest.mark.parametrize("rules", [rules_of, lambda game, policy: None])
+def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch, rules):
+    tree = compiled(GOOFSPIEL)
+    made = blueprint_of(tree)
+    never = random_behaviours(tree, 1)
+    decisions = tree.infosets[0].decisions
+    never[0][1:] = 0
+    never[0][decisions.first_sequence] = 1
+    policy = tabular_policy(tree, never)
+    monkeypatch.setattr(search_bot, "rules_of", rules)
+    bot = SearchBot(tree, 1, SearchBotConfig(policy, 50, eta=10.0))
+    stayed = moved = 0
+    for history in tree.infosets[1].history:
+        state = state_at(tree, history)
+        played = dict(bot.get_policy(state))
+        same = played == pytest.approx(made.action_probabilities(state, 1), abs=1e-12)
+        led = all(
+            action == min(before.legal_actions())
+            for before, action in _actions_of(state, 0)
+        )
+        if not led:
+            assert same and not bot.shrunk
+            stayed += 1
+        elif len(played) > 1:
+            moved += not same
+    assert stayed > 50 and moved > 3
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import pytest
 
 import spiel_cr
 from spiel_cr.games.worlds.game import world_game
+from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.resolving.update_equivalence import mirror_step
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.exact_search import search_everywhere
 
 HEX = "dark_hex(num_rows=2,num_cols=2)"
@@ -53,15 +56,17 @@ def _after(state, action, told):
 def _by_recursion(game, policy, eta, told):
     """The searched policy at all that players know, by the formula as it stands."""
     worth, mass = defaultdict(lambda: defaultdict(float)), defaultdict(float)
+    uniform = defaultdict(float)
     blueprint, scale = {}, max(-game.min_utility(), game.max_utility())
 
-    def walk(state, reach, told):
-        """Player 0's value; `reach` is of player 0, player 1 and chance."""
+    def walk(state, reach, even, told):
+        """Player 0's value; `reach` is of player 0, player 1 and chance, `even` is of
+        players that play uniformly."""
         if state.is_terminal():
             return state.returns()[0]
         if state.is_chance_node():
             return sum(
-                p * walk(state.child(a), (reach[0], reach[1], reach[2] * p), told)
+                p * walk(state.child(a), (reach[0], reach[1], reach[2] * p), even, told)
                 for a, p in state.chance_outcomes()
             )
         player = state.current_player()
@@ -70,20 +75,25 @@ def _by_recursion(game, policy, eta, told):
         blueprint[key] = odds
         others = reach[2] * reach[1 - player]
         mass[key] += others
+        uniform[key] += reach[2] * even[1 - player]
         total = 0.0
         for action, p in odds.items():
             after = [*reach]
             after[player] *= p
-            value = walk(state.child(action), tuple(after), _after(state, action, told))
+            same = [*even]
+            same[player] /= len(odds)
+            told_there = _after(state, action, told)
+            value = walk(state.child(action), tuple(after), tuple(same), told_there)
             worth[key][action] += others * value * (1 - 2 * player) / scale
             total += p * value
         return total
 
-    walk(game.new_initial_state(), (1.0, 1.0, 1.0), told)
+    walk(game.new_initial_state(), (1.0, 1.0, 1.0), (1.0, 1.0), told)
     searched = {}
     for key, odds in blueprint.items():
+        length = eta * min(1, mass[key] / uniform[key])
         weights = {
-            a: p * math.exp(eta * worth[key][a] / mass[key]) for a, p in odds.items()
+            a: p * math.exp(length * worth[key][a] / mass[key]) for a, p in odds.items()
         }
         total = sum(weights.values())
         searched[key] = {a: weight / total for a, weight in weights.items()}
@@ -143,6 +153,28 @@ def test_where_nobody_can_be_the_blueprint_stays():
         np.testing.assert_array_equal(searched[other], pure)
         unmet = np.isclose(searched[own], behaviour[own], atol=1e-15)
         assert unmet[1:].any() and not unmet[1:].all()
+
+
+@pytest.mark.parametrize(
+    ("name", "iterations", "most"),
+    [
+        ("python_ii_goofspiel(num_cards=4)", 3, 0.9),
+        ("python_ii_goofspiel(num_cards=4)", 50, 1.05),
+        ("leduc_poker", 200, 1.01),
+        ("liars_dice(numdice=1,dice_sides=3)", 50, 1.0),
+    ],
+)
+def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations, most):
+    """With whole steps everywhere the second is 19 times as exploitable as before."""
+    tree = spiel_cr.compile_game(name)
+    solver = cfr.make_solver(tree.form, config=PRESETS["pcfr+"])
+    solver.run(iterations)
+    blueprint = solver.average_behaviour(0), solver.average_behaviour(1)
+    gaps = []
+    for behaviours in (blueprint, search_everywhere(tree, blueprint)):
+        low, high = value_bounds(tree.form, behaviours)
+        gaps.append(high - low)
+    assert gaps[1] < most * gaps[0]
 
 
 def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():

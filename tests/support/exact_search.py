@@ -19,7 +19,7 @@ from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
 def exact_values(
     laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
 ) -> np.ndarray:
-    """q of every action of a player, exactly; see `resolving.update_equivalence`.
+    """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
 
     Args:
       laid: the whole game.
@@ -27,17 +27,22 @@ def exact_values(
       player: whose.
 
     Returns:
-      float64 [S - 1], in [-1, 1]; 0 where chance and the other player never lead to.
+      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset
+      (there by all histories, those that the blueprint never leads to, too).
     """
     form = laid.form
-    reach = reach_of(form, blueprint)[1 - player]
+    other = 1 - player
+    reach, even = (reach_of(form, b)[other] for b in (blueprint, _uniform(form)))
     values, _ = action_values(form, player, reach, blueprint[player])
     # What all histories of an infoset have together: its value if every end pays 1.
-    mass = infoset_values(_paying_one(laid, player), player, reach, blueprint[player])[
-        :-1
-    ]
-    mass = mass[form.decisions[player].owner[1:]] * largest_utility(laid.game)
-    return np.divide(values[1:], mass, out=np.zeros(len(mass)), where=mass > 0)
+    counting, own = _paying_one(laid, player), blueprint[player]
+    owner = form.decisions[player].owner[1:]
+    mass, uniform = (
+        infoset_values(counting, player, weight, own)[:-1][owner]
+        for weight in (reach, even)
+    )
+    # q is the value divided by the mass, and the trust is that divided by the other.
+    return values[1:] / largest_utility(laid.game) / np.maximum(mass, uniform)
 
 
 def search_everywhere(
@@ -68,6 +73,12 @@ def search_everywhere(
         )
         for player in range(2)
     )
+    return first, second
+
+
+def _uniform(form: layout.SequenceForm) -> Behaviours:
+    counts = [np.bincount(d.owner[1:])[d.owner[1:]] for d in form.decisions]
+    first, second = (np.append(1.0, 1 / count) for count in counts)
     return first, second
 
 

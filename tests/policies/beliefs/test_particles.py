@@ -167,7 +167,7 @@ def test_where_the_opponent_cannot_lead_or_nothing_is_found(monkeypatch):
         assert found.information_state_string(0) == state.information_state_string(0)
 
     def nothing(self, belief, stages, random):
-        return Particles([], np.zeros(0), False)
+        return Particles([], np.zeros(0), np.zeros(0), False)
 
     monkeypatch.setattr(ParticleFilter, "follow", nothing)
     for kind, more in (
@@ -186,9 +186,9 @@ def test_no_more_states_than_allowed(monkeypatch):
     count, built, most = 20, collections.Counter(), []
     fitting = ParticleFilter._fitting
 
-    def counting(self, state, weight, seen, above):
+    def counting(self, state, weight, ratio, seen, above):
         built[len(seen)] += 1
-        return fitting(self, state, weight, seen, above)
+        return fitting(self, state, weight, ratio, seen, above)
 
     kept = particles_lib._kept
 
