@@ -1,9 +1,10 @@
 """A player that searches by update equivalence, as an OpenSpiel bot.
 
 At each of its decisions it takes one mirror step from its blueprint, see
-`resolving.update_equivalence`: belief and rollouts under the blueprint, and nothing
-else. So it needs no public states, and plays games with hidden turns. Bots are handed
-the true state of the game. This one looks at what its own player knew and did only.
+`resolving.update_equivalence`. What it needs are belief and rollouts under the
+blueprint, and how likely what it knows is by uniform play. It needs no public states,
+and plays games with hidden turns. Bots are handed the true state of the game. This one
+looks at what its own player knew and did only.
 """
 
 import dataclasses
@@ -55,7 +56,8 @@ class SearchBotConfig:
         draws a history from the belief and plays it to its end after each action.
       move_ms: milliseconds per move; None: no clock.
       init_ms: milliseconds for sampling a blueprint; None: ten moves' time.
-      eta: the length of a step whose values are exact.
+      eta: the length of a step whose values are exact, where the opponent's blueprint
+        leads as often as uniform play.
       particles: histories that a belief has at most.
       blueprint_iterations: batches that are sampled for a blueprint without a clock.
     """
@@ -83,7 +85,7 @@ class _Belief(NamedTuple):
       source: steps them.
       states: [n, ...], of the source.
       weight: float64 [n], their probabilities.
-      trust: in the step from this belief, from 0 to 1.
+      trust: what it leaves of the step, from 0 to 1.
       random: of what is drawn at this decision.
     """
 
@@ -129,20 +131,26 @@ class SearchBot(PolicyPlayer):
         self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
-        self._belief: ArrayBelief | None = None
+        # By the blueprint and by uniform play; on arrays, and else on states.
+        policies = self.blueprint, openspiel_policy.UniformRandomPolicy(game)
+        self._beliefs: list[ArrayBelief] = []
         if rules is not None:
-            self._source = RulesSource(game, rules)
-            self._belief = ArrayBelief(
-                game, rules, player, self.blueprint, most=config.particles, seed=seed
+            self._source, most = RulesSource(game, rules), config.particles
+            self._beliefs = [
+                ArrayBelief(game, rules, player, policy, most=most, seed=seed)
+                for policy in policies
+            ]
+        self._posteriors = [
+            StatePosterior(
+                game,
+                player,
+                policy,
+                max_histories=config.particles,
+                particles=config.particles,
+                seed=seed,
             )
-        self._posterior = StatePosterior(
-            game,
-            player,
-            self.blueprint,
-            max_histories=config.particles,
-            particles=config.particles,
-            seed=seed,
-        )
+            for policy in policies
+        ]
         self.shrunk = 0.0
         if config.move_ms is not None:
             self._warm_up(game, rules, config.move_ms / 1000)
@@ -236,20 +244,27 @@ class SearchBot(PolicyPlayer):
 
     def _believed(self, state: pyspiel.State) -> _Belief:
         """The belief at a decision; on OpenSpiel's states where arrays have none."""
-        if self._belief is not None:
-            found = self._belief.at(state)
+        if self._beliefs:
+            belief, uniform = self._beliefs
+            found = belief.at(state)
             if len(found.states):
-                key = [self._seed, self._player, self._belief.known]
+                trust = 0.0
+                if not belief.surprised:
+                    likely = uniform.at(state).log_reach
+                    trust = update_equivalence.trust(found.log_reach, likely)
+                key = [self._seed, self._player, belief.known]
                 random = np.random.default_rng(key)
-                rows, weight, ratio, _ = found
-                trust = _trust(weight, ratio, self._belief.surprised)
-                return _Belief(self._source, rows, weight, trust, random)
-        self._posterior.update(state)
-        states, weight = self._posterior.states, self._posterior.weights
-        trust = _trust(weight, self._posterior.ratios, self._posterior.surprised)
-        rows = np.fromiter(states, object, len(states))
+                return _Belief(self._source, found.states, found.weight, trust, random)
+        posterior, other = self._posteriors
+        posterior.update(state)
+        trust = 0.0
+        if not posterior.surprised:
+            other.update(state)
+            trust = update_equivalence.trust(posterior.log_reach, other.log_reach)
+        rows = np.fromiter(posterior.states, object, len(posterior.states))
         random = generator_at(self._seed, state, self._player)
-        return _Belief(StateSource(state.get_game()), rows, weight, trust, random)
+        source = StateSource(state.get_game())
+        return _Belief(source, rows, posterior.weights, trust, random)
 
     def _played(
         self, belief: _Belief, actions: int, deadline: float | None
@@ -267,8 +282,3 @@ class SearchBot(PolicyPlayer):
         worth = self._rollouts.play(source.rules, after, self._player, group, deadline)
         worth = self._scale * worth.reshape(-1, actions)
         return worth if deadline is None else worth[~np.isnan(worth).any(axis=1)]
-
-
-def _trust(weight: np.ndarray, ratio: np.ndarray, surprised: bool) -> float:
-    """How far a step is taken, by how often the opponent's blueprint leads there."""
-    return 0.0 if surprised else update_equivalence.trust(weight, ratio)

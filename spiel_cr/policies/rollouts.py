@@ -31,14 +31,12 @@ class Answer(NamedTuple):
       ends: cumulative probabilities, for drawing: u in [0, 1) draws the first action
         whose end is above u. The last one is 1.
       by_action: the probabilities again; not to be changed.
-      legal: how many legal actions there are.
     """
 
     actions: list[int]
     probabilities: list[float]
     ends: list[float]
     by_action: dict[int, float]
-    legal: int
 
 
 def by_legal_actions(policy: openspiel_policy.Policy) -> bool:
@@ -85,7 +83,7 @@ class Answers:
 
     def draw(self, state: pyspiel.State, number: float) -> int:
         """The action that a number in [0, 1) draws."""
-        actions, _, ends, *_ = self(state)
+        actions, _, ends, _ = self(state)
         return actions[bisect.bisect_right(ends, number)]
 
     def _ask(self, state: pyspiel.State) -> Answer:
@@ -95,7 +93,7 @@ class Answers:
             count = len(legal)
             same = [1 / count] * count
             ends = [(place + 1) / count for place in range(count)]
-            return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count), count)
+            return Answer(legal, same, ends, dict.fromkeys(legal, 1 / count))
         given = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
         shares = normalised(
@@ -108,8 +106,7 @@ class Answers:
         ends = list(itertools.accumulate(probabilities))
         # Numbers drawn are below 1, whatever the sum was rounded to.
         ends[-1] = 1.0
-        actions = [action for action, _ in chosen]
-        return Answer(actions, probabilities, ends, dict(chosen), len(legal))
+        return Answer([a for a, _ in chosen], probabilities, ends, dict(chosen))
 
 
 def normalised(
@@ -165,7 +162,7 @@ def play_on(
         if mover >= 0:
             if mover not in answers:
                 return mover
-            actions, _, ends, *_ = answers[mover](state)
+            actions, _, ends, _ = answers[mover](state)
             state.apply_action(actions[bisect.bisect_right(ends, number())])
         elif mover == TERMINAL:
             return mover

@@ -1,6 +1,7 @@
 """Search by update equivalence in a seat: beliefs, steps, clocks, what it refuses."""
 
 import functools
+import math
 from collections import defaultdict
 
 import jax
@@ -114,6 +115,7 @@ def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
         for (world, *_), weight in zip(found.states, found.weight, strict=True):
             got[successes(worlds.worlds, world)] += weight
         total = sum(histories.values())
+        assert math.exp(found.log_reach) == pytest.approx(total)
         assert set(got) == set(histories)
         for key, odds in histories.items():
             assert got[key] == pytest.approx(odds / total)
@@ -133,17 +135,21 @@ def test_a_belief_that_is_drawn_is_near_the_whole_one():
     sizes = []
     for state in deep:
         exact, mean = whole.at(state), defaultdict(float)
-        runs = 100
+        runs, reach = 100, []
         for seed in range(runs):
             few = ArrayBelief(tree.game, rules, 1, policy, most=8, seed=seed)
             found = few.at(state)
             assert len(found.states) <= 8
+            share = math.exp(found.log_reach - exact.log_reach)
+            reach.append(0.0 if few.surprised else share)
             for row, weight in zip(found.states, found.weight, strict=True):
                 mean[row.tobytes()] += weight / runs
         for row, weight in zip(exact.states, exact.weight, strict=True):
             # Four standard errors of 100 means of numbers in [0, 1], and the bias of
             # weights that are normalised.
             assert mean[row.tobytes()] == pytest.approx(weight, abs=0.15)
+        # What a player was told has its probability in the mean, whatever was drawn.
+        assert abs(np.mean(reach) - 1) < 5 * np.std(reach) / np.sqrt(runs) + 1e-9
         sizes.append(len(exact.states))
     assert max(sizes) > 8
 
@@ -385,7 +391,7 @@ def test_rollouts_stop_in_time(monkeypatch, arrays, each):
     monkeypatch.setattr(clock, "time", now)
     tree = compiled(GOOFSPIEL)
     bot = SearchBot(tree, 0, SearchBotConfig(Slow(tree.game), move_ms=50))
-    assert (bot._belief is not None) == arrays
+    assert bool(bot._beliefs) == arrays
     quick = each < 5e-3
     histories = [*tree.infosets[0].history[:3]] * (1 if quick else 7)
     for history in histories:

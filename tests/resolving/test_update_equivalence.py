@@ -12,7 +12,7 @@ from spiel_cr.games.worlds.game import world_game
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
-from spiel_cr.resolving.update_equivalence import mirror_step
+from spiel_cr.resolving.update_equivalence import mirror_step, trust
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.exact_search import search_everywhere
@@ -175,6 +175,14 @@ def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations
         low, high = value_bounds(tree.form, behaviours)
         gaps.append(high - low)
     assert gaps[1] < most * gaps[0]
+
+
+def test_trust_is_a_ratio_of_probabilities():
+    assert trust(math.log(0.02), math.log(0.08)) == pytest.approx(0.25)
+    assert trust(math.log(0.3), math.log(0.1)) == 1
+    assert trust(-5000.0, -4998.0) == pytest.approx(math.exp(-2))
+    assert trust(-9.0, -math.inf) == 1
+    assert trust(-math.inf, -math.inf) == trust(-math.inf, -3.0) == 0
 
 
 def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():

@@ -27,8 +27,8 @@ def exact_values(
       player: whose.
 
     Returns:
-      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset
-      (there by all histories, those that the blueprint never leads to, too).
+      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset; 0
+      where chance and the other player never lead to.
     """
     form = laid.form
     other = 1 - player
@@ -41,8 +41,10 @@ def exact_values(
         infoset_values(counting, player, weight, own)[:-1][owner]
         for weight in (reach, even)
     )
-    # q is the value divided by the mass, and the trust is that divided by the other.
-    return values[1:] / largest_utility(laid.game) / np.maximum(mass, uniform)
+    # q is the value divided by `mass`, and the trust is `mass` divided by `uniform`.
+    most = np.maximum(mass, uniform)
+    far = values[1:] / largest_utility(laid.game)
+    return np.divide(far, most, out=np.zeros(len(most)), where=most > 0)
 
 
 def search_everywhere(

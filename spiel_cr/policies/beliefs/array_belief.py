@@ -9,6 +9,7 @@ are more than are kept, they are drawn by weight (systematic sampling), which ke
 every history's expected weight.
 """
 
+import math
 import zlib
 from typing import NamedTuple
 
@@ -29,15 +30,15 @@ class Histories(NamedTuple):
     Attributes:
       states: [n, ...], of the rules.
       weight: float64 [n], sums to 1 unless there are none.
-      ratio: float64 [n], the probability of the opponent's actions by its policy,
-        divided by that of uniform play.
       complete: none was ever dropped, so that the weights are exact.
+      log_reach: log of the probability of all that the player was told, if it acts as
+        in the match and the opponent plays its policy; of drawn histories an estimate.
     """
 
     states: np.ndarray
     weight: np.ndarray
-    ratio: np.ndarray
     complete: bool
+    log_reach: float
 
 
 class ArrayBelief:
@@ -130,35 +131,33 @@ class ArrayBelief:
         wanted = bytes.fromhex(seen)
         key = [self._seed, self._player, number, zlib.crc32(seen.encode())]
         random = np.random.default_rng(key)
-        rows, complete = self.rules.new_initial_states(), True
-        weight, ratio = np.ones((2, 1))
+        rows, weight = self.rules.new_initial_states(), np.ones(1)
+        complete, log_reach = True, 0.0
         if number:
             before, action = self._known[-1], stages[number - 1].action
             assert action is not None
             moves = np.full(len(before.states), action)
             rows = self.rules.child(before.states, moves)
-            _, weight, ratio, complete = before
+            _, weight, complete, log_reach = before
         found: list[np.ndarray] = []
-        found_weights: list[np.ndarray] = []
-        found_ratios: list[np.ndarray] = []
+        weights: list[np.ndarray] = []
         while len(rows):
             player = self._checked.players(rows)
             here = np.flatnonzero(player == self._player)
             here = here[self._fit(rows[here], wanted)]
             found.append(rows[here])
-            found_weights.append(weight[here])
-            found_ratios.append(ratio[here])
+            weights.append(weight[here])
             on = np.flatnonzero((player != self._player) & (player != TERMINAL))
             kept, shares = draws.thin(weight[on], self._most, random)
             complete &= len(kept) == np.count_nonzero(weight[on])
             on = on[kept]
-            rows, weight, ratio = self._moved(rows[on], player[on], shares, ratio[on])
-        states, weight = np.concatenate(found), np.concatenate(found_weights)
-        ratio = np.concatenate(found_ratios)
+            rows, weight = self._moved(rows[on], player[on], shares)
+        states, weight = np.concatenate(found), np.concatenate(weights)
         kept, shares = draws.thin(weight, self._most, random)
         complete &= len(kept) == np.count_nonzero(weight)
+        log_reach += math.log(shares.sum()) if len(kept) else -math.inf
         shares = shares / (shares.sum() or 1.0)
-        return Histories(states[kept], shares, ratio[kept], complete)
+        return Histories(states[kept], shares, complete, log_reach)
 
     def _fit(self, rows: np.ndarray, wanted: bytes) -> np.ndarray:
         """bool [n], the states at which the player knows this."""
@@ -168,15 +167,11 @@ class ArrayBelief:
         return (known == np.frombuffer(wanted, np.int64)).all(axis=1)
 
     def _moved(
-        self,
-        rows: np.ndarray,
-        player: np.ndarray,
-        weight: np.ndarray,
-        ratio: np.ndarray,
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """All that chance and the opponent may do, with weights above 0, and ratios."""
+        self, rows: np.ndarray, player: np.ndarray, weight: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """All that chance and the opponent may do, with weights above 0."""
         if not len(rows):
-            return rows, weight, ratio
+            return rows, weight
         legal = self._checked.legal(rows)
         odds = np.zeros(legal.shape)
         draw = player != 1 - self._player
@@ -189,10 +184,6 @@ class ArrayBelief:
             played = on_arrays(policy, self.rules, rows[acts], other, legal[acts])
             odds[acts] = played / played.sum(axis=1, keepdims=True)
         parent, action = np.nonzero(odds)
-        chosen = odds[parent, action]
-        beside_uniform = np.where(draw[parent], 1.0, chosen * legal.sum(axis=1)[parent])
-        return (
-            self.rules.child(rows[parent], action),
-            weight[parent] * chosen,
-            ratio[parent] * beside_uniform,
+        return self.rules.child(rows[parent], action), (
+            weight[parent] * odds[parent, action]
         )

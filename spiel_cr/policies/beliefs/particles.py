@@ -15,9 +15,8 @@ import pyspiel
 
 from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.stepping.observations import Stage, place_in
-from spiel_cr.policies.rollouts import Answers
+from spiel_cr.policies.rollouts import Answers, moves
 
 # Continuations that are built and compared with the view in one step, per particle.
 _TRIED = 10
@@ -43,15 +42,15 @@ class Particles(NamedTuple):
     Attributes:
       states: the histories, all different; not to be changed.
       weights: float64 [len(states)]; sum to 1 unless there are none.
-      ratios: float64 [len(states)], the probability of the opponent's actions by its
-        policy, divided by that of uniform play.
       complete: no history was ever dropped, so that the weights are exact.
+      log_reach: log of the probability of all that the player was told, if it acts as
+        in the match and the opponent plays its policy; of drawn histories an estimate.
     """
 
     states: list[pyspiel.State]
     weights: np.ndarray
-    ratios: np.ndarray
     complete: bool
+    log_reach: float = 0.0
 
 
 def effective_size(weights: np.ndarray) -> float:
@@ -60,10 +59,10 @@ def effective_size(weights: np.ndarray) -> float:
     return float(1 / np.square(weights).sum()) if len(weights) else 0.0
 
 
-# A history, its weight, its ratio, and its place in the view.
-_Placed = tuple[pyspiel.State, float, float, int]
-# A place among histories, what chance or the opponent does there, weight and ratio.
-_Continuation = tuple[int, int, float, float]
+# A history, its weight, and its place in the view.
+_Placed = tuple[pyspiel.State, float, int]
+# A place among histories, what chance or the opponent does there, and its weight.
+_Continuation = tuple[int, int, float]
 
 
 class ParticleFilter:
@@ -119,23 +118,24 @@ class ParticleFilter:
         action = stages[-2].action if stages[1:] else None
         new = self.step(belief, action, stages[-1].seen, random=random)
         enough = _FEW * self._particles
+        tries = 1
         for retry in range(_MOST_RETRIES):
             if new.complete or len(new.states) >= enough:
                 break
             if new.states and retry >= _RETRIES:
                 break
             again = self.step(belief, action, stages[-1].seen, random=random)
-            new = _merged([new, again])
+            new, tries = _merged([new, again]), tries + 1
         if not new.states:
             return new
         chosen, weights = draws.thin(new.weights, self._particles, random)
-        states, weights = [new.states[n] for n in chosen], weights / weights.sum()
-        return Particles(states, weights, new.ratios[chosen], new.complete)
+        states = [new.states[place] for place in chosen]
+        log_reach = belief.log_reach + math.log(weights.sum() / tries)
+        return Particles(states, weights / weights.sum(), new.complete, log_reach)
 
     def start(self) -> Particles:
         """The root of the game."""
-        state = self._game.new_initial_state()
-        return Particles([state], np.ones(1), np.ones(1), True)
+        return Particles([self._game.new_initial_state()], np.ones(1), True)
 
     def step(
         self,
@@ -166,10 +166,9 @@ class ParticleFilter:
         """
         most, complete, looked = self._particles, belief.complete, 0
         front: list[_Placed] = []
-        pairs = np.stack([belief.weights, belief.ratios], axis=1).tolist()
-        for state, (weight, ratio) in zip(belief.states, pairs, strict=True):
+        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
             child = state.clone() if action is None else state.child(action)
-            front += self._fitting(child, weight, ratio, seen, -1)
+            front += self._fitting(child, weight, seen, -1)
         at_decision: list[_Placed] = []
         while front:
             looked += len(front)
@@ -181,9 +180,9 @@ class ParticleFilter:
                     complete = False
                     continuations = self._tried(moved, continuations, seen, random)
             front = []
-            for place, move, weight, ratio in continuations:
-                state, *_, above = moved[place]
-                front += self._fitting(state.child(move), weight, ratio, seen, above)
+            for place, move, weight in continuations:
+                state, _, above = moved[place]
+                front += self._fitting(state.child(move), weight, seen, above)
                 if len(front) + (looked if counts_all else len(at_decision)) > limit:
                     raise TooManyStatesError(
                         f"player {self._player} of {self._game} cannot tell apart more "
@@ -194,21 +193,17 @@ class ParticleFilter:
                 complete = complete and max(len(front), len(at_decision)) <= most
                 front = _kept(front, most, random)
                 at_decision = _kept(at_decision, most, random)
-        weights = np.array([weight for _, weight, _, _ in at_decision])
-        ratios = np.array([ratio for _, _, ratio, _ in at_decision])
+        weights = np.array([weight for _, weight, _ in at_decision])
         states = [state for state, *_ in at_decision]
-        return Particles(states, weights, ratios, complete)
+        share = weights.sum() / belief.weights.sum()
+        log_reach = belief.log_reach + math.log(share) if states else -math.inf
+        return Particles(states, weights, complete, log_reach)
 
     def _continuations(self, moved: Sequence[_Placed]) -> Iterator[_Continuation]:
         """All that chance and the opponent may do next."""
-        for place, (state, weight, ratio, _) in enumerate(moved):
-            if state.is_chance_node():
-                for move, odds in chance_outcomes(state):
-                    yield place, move, weight * odds, ratio
-                continue
-            answer = self._answers(state)
-            for move, odds in answer.by_action.items():
-                yield place, move, weight * odds, ratio * odds * answer.legal
+        for place, (state, weight, _) in enumerate(moved):
+            for move, odds in moves(state, self._answers).items():
+                yield place, move, weight * odds
 
     def _split(
         self, front: list[_Placed], at_decision: list[_Placed], seen: tuple[str, ...]
@@ -233,13 +228,10 @@ class ParticleFilter:
     ) -> list[_Continuation]:
         """As many as are tried, drawn by weight and by what is likely to fit."""
         share = self._shares(moved, continuations, seen)
-        weights = np.array([weight for *_, weight, _ in continuations])
+        weights = np.array([weight for *_, weight in continuations])
         chosen, drawn = draws.thin(weights * share, _TRIED * self._particles, random)
         weighed = zip(chosen.tolist(), (drawn / share[chosen]).tolist(), strict=True)
-        return [
-            (*continuations[old][:2], weight, continuations[old][3])
-            for old, weight in weighed
-        ]
+        return [(*continuations[old][:2], weight) for old, weight in weighed]
 
     def _shares(
         self,
@@ -256,14 +248,14 @@ class ParticleFilter:
         looked = set(spread.astype(int).tolist())
         movers = [entry[0].current_player() for entry in moved]
         fits: dict[tuple[int, int], bool] = {}
-        for place, move, *_ in continuations:
+        for place, move, _ in continuations:
             if place in looked:
                 key = movers[place], move
                 fits[key] = fits.get(key, False) or self._fits(moved[place], move, seen)
         likely = np.array(
-            [fits.get((movers[place], m), True) for place, m, *_ in continuations]
+            [fits.get((movers[place], m), True) for place, m, _ in continuations]
         )
-        weights = np.array([weight for *_, weight, _ in continuations])
+        weights = np.array([weight for *_, weight in continuations])
         rest, most = weights[~likely].sum(), weights[likely].sum()
         if not rest or not most:
             return np.ones(len(continuations))
@@ -271,8 +263,8 @@ class ParticleFilter:
 
     def _fits(self, entry: _Placed, move: int, seen: tuple[str, ...]) -> bool:
         """Whether a history may still give a view after a move."""
-        state, weight, ratio, above = entry
-        below = self._fitting(state.child(move), weight, ratio, seen, above)
+        state, weight, above = entry
+        below = self._fitting(state.child(move), weight, seen, above)
         if not below or below[0][0].current_player() == TERMINAL:
             return False
         acts = below[0][0].current_player() == self._player
@@ -281,25 +273,20 @@ class ParticleFilter:
     def _has_seen(self, entry: _Placed, seen: tuple[str, ...]) -> bool:
         """Whether a history at the player's decision fits a view there."""
         if self._between:
-            return entry[3] == len(seen) - 1
+            return entry[2] == len(seen) - 1
         return bool(entry[0].information_state_string(self._player) == seen[-1])
 
     def _fitting(
-        self,
-        state: pyspiel.State,
-        weight: float,
-        ratio: float,
-        seen: tuple[str, ...],
-        above: int,
+        self, state: pyspiel.State, weight: float, seen: tuple[str, ...], above: int
     ) -> list[_Placed]:
         """The history with its place in the view; nothing if it does not fit."""
         if not self._between:
-            return [(state, weight, ratio, above)]
+            return [(state, weight, above)]
         if state.current_player() == TERMINAL:
             return []
         text = state.information_state_string(self._player)
         place = place_in(seen, above, text)
-        return [(state, weight, ratio, place)] if place >= 0 else []
+        return [(state, weight, place)] if place >= 0 else []
 
 
 def _kept(
@@ -308,23 +295,18 @@ def _kept(
     """At most so many of the histories, weighted anew."""
     if len(entries) <= most:
         return entries
-    chosen, weights = draws.thin(
-        np.array([entry[1] for entry in entries]), most, random
-    )
+    chosen, weights = draws.thin(np.array([w for _, w, _ in entries]), most, random)
     weighed = zip(chosen.tolist(), weights.tolist(), strict=True)
-    return [(entries[old][0], weight, *entries[old][2:]) for old, weight in weighed]
+    return [(entries[old][0], weight, entries[old][2]) for old, weight in weighed]
 
 
 def _merged(beliefs: Sequence[Particles]) -> Particles:
     """The histories of several estimates; equal ones are joined."""
     weights: dict[tuple[int, ...], float] = {}
-    others: dict[tuple[int, ...], tuple[pyspiel.State, float]] = {}
+    states: dict[tuple[int, ...], pyspiel.State] = {}
     for belief in beliefs:
-        pairs = np.stack([belief.weights, belief.ratios], axis=1).tolist()
-        for state, (weight, ratio) in zip(belief.states, pairs, strict=True):
+        for state, weight in zip(belief.states, belief.weights.tolist(), strict=True):
             key = tuple(state.history())
-            others[key] = state, ratio
+            states[key] = state
             weights[key] = weights.get(key, 0.0) + weight
-    states = [state for state, _ in others.values()]
-    ratios = np.array([ratio for _, ratio in others.values()])
-    return Particles(states, np.array(list(weights.values())), ratios, False)
+    return Particles(list(states.values()), np.array(list(weights.values())), False)

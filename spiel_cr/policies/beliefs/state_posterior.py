@@ -69,7 +69,7 @@ class StatePosterior:
     Attributes:
       states: the histories; not to be changed. Empty only where no particle was found.
       weights: float64 [len(states)], their probabilities; sum to 1.
-      ratios: float64 [len(states)], see `Particles`; 1 where `surprised`.
+      log_reach: see `Particles`; where `surprised`, of a uniform opponent.
       surprised: the opponent's policy cannot have led here, or no particle was found.
     """
 
@@ -123,7 +123,7 @@ class StatePosterior:
         if not self._drawn:
             belief = belief._replace(weights=belief.weights / belief.weights.sum())
         self._belief = belief
-        self.states, self.weights, self.ratios, _ = belief
+        self.states, self.weights, _, self.log_reach = belief
         self._ends = list(itertools.accumulate(self.weights.tolist()))
         if self._ends:
             # Numbers are below 1, whatever the sum was rounded to.

@@ -102,6 +102,7 @@ def test_weights_are_unbiased():
             action = stages[number - 1].action if number else None
             belief = source.step(belief, action, stage.seen, random=random)
         dropped += not belief.complete
+        assert math.exp(belief.log_reach) == pytest.approx(belief.weights.sum())
         for key, weight in by_history(belief.states, belief.weights).items():
             total[key] += weight
             squares[key] += weight**2
@@ -167,7 +168,7 @@ def test_where_the_opponent_cannot_lead_or_nothing_is_found(monkeypatch):
         assert found.information_state_string(0) == state.information_state_string(0)
 
     def nothing(self, belief, stages, random):
-        return Particles([], np.zeros(0), np.zeros(0), False)
+        return Particles([], np.zeros(0), False)
 
     monkeypatch.setattr(ParticleFilter, "follow", nothing)
     for kind, more in (
@@ -186,9 +187,9 @@ def test_no_more_states_than_allowed(monkeypatch):
     count, built, most = 20, collections.Counter(), []
     fitting = ParticleFilter._fitting
 
-    def counting(self, state, weight, ratio, seen, above):
+    def counting(self, state, weight, seen, above):
         built[len(seen)] += 1
-        return fitting(self, state, weight, ratio, seen, above)
+        return fitting(self, state, weight, seen, above)
 
     kept = particles_lib._kept
 

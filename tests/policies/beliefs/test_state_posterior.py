@@ -48,7 +48,7 @@ def beliefs(tree, opponent, player):
     """By enumeration: {own information state: {path: probability}}, and where the
     opponent's policy cannot lead."""
     asked = reference.from_openspiel(tree, opponent)
-    found, surprises = {}, set()
+    found, reach, surprises = {}, {}, set()
     for (who, key), histories in tree.infosets.items():
         if who != player:
             continue
@@ -63,7 +63,8 @@ def beliefs(tree, opponent, player):
                 break
             surprises.add(key)
         found[key] = {p: w / total for p, w in weights.items() if w > 0}
-    return found, surprises
+        reach[key] = total
+    return found, reach, surprises
 
 
 def belief(posterior):
@@ -76,7 +77,7 @@ def belief(posterior):
 def check_all(game, opponent, player, *, every=1, **settings):
     """At every own information state; returns how many, and how many surprises."""
     tree = reference.Tree(game)
-    expected, surprises = beliefs(tree, opponent, player)
+    expected, reach, surprises = beliefs(tree, opponent, player)
     posterior = StatePosterior(game, player, opponent, **settings)
     for (who, key), histories in list(tree.infosets.items())[::every]:
         if who != player:
@@ -90,6 +91,7 @@ def check_all(game, opponent, player, *, every=1, **settings):
         assert found.keys() == expected[key].keys(), key
         for history, weight in found.items():
             assert math.isclose(weight, expected[key][history], rel_tol=1e-9)
+        assert math.exp(posterior.log_reach) == pytest.approx(reach[key], rel=1e-9)
         assert posterior.surprised == (key in surprises)
     return len(expected), len(surprises)
 
@@ -239,7 +241,7 @@ def test_auto_goes_on_by_always():
     game = pyspiel.load_game("leduc_poker")
     opponent = Some(game, 6)
     tree = reference.Tree(game)
-    expected, _ = beliefs(tree, opponent, 1)
+    expected, *_ = beliefs(tree, opponent, 1)
     posterior = StatePosterior(game, 1, opponent, max_histories=12)
     state = after(game, 0, 2, 1, 1, 4, 1)
     posterior.update(state)
