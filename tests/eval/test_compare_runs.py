@@ -248,11 +248,18 @@ def test_workers_give_the_same_numbers_in_the_same_order(tmp_path):
 
 def test_a_run_without_an_end_costs_itself_only(tmp_path):
     """What workers lose is a line with an error; the contract is `Executor`'s."""
-    where = comparisons.CompareConfig(executor=Executor(1, patience=4.0))
-    late, good = comparisons.compare(
-        [KUHN], ["openspiel-cfr", "uniform"], Budget(1e6, None), tmp_path, where
-    ).records
-    assert late["error"] == "given up after 4 wall-clock seconds (--patience)"
+    kuhn, ends = [KUHN], Budget(1e6, None)
+    # On a busy machine what ends has no time in four seconds, either.
+    for patience in (4, 60):
+        where = comparisons.CompareConfig(executor=Executor(1, patience=patience))
+        out = tmp_path / str(patience)
+        late, good = comparisons.compare(
+            kuhn, ["openspiel-cfr", "uniform"], ends, out, where
+        ).records
+        gone = f"given up after {patience} wall-clock seconds (--patience)"
+        assert late["error"] == gone and good["error"] in (None, gone)
+        if good["error"] is None:
+            break
     assert late["algorithm"] == "openspiel-cfr" and late["nash_conv"] is None
     assert good["error"] is None and good["nash_conv"] > 0
     assert not multiprocessing.active_children()

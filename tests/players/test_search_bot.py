@@ -206,11 +206,17 @@ def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch,
 
 
 @pytest.mark.parametrize(
-    ("name", "simulations"), [("kuhn_poker", 400), (DICE, 2000), (GOOFSPIEL, 2000)]
+    ("name", "simulations", "zeros"),
+    [
+        ("kuhn_poker", 400, False),
+        (DICE, 2000, False),
+        (GOOFSPIEL, 2000, False),
+        (GOOFSPIEL, 2000, True),
+    ],
 )
-def test_with_many_simulations_the_step_is_the_exact_one(name, simulations):
+def test_with_many_simulations_the_step_is_the_exact_one(name, simulations, zeros):
     tree = compiled(name)
-    behaviours = random_behaviours(tree, 1)
+    behaviours = random_behaviours(tree, 1, zeros=zeros)
     policy = tabular_policy(tree, behaviours)
     exact = tabular_policy(tree, search_everywhere(tree, behaviours, eta=2.0))
     config = SearchBotConfig(policy, simulations, eta=2.0)
