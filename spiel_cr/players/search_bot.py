@@ -131,26 +131,22 @@ class SearchBot(PolicyPlayer):
         self._scale = (1 - 2 * player) / update_equivalence.largest_utility(game)
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
-        # By the blueprint and by uniform play; on arrays, and else on states.
+        # By the blueprint and by uniform play; on arrays, or else on states.
         policies = self.blueprint, openspiel_policy.UniformRandomPolicy(game)
-        self._beliefs: list[ArrayBelief] = []
-        if rules is not None:
-            self._source, most = RulesSource(game, rules), config.particles
-            self._beliefs = [
-                ArrayBelief(game, rules, player, policy, most=most, seed=seed)
-                for policy in policies
+        most, self._source = config.particles, None
+        if rules is None:
+            self._posteriors = [
+                StatePosterior(
+                    game, player, p, max_histories=most, particles=most, seed=seed
+                )
+                for p in policies
             ]
-        self._posteriors = [
-            StatePosterior(
-                game,
-                player,
-                policy,
-                max_histories=config.particles,
-                particles=config.particles,
-                seed=seed,
-            )
-            for policy in policies
-        ]
+        else:
+            self._source = RulesSource(game, rules)
+            self._beliefs = [
+                ArrayBelief(game, rules, player, p, most=most, seed=seed)
+                for p in policies
+            ]
         self.shrunk = 0.0
         if config.move_ms is not None:
             self._warm_up(game, rules, config.move_ms / 1000)
@@ -243,18 +239,15 @@ class SearchBot(PolicyPlayer):
         )
 
     def _believed(self, state: pyspiel.State) -> _Belief:
-        """The belief at a decision; on OpenSpiel's states where arrays have none."""
-        if self._beliefs:
+        """The belief at a decision; on OpenSpiel's states where there are no rules."""
+        if self._source is not None:
             belief, uniform = self._beliefs
-            found = belief.at(state)
+            found, trust = belief.at(state), 0.0
             if len(found.states):
-                trust = 0.0
-                if not belief.surprised:
-                    likely = uniform.at(state).log_reach
-                    trust = update_equivalence.trust(found.log_reach, likely)
-                key = [self._seed, self._player, belief.known]
-                random = np.random.default_rng(key)
-                return _Belief(self._source, found.states, found.weight, trust, random)
+                likely = uniform.at(state).log_reach
+                trust = update_equivalence.trust(found.log_reach, likely)
+            random = np.random.default_rng([self._seed, self._player, belief.known])
+            return _Belief(self._source, found.states, found.weight, trust, random)
         posterior, other = self._posteriors
         posterior.update(state)
         trust = 0.0

@@ -45,12 +45,10 @@ class ArrayBelief:
     """The belief of one player, kept up to date along a match.
 
     Where the opponent's policy cannot have led to what the player knows, or none of the
-    histories that were kept did, the belief is that against a uniform opponent, from
-    the beginning to the end of the match.
+    histories that were kept did, there are no histories to the end of the match.
 
     Attributes:
       rules: of the game.
-      surprised: whether that is so.
       known: a number for what the player knew at the last decision that was asked for.
     """
 
@@ -77,14 +75,13 @@ class ArrayBelief:
         self.rules = rules
         self._checked = CheckedRules(game, rules)
         self._player, self._most, self._seed = player, most, seed
-        self._policies = opponent, openspiel_policy.UniformRandomPolicy(game)
+        self._policy = opponent
         self.restart()
 
     def restart(self) -> None:
         """A new match."""
         self._stages: list[Stage] = []
         self._known: list[Histories] = []
-        self.surprised = False
         self.known = 0
 
     def at(self, state: pyspiel.State) -> Histories:
@@ -93,25 +90,16 @@ class ArrayBelief:
         Only what the player knew and did there is used.
 
         Returns:
-          It; without histories where nothing that was kept fits.
+          It; without histories, and `log_reach` -inf, where nothing that was kept fits.
         """
         stages = self._stages_to(state)
         if not continues(self._stages, stages):
             self.restart()
         self._stages = stages
         self.known = zlib.crc32(stages[-1].seen[0].encode())
-        for surprised in sorted({self.surprised, True}):
-            if surprised and not self.surprised:
-                self._known, self.surprised = [], True
-            while len(self._known) < len(stages):
-                self._known.append(self._next(stages))
-                if not len(self._known[-1].states):
-                    break
-            else:
-                return self._known[-1]
-        empty = self._known[-1]
-        self.restart()
-        return empty
+        while len(self._known) < len(stages):
+            self._known.append(self._next(stages))
+        return self._known[-1]
 
     def _stages_to(self, state: pyspiel.State) -> list[Stage]:
         """What the player knew and did on the way to its decision at a state."""
@@ -136,6 +124,8 @@ class ArrayBelief:
         if number:
             before, action = self._known[-1], stages[number - 1].action
             assert action is not None
+            if not len(before.states):
+                return before
             moves = np.full(len(before.states), action)
             rows = self.rules.child(before.states, moves)
             _, weight, complete, log_reach = before
@@ -179,9 +169,8 @@ class ArrayBelief:
             odds[draw] = self._checked.odds(rows[draw], legal[draw])
         acts = np.flatnonzero(~draw)
         if len(acts):
-            policy = self._policies[self.surprised]
             other = 1 - self._player
-            played = on_arrays(policy, self.rules, rows[acts], other, legal[acts])
+            played = on_arrays(self._policy, self.rules, rows[acts], other, legal[acts])
             odds[acts] = played / played.sum(axis=1, keepdims=True)
         parent, action = np.nonzero(odds)
         return self.rules.child(rows[parent], action), (
