@@ -40,6 +40,8 @@ from spiel_cr.solvers.policy_files import load_policy
 _AT_ONCE, _FIRST, _GROWTH = 1 << 16, 4, 8
 # Rollouts before the first match that say what they take.
 _PILOTS = 8
+# How many times fewer histories tell how likely it all is by uniform play.
+_FEWER = 4
 # Of the time that is left, a step is planned to take so much.
 _CAUTION = 0.5
 
@@ -58,7 +60,8 @@ class SearchBotConfig:
       init_ms: milliseconds for sampling a blueprint; None: ten moves' time.
       eta: the length of a step whose values are exact, where the opponent's blueprint
         leads as often as uniform play.
-      particles: histories that a belief has at most.
+      particles: histories that a belief has at most; a quarter as many follow uniform
+        play.
       blueprint_iterations: batches that are sampled for a blueprint without a clock.
     """
 
@@ -132,20 +135,21 @@ class SearchBot(PolicyPlayer):
         self._rollouts = Rollouts(self.blueprint, 1, 1, seed)
         rules = rules_of(game, self.blueprint)
         # By the blueprint and by uniform play; on arrays, or else on states.
-        policies = self.blueprint, openspiel_policy.UniformRandomPolicy(game)
-        most, self._source = config.particles, None
+        uniform, self._source = openspiel_policy.UniformRandomPolicy(game), None
+        few = math.ceil(config.particles / _FEWER)
+        policies = (self.blueprint, config.particles), (uniform, few)
         if rules is None:
             self._posteriors = [
                 StatePosterior(
                     game, player, p, max_histories=most, particles=most, seed=seed
                 )
-                for p in policies
+                for p, most in policies
             ]
         else:
             self._source = RulesSource(game, rules)
             self._beliefs = [
                 ArrayBelief(game, rules, player, p, most=most, seed=seed)
-                for p in policies
+                for p, most in policies
             ]
         self.shrunk = 0.0
         if config.move_ms is not None:
