@@ -10,6 +10,7 @@ import pytest
 from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
+from spiel_cr.games.histories import moves_along
 from spiel_cr.games.worlds.game import world_game
 from spiel_cr.games.worlds.world_rules import WorldRules
 from spiel_cr.players import load_bot, search_bot
@@ -46,13 +47,13 @@ def state_at(tree, history):
     return tree.state_at(history)
 
 
-def _actions_of(state, player):
-    """Where a player acted on the way to a state, and what it did."""
-    before = state.get_game().new_initial_state()
-    for action in state.history():
-        if before.current_player() == player:
-            yield before.clone(), action
-        before.apply_action(action)
+def first_takes_least(state):
+    """Whether player 0 took its least action wherever it acted."""
+    return all(
+        action == min(before.legal_actions())
+        for before, action in moves_along(state.get_game(), state.history())
+        if before.current_player() == 0
+    )
 
 
 @functools.cache
@@ -164,7 +165,7 @@ def test_where_the_opponent_cannot_have_led_there_are_no_histories():
     led = 0
     for history in tree.infosets[1].history:
         state = state_at(tree, history)
-        fits = all(a == min(s.legal_actions()) for s, a in _actions_of(state, 0))
+        fits = first_takes_least(state)
         found = belief.at(state)
         led += fits
         # It plays one way: what it leads to it leads to surely.
@@ -189,11 +190,7 @@ def test_where_the_opponents_blueprint_never_leads_it_plays_its_own(monkeypatch,
         state = state_at(tree, history)
         played = dict(bot.get_policy(state))
         same = played == pytest.approx(made.action_probabilities(state, 1), abs=1e-12)
-        led = all(
-            action == min(before.legal_actions())
-            for before, action in _actions_of(state, 0)
-        )
-        if not led:
+        if not first_takes_least(state):
             assert same and not bot.shrunk
             stayed += 1
         elif len(played) > 1:

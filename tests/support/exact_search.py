@@ -12,11 +12,15 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.form import WorldProduct
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.best_responses import action_values, infoset_values, reach_of
-from spiel_cr.policies.conversions import Behaviours
+from spiel_cr.policies.conversions import (
+    Behaviours,
+    reach_from_behaviour,
+    uniform_behaviour,
+)
 from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
 
 
-def exact_values(
+def trusted_values(
     laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
 ) -> np.ndarray:
     """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
@@ -31,8 +35,9 @@ def exact_values(
       where chance and the other player never lead to.
     """
     form = laid.form
-    other = 1 - player
-    reach, even = (reach_of(form, b)[other] for b in (blueprint, _uniform(form)))
+    opponents = form.decisions[1 - player]
+    reach = reach_of(form, blueprint)[1 - player]
+    even = reach_from_behaviour(opponents, uniform_behaviour(opponents))
     values, _ = action_values(form, player, reach, blueprint[player])
     # What all histories of an infoset have together: its value if every end pays 1.
     counting, own = _paying_one(laid, player), blueprint[player]
@@ -68,19 +73,13 @@ def search_everywhere(
             1.0,
             mirror_step(
                 blueprint[player][1:],
-                exact_values(laid, blueprint, player),
+                trusted_values(laid, blueprint, player),
                 laid.form.decisions[player].owner[1:],
                 eta=eta,
             ),
         )
         for player in range(2)
     )
-    return first, second
-
-
-def _uniform(form: layout.SequenceForm) -> Behaviours:
-    counts = [np.bincount(d.owner[1:])[d.owner[1:]] for d in form.decisions]
-    first, second = (np.append(1.0, 1 / count) for count in counts)
     return first, second
 
 
