@@ -124,6 +124,7 @@ def test_errors_of_a_task_are_raised_once(backend, tmp_path):
         assert len(noted(tmp_path, f"{what}5")) == 1
 
 
+@quick_without_ray
 def test_what_a_dead_worker_did_is_done_again(backend, tmp_path):
     """A task that dies twice is done at its third time; one that always dies, never."""
     if not backend["workers"]:
@@ -160,6 +161,7 @@ def test_what_a_task_yields_comes_at_once_and_once(backend, tmp_path):
     assert len(noted(tmp_path, "tell")) == (2 if mortal else 1)
 
 
+@quick_without_ray
 def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
     if not backend["workers"]:
         with pytest.raises(ValueError, match="patience=1: tasks without worker"):
@@ -173,6 +175,7 @@ def test_patience_ends_a_task_and_the_others_go_on(backend, tmp_path):
     assert found == {number: expected(number) for number in ADDED}
 
 
+@quick_without_ray
 def test_an_interrupt_leaves_no_worker(backend, tmp_path):
     tasks = {0: ("add", 0), 1: ("wait", 1)} if backend["workers"] else {0: ("add", 0)}
     results = do(backend, tasks, tmp_path)
@@ -196,6 +199,7 @@ def test_nodes_with_other_code_are_refused(cluster, tmp_path, monkeypatch):
         list(do({"workers": 1, "ray": "local"}, ADDED, tmp_path))
 
 
+@pytest.mark.slow
 def test_a_node_may_die(cluster, tmp_path):
     """The last test of the cluster: what the second node had begun is done elsewhere.
 

@@ -16,6 +16,7 @@ SMALL = ("--board", "5c9dJs2h3c", "--pot", 20, "--stack", 30, "--iterations", 20
 RANGES = ("--ranges", "AhAd,7h7d:0.5;QQ,AcKc")
 
 
+@pytest.mark.slow
 def test_value_of_the_other_solver(capsys):
     """-37.77 is what a program says that shares no code with this one."""
     words = (*RIVER, *BETS, "--ranges", "random;random", "--until", 0.5)

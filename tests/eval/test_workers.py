@@ -21,7 +21,7 @@ LINES = {
     "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=1 "
     "--steps=5 --boards=25600 --cache=DIR",
 }
-QUICK = [("playing", "--workers=1"), ("response", "--workers=2")]
+QUICK = [("playing", "--workers=2")]
 CHANGING = {*PASSING, "crc", "min_ms", "mean_ms", "think_seconds", "longest"}
 CASES = [
     pytest.param(

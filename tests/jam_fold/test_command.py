@@ -25,6 +25,7 @@ def run(capsys, *words):
     return report(capsys, "jam-fold", *words)
 
 
+@pytest.mark.slow
 def test_unrestricted_opponent(capsys, tmp_path):
     """Stacks are named in chips; the given ones are printed, and what may be lost."""
     words = [*WORDS, f"--cache={tmp_path}"]

@@ -94,6 +94,7 @@ def maximin():
     return values[:, 1:-1].T
 
 
+@pytest.mark.slow
 def test_least_is_that_of_linear_programs(maximin):
     tables, _, _ = small_tables(1, CLASSES)
     setting = Setting(TOTAL, 2, (SMALL, BIG), (1.0, 0.0))

@@ -217,8 +217,11 @@ def uniform(tree, player):
 @pytest.mark.parametrize(
     "game",
     [
-        *("kuhn_poker", "python_leduc_poker(num_ranks=2)"),
-        pytest.param("python_leduc_poker", marks=pytest.mark.slow),
+        "kuhn_poker",
+        *(
+            pytest.param(f"python_leduc_poker{ranks}", marks=pytest.mark.slow)
+            for ranks in ("", "(num_ranks=2)")
+        ),
     ],
 )
 def test_rollouts_are_unbiased(game, monkeypatch):
@@ -240,6 +243,7 @@ def test_rollouts_are_unbiased(game, monkeypatch):
     assert again.estimate(matches[-1]) == estimates[-1]
 
 
+@pytest.mark.slow
 def test_a_game_that_is_not_compiled(capsys, tmp_path):
     """Matches have the same lines in workers."""
     words = ["tournament", "--game", "leduc_poker", "--bots", "uniform;uniform"]

@@ -78,7 +78,7 @@ def test_traversing_a_resolving_bot_is_resolving_everywhere(name):
     assert 0 < found.max_ms < 1000 * found.seconds
 
 
-@pytest.mark.parametrize("seat", SEATS)
+@pytest.mark.parametrize("seat", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_what_is_traversed_is_what_a_match_would_show(seat):
     """Each infoset alone, in a match of its own, where only its way is resolved."""
     text = resolving("cfrd")

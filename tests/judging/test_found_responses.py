@@ -458,6 +458,7 @@ def test_never_above_the_exact_value_by_more_than_the_interval():
     assert misses <= 3
 
 
+@pytest.mark.slow
 def test_noise_of_an_estimate_is_not_taken_for_exploitability():
     """An equilibrium cannot be exploited, whatever few of its moves look like.
 

@@ -81,8 +81,10 @@ def expected(policy: SignalPolicy, words: list[str], player: int) -> dict:
     [
         ("5c9dJs2h3c", ""),
         ("5c9dJs2h3c", "check bet-10"),
-        pytest.param("5c9dJs2h", "bet-10", marks=pytest.mark.slow),
-        ("5c9dJs2h", "check check check bet-10"),
+        *(
+            pytest.param("5c9dJs2h", node, marks=pytest.mark.slow)
+            for node in ("bet-10", "check check check bet-10")
+        ),
     ],
 )
 def test_hands_by_playing_out(board, node):

@@ -50,7 +50,7 @@ BOUNDS = [
     ("princess4", "pdcfr+", 500, 3e-2, slow),
     ("leduc", "pdcfr+", 2000, 2e-3, slow),
     ("kuhn", "pdcfr+", 2000, 5e-4, ()),
-    ("goofspiel4", "pdcfr+", 2000, 1e-8, ()),
+    ("goofspiel4", "pdcfr+", 2000, 1e-8, slow),
     # Layers that are turns, not decisions.
     ("dark_hex", "pdcfr+", 500, 1e-8, slow),
     # Perfect information: every subgame has one root.
@@ -86,6 +86,7 @@ class AverageValues:
         return infoset_values(self.form, player, self.reach[1 - player], own)[:-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "variant", "stuck", "good"),
     [

@@ -349,7 +349,7 @@ def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
     assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
 
 
-@pytest.mark.parametrize("player", PLAYERS)
+@pytest.mark.parametrize("player", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_player_in_a_match_plays_what_the_forests_say(player):
     """Leduc poker with a fixed value for each history: its subgames one by one."""
     leaf, d = Table(by_history("leduc7")), cut("leduc7", player)

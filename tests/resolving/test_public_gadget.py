@@ -146,6 +146,7 @@ def test_float32():
     assert found.nash_conv() < 2e-3
 
 
+@pytest.mark.slow
 def test_the_form_is_as_asked_for():
     small = "python_leduc_poker(max_raises=1)"
     found = continual.resolve(small, "cfr+", 20, layout=Layout("signals"))

@@ -31,7 +31,7 @@ SEATS = [
 ]
 LAYERED = [("leduc7", 1), pytest.param("goofspiel4", 1, marks=pytest.mark.slow)]
 # They compile for long; kuhn and leduc7, from one seat, stay quick.
-LONG_SEATS = [("leduc7", 0), *(("goofspiel4", p) for p in PLAYERS)]
+LONG_SEATS = [("leduc7", 0), ("by turns", 1), *(("goofspiel4", p) for p in PLAYERS)]
 # One algorithm for all but one test: each shape of a subgame is a program for each.
 FAST = "pdcfr+"
 

@@ -120,7 +120,7 @@ def test_long_runs_end_with_linear_programs():
     ("goal", "more"),
     [
         (999, {}),
-        (1000, {"dtype": "float32"}),
+        pytest.param(1000, {"dtype": "float32"}, marks=pytest.mark.slow),
         (spiel_cr.Goal(1000, until=0.5), {}),
         (spiel_cr.Goal(1000, seconds=1000.0), {}),
         (1000, {"layout": Layout(buckets=(list(range(60)), None))}),
@@ -172,6 +172,7 @@ def test_polished_stays_where_the_average_goes():
         np.testing.assert_array_equal(now, was)
 
 
+@pytest.mark.slow
 def test_resolving_takes_the_form():
     tree = spiel_cr.resolve("kuhn_poker", iterations=20)
     assert tree.algorithm == automatic.OF_SUBGAMES["compiled"]

@@ -101,7 +101,7 @@ def cases():
     """Every algorithm in every form that its family and its settings take."""
     for row, form in _QUICK:
         yield pytest.param(row, form, "kuhn", id=f"{row.name}-{form}")
-    yield pytest.param(_BOARDS, STEPPED, "limit", id="pcs-stepped")
+    yield pytest.param(_BOARDS, STEPPED, "limit", id="pcs-stepped", marks=slow)
     for row in ROWS:
         for form in (COMPILED, SIGNALS, STEPPED):
             game = "leduc" if form == SIGNALS else "kuhn"

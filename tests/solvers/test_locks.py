@@ -117,7 +117,11 @@ def test_best_responses_keep_the_lock():
 
 @pytest.mark.parametrize(
     ("player", "share", "gadget"),
-    [(0, 0.4, "cfrd"), (1, 0.4, "maxmargin"), (1, 1.0, "cfrd")],
+    [
+        pytest.param(0, 0.4, "cfrd", marks=pytest.mark.slow),
+        (1, 0.4, "maxmargin"),
+        (1, 1.0, "cfrd"),
+    ],
 )
 @pytest.mark.parametrize("name", [LEDUC, LARGER])
 def test_the_rest_is_resolved_against_them(name, player, share, gadget):

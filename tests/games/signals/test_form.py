@@ -119,6 +119,7 @@ def test_products_are_the_listed_payoffs(sizes, seed):
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "algorithm", ["cfr+", pytest.param("dcfr", marks=pytest.mark.slow)]
 )

@@ -35,7 +35,8 @@ SIZES = {
     ),
 }
 # All boards of which every history is visited.
-SMALL = [HEX.format(2, 2), HEX.format(2, 3), *range(10), HEX.format(3, 2)]
+LARGER = [HEX.format(2, 3), HEX.format(3, 2)]
+SMALL = [HEX.format(2, 2), LARGER[0], *range(10), LARGER[1]]
 
 
 def of_board(seed: int) -> WorldGame:
@@ -65,7 +66,11 @@ def places(worlds: WorldGame, plain: hidden_boards.Enumerated, player: int):
 
 
 @pytest.mark.parametrize(
-    "name", [*SMALL[:-1], pytest.param(SMALL[-1], marks=pytest.mark.slow)]
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGER else [])
+        for name in SMALL
+    ],
 )
 def test_it_is_the_enumerated_game(name):
     worlds, plain = pair(name)
@@ -91,7 +96,10 @@ def _entries(rows, columns, values) -> dict:
 @pytest.mark.parametrize(
     ("name", "algorithm"),
     [
-        pytest.param(name, algorithm, marks=[pytest.mark.slow] if number > 3 else [])
+        pytest.param(
+            *(name, algorithm),
+            marks=[pytest.mark.slow] if number > 3 or name in LARGER else [],
+        )
         for number, (name, algorithm) in enumerate(
             zip(SMALL, itertools.cycle(["pcfr+", "cfr+", "dcfr", "cfr"]), strict=False)
         )

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pyspiel
+import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
@@ -184,6 +185,7 @@ def test_settings_take_rules_where_the_policy_plays_on_them():
     assert (start.player != TERMINAL).all()
 
 
+@pytest.mark.slow
 def test_who_shoots_at_a_cell_twice_wins_less():
     """Against random shots on a large board little more than this can be learned soon;
     by habits that were only lucky the same responder lost 0.25 a match."""

@@ -96,10 +96,11 @@ RECURSIVE = {
     },
 }
 RECURSIVE_ROWS = [("kuhn", name) for name in RECURSIVE]
-RECURSIVE_ROWS += [("goofspiel4", "pdcfr+")]
 RECURSIVE_ROWS += [
     pytest.param(*row, marks=pytest.mark.slow)
-    for row in (("princess4", "pdcfr+"), ("goofspiel4", "pcfr+"))
+    for row in (
+        *(("princess4", "pdcfr+"), ("goofspiel4", "pcfr+"), ("goofspiel4", "pdcfr+")),
+    )
 ]
 
 

@@ -35,7 +35,7 @@ OTHERS = [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS if name not in 
 PLAIN = ("kuhn", f"vr-mccfr(batch={BATCH})")
 ROWS += [row for row in OTHERS if row != PLAIN]
 # Other shapes: one level, no chance and perfect information, chance in the middle.
-ROWS += [("matrix_rps", "evr-mccfr(batch=32)"), ("hex", "os-mccfr(batch=32)")]
+ROWS += [("matrix_rps", "evr-mccfr(batch=32)")]
 # These compile for long.
 SLOW_ROWS = [
     PLAIN,
@@ -43,7 +43,7 @@ SLOW_ROWS = [
     ("leduc7", "os-mccfr(batch=32)"),
     ("goofspiel4", "os-mccfr(batch=32)"),
     ("goofspiel3_simultaneous", "as-mccfr(batch=32)"),
-    ("hex", "es-mccfr(batch=32)"),
+    *(("hex", f"{name}(batch=32)") for name in ("es-mccfr", "os-mccfr")),
     ("leduc7", "es-mccfr(batch=32)"),
     ("dark_hex", "as-mccfr(batch=32)"),
     ("princess4", "evr-mccfr(batch=32)"),

@@ -85,7 +85,9 @@ def by_listing(source, strategy):
     return regret, average
 
 
-@pytest.mark.parametrize("game", [ONE_CARD, TWO_CARDS])
+@pytest.mark.parametrize(
+    "game", [ONE_CARD, pytest.param(TWO_CARDS, marks=pytest.mark.slow)]
+)
 def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
     game, monkeypatch
 ):
@@ -131,6 +133,7 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
         np.testing.assert_allclose(found, average[key], atol=2e-6)
 
 
+@pytest.mark.slow
 def test_the_less_is_forgotten_the_better():
     """Without any buckets hands are played blindly; with all of them nearly well."""
     blind, few, many = (
@@ -142,7 +145,13 @@ def test_the_less_is_forgotten_the_better():
     assert many < 0.6 < few < 1.2 < blind
 
 
-@pytest.mark.parametrize("algorithm", ["pcs", "es-mccfr(averaging=sampled,batch=8)"])
+@pytest.mark.parametrize(
+    "algorithm",
+    [
+        "pcs",
+        pytest.param("es-mccfr(averaging=sampled,batch=8)", marks=pytest.mark.slow),
+    ],
+)
 def test_bits_files_and_policies(algorithm, tmp_path):
     path, file = tmp_path / "state.npz", tmp_path / "policy.npz"
     whole = solve(goal=12, algorithm=algorithm, seed=3)
@@ -245,6 +254,7 @@ def test_memory_is_refused_before_hands_are_compared():
         )
 
 
+@pytest.mark.slow
 def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
     """Leduc with perfect recall: about as near to equilibrium as exact averages."""
     sampled, exact = (

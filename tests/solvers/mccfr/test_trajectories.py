@@ -42,6 +42,10 @@ SCHEMES = {
     "external": {"scheme": "external"},
     "average": {"scheme": "average", "epsilon": 0.1, "threshold": 1.5, "bonus": 0.5},
 }
+# The other one compiles for long.
+ONE_GAME = pytest.mark.parametrize(
+    "name", ["kuhn", pytest.param("goofspiel3", marks=pytest.mark.slow)]
+)
 DELTA = 0.7
 # Trajectories that are sampled at a time, so that every call has the same shapes.
 CHUNK = 256
@@ -392,7 +396,7 @@ def learned(sampler, followed) -> list[float]:
 
 
 @pytest.mark.parametrize("kind", LEARNED)
-@pytest.mark.parametrize("name", STRINGS)
+@ONE_GAME
 def test_baselines_learn(name, kind):
     for player in PLAYERS:
         rules = rules_of(name, "outcome", player)
@@ -505,7 +509,7 @@ class Walker:
 
 
 @pytest.mark.parametrize("scheme", ["external", "average"])
-@pytest.mark.parametrize("name", STRINGS)
+@ONE_GAME
 def test_walks_that_follow_several_actions_are_unbiased(name, scheme):
     """As batches are; and each gives the textbook's estimates."""
     for player in PLAYERS:
