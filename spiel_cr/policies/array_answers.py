@@ -49,11 +49,66 @@ def on_arrays(
     Raises:
       ValueError: the policy cannot be asked for arrays of states.
     """
+    return _answered(policy, rules, states, player, legal)[0]
+
+
+class AlongLines:
+    """A policy that is asked along many lines of play, each from its beginning on.
+
+    A table that was sampled has no row below a decision of the same player that it has
+    no row for (`TablePolicy.from_roots`), so it is not asked there: in a large game
+    most of a rollout is beyond what was sampled.
+    """
+
+    def __init__(
+        self, policy: openspiel_policy.Policy, lines: int, *, single: bool
+    ) -> None:
+        """Nothing was asked yet.
+
+        Args:
+          policy: of both players.
+          lines: how many there are.
+          single: a line has one state at a time; else all is asked.
+        """
+        self._policy = policy
+        self._ends = single and getattr(policy, "from_roots", False)
+        self._met = np.ones((2, lines), bool)
+
+    def __call__(
+        self,
+        rules: VectorisedGame,
+        states: np.ndarray,
+        lines: np.ndarray,
+        player: int,
+        legal: np.ndarray,
+    ) -> np.ndarray:
+        """As `on_arrays`; `lines`, int64 [n]: of which line each state is."""
+        met = self._met[player]
+        ask = np.flatnonzero(met[lines])
+        played = legal.astype(np.float64)
+        if len(ask):
+            played[ask], silent = _answered(
+                *(self._policy, rules, states[ask], player, legal[ask])
+            )
+            if self._ends:
+                # Where there is one action, tables have no row and may go on.
+                met[lines[ask]] = ~silent | (legal[ask].sum(axis=1) == 1)
+        return played
+
+
+def _answered(
+    policy: openspiel_policy.Policy,
+    rules: VectorisedGame,
+    states: np.ndarray,
+    player: int,
+    legal: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `on_arrays` gives; and bool [n], where the policy has none."""
     ask = getattr(policy, "array_probabilities", None)
     strings = getattr(rules, "information_state_strings", None)
     width = legal.shape[1]
     if type(policy) is openspiel_policy.UniformRandomPolicy:
-        return legal.astype(np.float64)
+        return legal.astype(np.float64), np.zeros(len(states), bool)
     if isinstance(policy, WorldPolicy) and isinstance(rules, WorldRules):
         known = rules.probabilities(policy.behaviour[player], states, player)
     elif ask is not None:
@@ -78,4 +133,4 @@ def on_arrays(
     played = np.where(legal, np.maximum(played, 0.0), 0.0)
     silent = ~(played.sum(axis=1) > 0)
     played[silent] = legal[silent]
-    return played
+    return played, silent

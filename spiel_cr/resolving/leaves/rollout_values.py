@@ -19,7 +19,7 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies.array_answers import on_arrays
+from spiel_cr.policies.array_answers import AlongLines
 from spiel_cr.policies.leaf_values import (
     AnyGame,
     HistoryValues,
@@ -132,6 +132,7 @@ class Rollouts(HistoryValues):
         count, k = len(histories), self.k
         last: tuple[int, float] | None = None
         fixed, each = (0.0, 0.0) if deadline is None else self._cost.line
+        answers = AlongLines(self._policy, count * k, single=self._n == 1)
 
         def weigh(
             states: np.ndarray, acts: np.ndarray, origin: np.ndarray, odds: np.ndarray
@@ -150,7 +151,7 @@ class Rollouts(HistoryValues):
                 if not len(rows):
                     continue
                 legal = odds[rows] > 0
-                played = on_arrays(self._policy, rules, states[rows], actor, legal)
+                played = answers(rules, states[rows], origin[rows], actor, legal)
                 if actor != player:
                     played /= played.sum(axis=1, keepdims=True)
                     played += self._biases(origin[rows] % k, legal)

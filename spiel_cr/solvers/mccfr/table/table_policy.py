@@ -39,6 +39,8 @@ class TablePolicy(StatePolicy):
       asked: how often it was asked at decisions.
       unmet: how often no row was there.
       beyond: what is played there; None: all actions alike.
+      from_roots: a decision without a row has none of the same player below it; buckets
+        may be met on other ways.
     """
 
     def __init__(
@@ -57,6 +59,8 @@ class TablePolicy(StatePolicy):
           beyond: what is played where the table has no row; None: all actions alike.
         """
         super().__init__(game)
+        rules = getattr(source, "rules", None)
+        self.from_roots = not hasattr(rules, "bucket_arrays")
         self.beyond = beyond
         self.strategy = strategy
         self.asked = self.unmet = 0
