@@ -328,3 +328,45 @@ def test_histories_that_are_hardly_reached_keep_their_weight():
         thinned = _thinned(rows, weight, 1, lambda number: np.full(len(number), 0.5))
     assert (np.bincount(rows, thinned > 0) == 1).all()
     np.testing.assert_allclose(np.bincount(rows, thinned), [3.0, 3e-20], rtol=1e-12)
+
+
+_LIMIT = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"
+    "numSuits=2,numRanks=3,numHoleCards=1,numBoardCards=0 1,raiseSize=2 4,"
+    "maxRaises=2 2,bettingAbstraction=fcpa)"
+)
+
+
+@pytest.mark.parametrize(
+    ("game", "algorithm", "iterations"),
+    [
+        ("phantom_ttt", "os-mccfr(batch=64)", 2),
+        ("phantom_ttt", "es-mccfr(batch=1)", 1),
+        ("liars_dice(numdice=1,dice_sides=4)", "es-mccfr(batch=1)", 1),
+        # The last cards are no choice, and have no rows.
+        ("goofspiel(num_cards=4,imp_info=true,returns_type=win_loss)", "os-mccfr", 1),
+        (_LIMIT, "os-mccfr(batch=8)", 2),
+    ],
+)
+def test_a_sampled_table_is_not_asked_below_what_it_does_not_have(
+    game, algorithm, iterations, monkeypatch
+):
+    """To the same bits, and of each line of play fewer states are asked for."""
+    stepped = Layout("stepped")
+    policy = solve(game, algorithm, iterations, layout=stepped).average_policy()
+    rules, asked = vectorised.of_game(policy.game), []
+    rows_of = policy.strategy.find
+
+    def find(keys):
+        asked.append(len(keys))
+        return rows_of(keys)
+
+    monkeypatch.setattr(policy.strategy, "find", find)
+    start, counts, found = rules.new_initial_states(), [], []
+    for policy.from_roots in (True, False):
+        asked.clear()
+        rollouts = Rollouts(policy, 2, 1, seed=3)
+        found.append(rollouts(rules, np.repeat(start, 300, axis=0), 1))
+        counts.append(sum(asked))
+    np.testing.assert_array_equal(*found)
+    assert 0 < counts[0] < counts[1] and np.ptp(found[0]) > 0
