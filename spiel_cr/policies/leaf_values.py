@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
@@ -141,6 +142,10 @@ def rollout_means(
         if draws.any():
             odds[draws] *= rules.chance_probabilities(states[draws])
         weigh(states, player, rows, odds)
+        if n == 1:
+            # One way each, of weight 1: no list of all ways is made.
+            states = rules.child(states, choose(odds, draw(rows)))
+            continue
         odds *= (weight / odds.sum(axis=1))[:, None]
         at, action = np.nonzero(odds)
         weight = _thinned(rows[at], odds[at, action], n, draw)
