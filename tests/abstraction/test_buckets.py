@@ -70,7 +70,10 @@ def _leduc_strength(hand, board, ranks):
     return wins / len(deck)
 
 
-@pytest.mark.parametrize("method", METHODS_TRIED)
+@pytest.mark.parametrize(
+    "method",
+    [*METHODS_TRIED[:-1], pytest.param(METHODS_TRIED[-1], marks=pytest.mark.slow)],
+)
 def test_buckets_keep_to_the_budget(small, method):
     found = buckets.abstract(small, (3, 6, 12), method)
     found.partition.check(small)

@@ -178,6 +178,7 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
     assert judged == pytest.approx(nash_conv, abs=tolerance)
 
 
+@pytest.mark.slow
 def test_run_in_a_process_of_its_own() -> None:
     with race.in_a_process("kuhn_poker", "openspiel-cpp") as ask:
         assert ask("prepare")["start_mib"] > 0

@@ -265,6 +265,7 @@ def test_a_run_without_an_end_costs_itself_only(tmp_path):
     assert not multiprocessing.active_children()
 
 
+@pytest.mark.slow
 def test_kill_9_loses_nothing_and_repeats_nothing(tmp_path, monkeypatch):
     """Killed in its second run, of ten minutes; workers end, and the rest is left."""
     words = ["compare", "--game", KUHN, "--seconds", "600", "--out", str(tmp_path)]

@@ -445,6 +445,7 @@ def test_command_knows_no_best_response_where_a_bot_is_estimated(capsys):
     assert found["exact_value"] is None and found["share"] is None
 
 
+@pytest.mark.slow
 def test_never_above_the_exact_value_by_more_than_the_interval():
     """20 seeds. Above a 95 % interval by chance: 1 in 40 each; of 20, more than 3: 1 in
     600, were the search to find the best response always."""

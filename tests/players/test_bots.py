@@ -328,6 +328,7 @@ def whole_nash_conv(bot):
     return nash_conv(form, reach)
 
 
+@pytest.mark.slow
 def test_an_aimed_solve_improves_with_time():
     """Kuhn poker at one infoset: the whole average nears an equilibrium, and there.
 

@@ -193,7 +193,13 @@ RANDOM_KINDS = {
 }
 
 
-@pytest.mark.parametrize("kind", RANDOM_KINDS)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(kind, marks=[pytest.mark.slow] if kind != "observes more" else [])
+        for kind in RANDOM_KINDS
+    ],
+)
 def test_exact_resolving_of_random_games(kind):
     """Twelve games a kind; refused where the opponent cannot count turns."""
     cuts = {"by decisions": 0, "by turns": 0, "refused": 0}

@@ -173,7 +173,9 @@ def test_a_signal_game_is_not_compiled():
         continual.resolve(located("kuhn").game, iterations=3, layout=Layout("compiled"))
 
 
-@pytest.mark.parametrize("name", ["leduc7", "leduc", "hands"])
+@pytest.mark.parametrize(
+    "name", ["leduc7", pytest.param("leduc", marks=pytest.mark.slow), "hands"]
+)
 @pytest.mark.parametrize("player", PLAYERS)
 def test_boards_make_up_the_forest(name, player):
     """All boards of all roots together have the forest's payoffs."""

@@ -247,7 +247,9 @@ def test_maxmargin_values_are_carried_through_several_layers():
     assert -1e-5 <= loss("leduc7", 0, gadget="maxmargin", iterations=300) < 0.01
 
 
-@pytest.mark.parametrize("values", ["iterates", "best_response"])
+@pytest.mark.parametrize(
+    "values", [pytest.param("iterates", marks=pytest.mark.slow), "best_response"]
+)
 def test_either_of_the_opponents_values_will_do(values):
     """Measured: 4e-10 and 5e-10; values of its average strategy would give 0.176."""
     assert -1e-9 <= loss("goofspiel4", 1, values=values, iterations=300) < 1e-8

@@ -34,13 +34,12 @@ spiel_cr.solve(game, algorithm, 200_000, seed=5, layout=spiel_cr.Layout(form),
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "how",
     [
         ("leduc_poker", "pcfr+", "compiled"),
-        pytest.param(
-            ("phantom_ttt", "vr-mccfr(batch=256)", "stepped"), marks=pytest.mark.slow
-        ),
+        ("phantom_ttt", "vr-mccfr(batch=256)", "stepped"),
     ],
 )
 def test_killed_and_resumed(tmp_path, how):

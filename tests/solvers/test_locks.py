@@ -79,7 +79,11 @@ def test_leduc_as_if_chance_played_the_locked_rows(share, name):
 
 
 @pytest.mark.parametrize(
-    "algorithm", ["auto", "cfr", "cfr+", "pcfr+", "pdcfr+", "lcfr"]
+    "algorithm",
+    [
+        *("auto", "cfr", "pdcfr+"),
+        *(pytest.param(x, marks=pytest.mark.slow) for x in ("cfr+", "pcfr+", "lcfr")),
+    ],
 )
 def test_rows_stay_whatever_the_rule(algorithm):
     tree = compiled(LEDUC)
@@ -119,7 +123,7 @@ def test_best_responses_keep_the_lock():
     ("player", "share", "gadget"),
     [
         pytest.param(0, 0.4, "cfrd", marks=pytest.mark.slow),
-        (1, 0.4, "maxmargin"),
+        pytest.param(1, 0.4, "maxmargin", marks=pytest.mark.slow),
         (1, 1.0, "cfrd"),
     ],
 )

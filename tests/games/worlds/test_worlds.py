@@ -98,7 +98,7 @@ def _entries(rows, columns, values) -> dict:
     [
         pytest.param(
             *(name, algorithm),
-            marks=[pytest.mark.slow] if number > 3 or name in LARGER else [],
+            marks=[pytest.mark.slow] if number > 2 or name in LARGER else [],
         )
         for number, (name, algorithm) in enumerate(
             zip(SMALL, itertools.cycle(["pcfr+", "cfr+", "dcfr", "cfr"]), strict=False)

@@ -52,7 +52,7 @@ PEERS = {
 }
 # Ties are what tells implementations apart: goofspiel has many, poker few.
 # Their settings are those of rows that stay, or of leduc7.
-SELDOM = ("cfr(alternating=false)", "dcfr")
+SELDOM = ("cfr", "cfr(alternating=false)", "dcfr", "lcfr")
 PEER_ROWS = [("goofspiel4", peer) for peer in PEERS if peer not in SELDOM]
 PEER_ROWS += [("kuhn", "cfr+"), ("leduc7", "dcfr")]
 PEER_ROWS += [

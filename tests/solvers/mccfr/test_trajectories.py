@@ -294,7 +294,6 @@ QUICK = {
     ("kuhn", "outcome", "none"),
     ("kuhn", "outcome", "average"),
     ("kuhn", "balanced", "expected"),
-    ("goofspiel3", "outcome", "average"),
 }
 ROWS = [
     pytest.param(*row, marks=() if row in QUICK else pytest.mark.slow)
@@ -549,8 +548,10 @@ def test_walks_of_a_batch_add_up(scheme):
 
 WALKS = [("kuhn", "outcome", "none", False), ("kuhn", "outcome", "none", True)]
 WALKS += [("kuhn", "balanced", "expected", True)]
-WALKS += [("goofspiel3", "outcome", "average", True)]
-WALKS += [("goofspiel3", "balanced", "expected", False)]
+WALKS += [
+    pytest.param("goofspiel3", *row, marks=pytest.mark.slow)
+    for row in (("outcome", "average", True), ("balanced", "expected", False))
+]
 
 
 @pytest.mark.parametrize(("name", "scheme", "baseline", "targeted"), WALKS)
