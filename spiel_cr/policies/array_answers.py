@@ -55,9 +55,9 @@ def on_arrays(
 class AlongLines:
     """A policy that is asked along many lines of play, each from its beginning on.
 
-    A table that was sampled has no row below a decision of the same player that it has
-    no row for (`TablePolicy.from_roots`), so it is not asked there: in a large game
-    most of a rollout is beyond what was sampled.
+    Most tables that were sampled have no row below a decision of the same player that
+    they have no row for (`TablePolicy.from_roots`), and are not asked there: in a large
+    game most of a rollout is beyond what was sampled.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class AlongLines:
         played = legal.astype(np.float64)
         if len(ask):
             played[ask], silent = _answered(
-                *(self._policy, rules, states[ask], player, legal[ask])
+                self._policy, rules, states[ask], player, legal[ask]
             )
             if self._ends:
                 # Where there is one action, tables have no row and may go on.

@@ -116,7 +116,7 @@ def rollout_means(
       rules: of the game.
       states: [L, ...], of these rules.
       n: rollouts of each.
-      draw: for numbers int64 [m] of states, ascending, float64 [m] from 0 to 1.
+      draw: for numbers int64 [m] of states, ascending, float64 [m] of [0, 1).
       weigh: `weigh(states, player, rows, odds)` may change how likely actions are,
         float64 [r, A], 1 for legal ones of players; `rows` are the numbers of the
         states that these come from.

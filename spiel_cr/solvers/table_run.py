@@ -225,7 +225,9 @@ class TableRun(Run):
         arrays = key_making.bucket_arrays(solver.source) or None
         source = key_making.make_source(Opened(game), self._kind, arrays=arrays)
         average = solver.average()
-        policy = TablePolicy(game, source, average)
+        # Exact averages are of games of perfect recall, which buckets have not.
+        exact = arrays is None and solver.config.averaging == "exact"
+        policy = TablePolicy(game, source, average, from_roots=exact)
         save = functools.partial(save_table_policy, policy=policy, keys=self._kind)
         return {
             "held": HeldByPolicy(policy, save),

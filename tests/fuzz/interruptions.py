@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import json_log, program_cache, storage
+from spiel_cr.common import json_log, storage
 from spiel_cr.eval.cli import entry, main  # noqa: F401  imported before forking
 from tests.support.results import lasting
 
@@ -237,8 +237,6 @@ class Harness:
           quick: nothing is run for its duration alone.
         """
         self._folder, self._quick = folder, quick
-        # As people's, commands keep their programs; none is compiled thrice.
-        os.environ[program_cache.VARIABLE] = str(folder / "programs")
         self._baselines: dict[str, Baseline] = {}
         self._policy = folder / "policy.npz"
 

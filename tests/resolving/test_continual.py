@@ -91,8 +91,8 @@ class AverageValues:
     ("name", "variant", "stuck", "good"),
     [
         ("goofspiel4", "pdcfr+", 0.01, 1e-8),
-        pytest.param("goofspiel4_descending", "cfr+", 0.01, 1e-3, marks=slow),
-        pytest.param("princess4", "cfr+", 0.1, 1e-2, marks=slow),
+        ("goofspiel4_descending", "cfr+", 0.01, 1e-3),
+        ("princess4", "cfr+", 0.1, 1e-2),
     ],
 )
 def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):

@@ -103,7 +103,6 @@ def uniform(game):
     return [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
 
 
-@pytest.mark.slow
 def test_single_precision():
     """Safe in float32, too."""
     game = signal_game(LEDUC)

@@ -172,7 +172,6 @@ def test_polished_stays_where_the_average_goes():
         np.testing.assert_array_equal(now, was)
 
 
-@pytest.mark.slow
 def test_resolving_takes_the_form():
     tree = spiel_cr.resolve("kuhn_poker", iterations=20)
     assert tree.algorithm == automatic.OF_SUBGAMES["compiled"]

@@ -123,7 +123,7 @@ def test_best_responses_keep_the_lock():
     ("player", "share", "gadget"),
     [
         pytest.param(0, 0.4, "cfrd", marks=pytest.mark.slow),
-        pytest.param(1, 0.4, "maxmargin", marks=pytest.mark.slow),
+        (1, 0.4, "maxmargin"),
         (1, 1.0, "cfrd"),
     ],
 )

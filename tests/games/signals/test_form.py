@@ -120,9 +120,7 @@ def test_products_are_the_listed_payoffs(sizes, seed):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "algorithm", ["cfr+", pytest.param("dcfr", marks=pytest.mark.slow)]
-)
+@pytest.mark.parametrize("algorithm", ["cfr+", "dcfr"])
 def test_iterates_are_those_of_the_listed_payoffs(algorithm):
     parts = random_parts(WIDE, weighted=False, rng=np.random.default_rng(5))
     products = form.build(*parts)

@@ -51,7 +51,7 @@ PEERS = {
     "lcfr": discounted_cfr.LCFRSolver,
 }
 # Ties are what tells implementations apart: goofspiel has many, poker few.
-# Their settings are those of rows that stay, or of leduc7.
+# These stay on other games, or are special cases of rows that stay.
 SELDOM = ("cfr", "cfr(alternating=false)", "dcfr", "lcfr")
 PEER_ROWS = [("goofspiel4", peer) for peer in PEERS if peer not in SELDOM]
 PEER_ROWS += [("kuhn", "cfr+"), ("leduc7", "dcfr")]
@@ -99,7 +99,9 @@ RECURSIVE_ROWS = [("kuhn", name) for name in RECURSIVE]
 RECURSIVE_ROWS += [
     pytest.param(*row, marks=pytest.mark.slow)
     for row in (
-        *(("princess4", "pdcfr+"), ("goofspiel4", "pcfr+"), ("goofspiel4", "pdcfr+")),
+        ("princess4", "pdcfr+"),
+        ("goofspiel4", "pcfr+"),
+        ("goofspiel4", "pdcfr+"),
     )
 ]
 

@@ -34,7 +34,7 @@ OTHERS = [("kuhn", f"{name}(batch={BATCH})") for name in PRESETS if name not in 
 # Its baseline and its rule are those of rows that stay.
 PLAIN = ("kuhn", f"vr-mccfr(batch={BATCH})")
 ROWS += [row for row in OTHERS if row != PLAIN]
-# Other shapes: one level, no chance and perfect information, chance in the middle.
+# Another shape: one level and no chance.
 ROWS += [("matrix_rps", "evr-mccfr(batch=32)")]
 # These compile for long.
 SLOW_ROWS = [

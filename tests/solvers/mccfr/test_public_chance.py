@@ -145,13 +145,7 @@ def test_the_less_is_forgotten_the_better():
     assert many < 0.6 < few < 1.2 < blind
 
 
-@pytest.mark.parametrize(
-    "algorithm",
-    [
-        "pcs",
-        pytest.param("es-mccfr(averaging=sampled,batch=8)", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize("algorithm", ["pcs", "es-mccfr(averaging=sampled,batch=8)"])
 def test_bits_files_and_policies(algorithm, tmp_path):
     path, file = tmp_path / "state.npz", tmp_path / "policy.npz"
     whole = solve(goal=12, algorithm=algorithm, seed=3)

@@ -38,6 +38,7 @@ def save_table_policy(
         "game": str(policy.game),
         "keys": keys,
         "fingerprint": key_making.fingerprint(policy.source),
+        "from_roots": policy.from_roots,
         **metadata,
         "versions": storage.versions(),
     }
@@ -102,4 +103,5 @@ def load_table_policy(
             f"solve this one anew"
         )
     strategy = read_strategy(arrays, path)
-    return TablePolicy(loaded, source, strategy)
+    from_roots = metadata.get("from_roots") is True
+    return TablePolicy(loaded, source, strategy, from_roots=from_roots)

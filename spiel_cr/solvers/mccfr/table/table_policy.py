@@ -39,8 +39,7 @@ class TablePolicy(StatePolicy):
       asked: how often it was asked at decisions.
       unmet: how often no row was there.
       beyond: what is played there; None: all actions alike.
-      from_roots: a decision without a row has none of the same player below it; buckets
-        may be met on other ways.
+      from_roots: a decision without a row has none of the same player below it.
     """
 
     def __init__(
@@ -49,6 +48,8 @@ class TablePolicy(StatePolicy):
         source: Simulator,
         strategy: TableStrategy,
         beyond: openspiel_policy.Policy | None = None,
+        *,
+        from_roots: bool = False,
     ) -> None:
         """Takes a strategy as it is.
 
@@ -57,10 +58,11 @@ class TablePolicy(StatePolicy):
           source: makes the keys of its states as those of the strategy were made.
           strategy: of both players.
           beyond: what is played where the table has no row; None: all actions alike.
+          from_roots: rows were made along trajectories of a game of perfect recall, and
+            all were kept.
         """
         super().__init__(game)
-        rules = getattr(source, "rules", None)
-        self.from_roots = not hasattr(rules, "bucket_arrays")
+        self.from_roots = from_roots
         self.beyond = beyond
         self.strategy = strategy
         self.asked = self.unmet = 0
