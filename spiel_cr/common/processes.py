@@ -90,11 +90,14 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     making = bytes(ForkingPickler.dumps(functools.partial(make, *setup)))
     # No daemon: it may have workers, too.
     process = context.Process(target=_work, args=(theirs, making))
-    # Else its start would let through what is held back.
-    resource_tracker.ensure_running()
-    # The worker inherits that, and so nothing ends it before it ignores signals.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    # Python's process that keeps track of semaphores is started first: its start would
+    # let through what is held back. It inherits what is, so a terminal that is closed
+    # does not end it; it ignores the other signals itself.
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])
     try:
+        resource_tracker.ensure_running()
+        # The worker inherits that, and so nothing ends it before it ignores signals.
+        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -5,6 +5,8 @@ import multiprocessing
 import os
 import pathlib
 import secrets
+import subprocess
+import sys
 import threading
 import time
 
@@ -267,3 +269,25 @@ def test_errors_that_cannot_be_made_again_are_told_in_lines():
 
     fine, error = processes.answered(fails)
     assert not fine and isinstance(error, WorkerFailedError) and "odd" in str(error)
+
+
+_HANGUP = """
+import operator, os, signal, time
+from multiprocessing import resource_tracker
+
+from spiel_cr.common import processes
+
+worker = processes.start(operator.itemgetter, [0])
+tracker = resource_tracker._resource_tracker._pid
+for number in processes.SIGNALS:
+    os.kill(tracker, number)
+time.sleep(0.5)
+assert os.waitpid(tracker, os.WNOHANG) == (0, 0)
+assert signal.SIGHUP not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+worker.end()
+"""
+
+
+def test_a_terminal_that_is_closed_leaves_what_keeps_track_of_semaphores():
+    """Else Python prints a traceback of its own, and they stay."""
+    subprocess.run([sys.executable, "-c", _HANGUP], check=True)
