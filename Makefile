@@ -10,7 +10,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 
 help:
 	@echo "make demo       resolve a game and print NashConv beside bundled baselines"
-	@echo "make test       format, lint, types, layers, tests (under 5 minutes)"
+	@echo "make test       format, lint, types, layers, tests (6 minutes on two cores)"
 	@echo "make test-slow  the tests marked slow (large games)"
 	@echo "make test-compiler   the tests of make test, compiled as users' programs are (6 minutes)"
 	@echo "make docs       the documentation site, into build/site (needs the network once)"
