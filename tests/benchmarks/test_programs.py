@@ -140,6 +140,16 @@ def test_two_devices_have_the_same_iterates(monkeypatch):
     assert 0 < row["device_ms"] < 100 and 0 < row["cpu_ms"] < 100
 
 
+@pytest.mark.slow
+def test_networks_are_timed_without_their_compiling(monkeypatch):
+    """An iteration of two matches is short, and its programs take far longer."""
+    monkeypatch.setenv("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
+    run = "kuhn:mmd(hidden=8,layers=1,episodes=2)"
+    row = frame.in_a_process(devices.measure, run=run, seconds=0.1)
+    for name in ("cpu", "device"):
+        assert 0 < row[f"{name}_ms"] < 200 * row[f"{name}_compile"]
+
+
 @pytest.fixture
 def endgames(tmp_path):
     """A folder as that of OpenSpiel's sources, with ranges that are drawn."""

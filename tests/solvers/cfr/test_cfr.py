@@ -51,8 +51,8 @@ PEERS = {
     "lcfr": discounted_cfr.LCFRSolver,
 }
 # Ties are what tells implementations apart: goofspiel has many, poker few.
-# These stay on other games, or are special cases of rows that stay.
-SELDOM = ("cfr", "cfr(alternating=false)", "dcfr", "lcfr")
+# Their settings are those of rows that stay, or of leduc7; lcfr is a dcfr.
+SELDOM = ("cfr(alternating=false)", "dcfr", "lcfr")
 PEER_ROWS = [("goofspiel4", peer) for peer in PEERS if peer not in SELDOM]
 PEER_ROWS += [("kuhn", "cfr+"), ("leduc7", "dcfr")]
 PEER_ROWS += [
