@@ -61,7 +61,9 @@ def estimate(
     visit = row + actions * (1 + _FLOAT) + _WEIGHT
     if isinstance(config, SelfPlayConfig):
         # Decisions, and the rows that are padded for one network.
-        each = row + actions * (1 + _FLOAT) + 4 * _FLOAT
+        each = row + actions * (1 + 2 * _FLOAT) + 4 * _FLOAT
+        if config.critic == "joint":
+            each += 2 * row + 2 * actions * _FLOAT
         return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
     met = math.inf
     if iterations is not None and config.sampling == "outcome":

@@ -26,16 +26,16 @@ class Rows(NamedTuple):
     Attributes:
       seen: bool or float32 [n, F], features; or int32 [n], places.
       legal: bool [n, A].
-      action: int32 [n], OpenSpiel's action that was taken.
       before: float32 [n, A], log probabilities of the policy that played.
-      advantage: float32 [n], in half ranges of utility.
-      returned: float32 [n], what the value is to be, likewise.
+      advantage: float32 [n, A], estimates of each action's advantage, 0 where it is not
+        legal. Where only the action taken is known: its advantage over its probability,
+        and 0 of the others.
+      returned: float32 [n], what the value is to be, in the same units.
       weight: float32 [n], 1; 0 where the row is padding.
     """
 
     seen: Any
     legal: Any
-    action: Any
     before: Any
     advantage: Any
     returned: Any
@@ -46,9 +46,24 @@ class Settings(NamedTuple):
     """What a program of steps is made for; see `SelfPlayConfig`."""
 
     clip: float
-    proximity: float
     value_weight: float
     gradient_norm: float
+
+
+class Rates(NamedTuple):
+    """How far steps go, float32 scalars.
+
+    Attributes:
+      temperature: weight of the magnet.
+      proximity: weight of the policy that played.
+      rate: the learning rate.
+      magnet: how far the magnet moves.
+    """
+
+    temperature: Any
+    proximity: Any
+    rate: Any
+    magnet: Any
 
 
 class Losses(NamedTuple):
@@ -68,6 +83,8 @@ class Learner(NamedTuple):
       parameters: of policy and value.
       magnet: parameters of the magnet.
       optimiser: Adam's state.
+
+    A critic is one, too, without a magnet.
     """
 
     parameters: Any
@@ -102,7 +119,7 @@ def apply(
 
     Returns:
       float32 [n, A], log probabilities, `networks.NEVER` where not legal; float32 [n],
-      values in half ranges of utility.
+      values.
     """
     if isinstance(parameters, tuple):
         given = seen if features is None else features[seen]
@@ -134,14 +151,15 @@ def loss(
     parameters: Any,
     magnet: Any,
     rows: Rows,
-    temperature: jax.Array,
+    rates: Rates,
     settings: Settings,
 ) -> tuple[jax.Array, Losses]:
     """What is minimised: a policy gradient with two divergences, and squared errors.
 
-    With r the ratio of the new to the old probability of the action, A its advantage,
+    With r the ratio of the new to the old probability of an action, A its advantage,
+    and the sum over all actions, weighed by their old probabilities,
 
-        - min(r A, clip(r) A) + temperature KL(new | magnet)
+        - sum min(r A, clip(r) A) + temperature KL(new | magnet)
         + proximity KL(new | old) + value_weight (value - returned)^2 / 2
 
     With proximity 0 that is Schulman et al. 2017, eq. 7 and 9, with a divergence in the
@@ -154,8 +172,8 @@ def loss(
       parameters: of the network.
       magnet: parameters of the magnet.
       rows: M of them.
-      temperature: float32 scalar.
-      settings: the weights.
+      rates: the weights of the divergences.
+      settings: clipping, and the weight of values.
 
     Returns:
       The loss, and its parts, as means by the rows' weights.
@@ -163,14 +181,10 @@ def loss(
     log_policy, value = apply(features, parameters, rows.seen, rows.legal)
     policy = jnp.where(rows.legal, jnp.exp(log_policy), 0)
     log_magnet = apply(features, magnet, rows.seen, rows.legal)[0]
-    taken = rows.action[:, None]
-    after, before = (
-        jnp.take_along_axis(one, taken, axis=1)[:, 0]
-        for one in (log_policy, rows.before)
-    )
-    ratio = jnp.exp(after - before)
+    ratio = jnp.exp(jnp.where(rows.legal, log_policy - rows.before, 0))
     near = jnp.clip(ratio, 1 - settings.clip, 1 + settings.clip)
-    gain = jnp.minimum(ratio * rows.advantage, near * rows.advantage)
+    each = jnp.minimum(ratio * rows.advantage, near * rows.advantage)
+    gain = jnp.where(rows.legal, jnp.exp(rows.before) * each, 0).sum(axis=1)
     weight = rows.weight / jnp.maximum(rows.weight.sum(), 1)
 
     def divergence(other: jax.Array) -> jax.Array:
@@ -185,8 +199,8 @@ def loss(
     )
     total = (
         -parts[0]
-        + temperature * parts[1]
-        + settings.proximity * parts[2]
+        + rates.temperature * parts[1]
+        + rates.proximity * parts[2]
         + settings.value_weight / 2 * parts[3]
     )
     return total, Losses(total, *parts)
@@ -200,20 +214,6 @@ def begin(parameters: Any, settings: Settings) -> Learner:
     """
     optimiser = _optimiser(1.0, settings).init(parameters)
     return Learner(parameters, parameters, optimiser)
-
-
-class Rates(NamedTuple):
-    """How far steps go, float32 scalars.
-
-    Attributes:
-      temperature: weight of the magnet.
-      rate: the learning rate.
-      magnet: how far the magnet moves.
-    """
-
-    temperature: Any
-    rate: Any
-    magnet: Any
 
 
 @functools.partial(jax.jit, static_argnames="settings")
@@ -242,9 +242,7 @@ def advance(
 
     def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, Losses]:
         batch = Rows(*(array[chosen] for array in rows))
-        return loss(
-            features, parameters, learner.magnet, batch, rates.temperature, settings
-        )
+        return loss(features, parameters, learner.magnet, batch, rates, settings)
 
     (parameters, optimiser), losses = network_fits.descend(
         objective,
@@ -259,9 +257,64 @@ def advance(
     return Learner(parameters, magnet, optimiser), mean
 
 
-def pad_rows(rows: Rows, count: int) -> Rows:
-    """The rows, and as many of weight 0 as are missing up to a number of rows."""
-    return Rows(*(networks.padded(array, count) for array in rows))
+class Moves(NamedTuple):
+    """What a critic learns from.
+
+    Attributes:
+      joint: bool or float32 [n, 2 F], what both players knew.
+      action: int32 [n], OpenSpiel's action that was taken.
+      target: float32 [n], what the critic is to say of it.
+      weight: float32 [n], 1; 0 where the row is padding.
+    """
+
+    joint: Any
+    action: Any
+    target: Any
+    weight: Any
+
+
+@functools.partial(jax.jit, static_argnames="settings")
+def advance_critic(
+    critic: Learner,
+    moves: Moves,
+    batches: np.ndarray,
+    rate: Any,
+    *,
+    settings: Settings,
+) -> tuple[Learner, jax.Array]:
+    """Steps of Adam on squared errors, one for each batch.
+
+    Args:
+      critic: a perceptron with A outputs, to go on with.
+      moves: n of them, padding included.
+      batches: int32 [T, M], moves of each step.
+      rate: the learning rate.
+      settings: the norm of gradients.
+
+    Returns:
+      The critic after T steps, and its mean squared error in each.
+    """
+
+    def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
+        some = Moves(*(array[chosen] for array in moves))
+        numbers = networks.outputs(parameters, some.joint)
+        said = jnp.take_along_axis(numbers, some.action[:, None], axis=1)[:, 0]
+        wrong = (some.weight * jnp.square(said - some.target)).sum()
+        mean = wrong / jnp.maximum(some.weight.sum(), 1)
+        return mean, mean
+
+    (parameters, optimiser), errors = network_fits.descend(
+        objective,
+        _optimiser(rate, settings),
+        (critic.parameters, critic.optimiser),
+        batches,
+    )
+    return critic._replace(parameters=parameters, optimiser=optimiser), errors
+
+
+def padded(rows: Any, count: int) -> Any:
+    """`Rows` or `Moves`, and as many of weight 0 as are missing up to a number."""
+    return type(rows)(*(networks.padded(array, count) for array in rows))
 
 
 def _optimiser(rate: float | jax.Array, settings: Settings) -> Any:

@@ -1,5 +1,6 @@
 """Matches of self-play, side by side, and how good each decision in them was."""
 
+from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ class Answer(NamedTuple):
       seen: what the network is asked about: float32 [m, F], or int32 [m].
       legal: bool [m, A], by OpenSpiel's action.
       log_policy: float32 [m, A], very low where not legal.
-      value: float32 [m], what the acting player gets, in half ranges of utility.
+      value: float32 [m], what the acting player gets, in the unit of values.
     """
 
     seen: np.ndarray
@@ -52,6 +53,7 @@ class Episodes(NamedTuple):
       depth_start: int64 [D + 1], decisions of depth d are
         `depth_start[d]:depth_start[d + 1]`; no match has two of them.
       utility: float64 [matches], player 0's.
+      joint: rows [n, ...] of what both players knew; None: nobody asked.
     """
 
     player: np.ndarray
@@ -60,6 +62,7 @@ class Episodes(NamedTuple):
     action: np.ndarray
     depth_start: np.ndarray
     utility: np.ndarray
+    joint: np.ndarray | None = None
 
 
 def play(
@@ -69,6 +72,7 @@ def play(
     random: np.random.Generator,
     *,
     stratified: bool = False,
+    joint: Callable[[Positions, np.ndarray], np.ndarray] | None = None,
 ) -> Episodes:
     """Plays matches to their ends.
 
@@ -79,17 +83,21 @@ def play(
       random: advanced, by chance and by the players' draws.
       stratified: the players' draws at one infoset are spread evenly, see
         `draws.points`.
+      joint: gives rows of what both players know, see `Knowledge.joint`.
 
     Raises:
       ValueError: nobody decides anything in the game.
     """
     depths: list[tuple[np.ndarray, np.ndarray, Answer, np.ndarray]] = []
+    known: list[np.ndarray] = []
 
     def act(positions: Positions, live: np.ndarray, match: np.ndarray) -> np.ndarray:
         player = positions.player[live]
         answer = _ask(positions, live, player, actor)
         action = _draw(answer, positions.key[live], random, stratified)
         depths.append((player, match, answer, action.astype(np.int32)))
+        if joint is not None:
+            known.append(joint(positions, live))
         # Simulators count the legal actions, in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
         return np.count_nonzero(answer.legal & before, axis=1)
@@ -100,7 +108,8 @@ def play(
             f"{source.game}: nobody decides anything in it; choose a game with "
             f"decisions"
         )
-    return _episodes(depths, utility)
+    episodes = _episodes(depths, utility)
+    return episodes._replace(joint=np.concatenate(known) if known else None)
 
 
 def _episodes(
@@ -122,6 +131,48 @@ def _episodes(
         np.cumsum([0, *sizes]),
         utility,
     )
+
+
+def policy_of(answer: Answer) -> np.ndarray:
+    """float64 [n, A], what was played."""
+    return np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
+
+
+def joint_advantages(
+    episodes: Episodes, values: np.ndarray, trace: float, scale: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Advantages of all actions, by a critic that knows what both players know.
+
+    An action is worth what the critic says, and the one that was taken also what the
+    critic was wrong by, over the probability of taking it. So values are a baseline,
+    as in VR-MCCFR (Schmid et al. 2019, eq. 8), and do not bias it where `trace` is 1.
+    What the critic is to say is the utility at the end, else the mean of its values at
+    the next decision, whoever decides, and `trace` of its error there: expected
+    SARSA(lambda).
+
+    Args:
+      episodes: of both players.
+      values: float [n, A], player 0's of each action, by the critic.
+      trace: lambda.
+      scale: of utilities; values are in these units.
+
+    Returns:
+      float64 [n, A], advantages of all actions to the player who decides; float64 [n],
+      what the critic is to say of the action that was taken, player 0's.
+    """
+    policy, rows = policy_of(episodes.answer), np.arange(len(episodes.action))
+    values = np.where(episodes.answer.legal, values, 0).astype(np.float64)
+    mean, said = (policy * values).sum(axis=1), values[rows, episodes.action]
+    target, worth = np.zeros(len(rows)), episodes.utility / scale
+    ends = episodes.depth_start.tolist()
+    for begin, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
+        match = episodes.match[begin:end]
+        target[begin:end] = worth[match]
+        worth[match] = mean[begin:end] + trace * (worth[match] - said[begin:end])
+    gain = values - mean[:, None]
+    gain[rows, episodes.action] += (target - said) / policy[rows, episodes.action]
+    sign = np.where(episodes.player == 0, 1.0, -1.0)[:, None]
+    return np.where(episodes.answer.legal, sign * gain, 0), target
 
 
 def advantages(
@@ -178,5 +229,4 @@ def _draw(
 ) -> np.ndarray:
     """int64 [m], an action of each decision, by keys, uint64 [m, 2]."""
     points = draws.points(draws.labels(key), random, stratified=stratified)
-    policy = np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
-    return choose(policy, points)
+    return choose(policy_of(answer), points)

@@ -23,12 +23,19 @@ from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
 )
-from spiel_cr.solvers.deep.self_play.self_play_network import Rates, Rows, Settings
+from spiel_cr.solvers.deep.self_play.self_play_network import (
+    Moves,
+    Rates,
+    Rows,
+    Settings,
+)
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Answer,
     Episodes,
     advantages,
+    joint_advantages,
     play,
+    policy_of,
 )
 from spiel_cr.solvers.deep.tensors import Stepped
 
@@ -77,18 +84,27 @@ class SelfPlay(Training):
         """
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed)
-        self.settings = Settings(
-            config.clip, config.proximity, config.value_weight, config.gradient_norm
-        )
+        joint = config.critic == "joint"
+        # Nobody asks a player's network for values where there is a joint critic.
+        value_weight = 0.0 if joint else config.value_weight
+        self.settings = Settings(config.clip, value_weight, config.gradient_norm)
         self.decisions = 0
+        # The unit of values, in utilities; 0: nothing was played yet.
+        self._unit = 0.0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         with precision(np.dtype(np.float32)):
             made = [self._make(n, seed) for n in range(2)]
+            critics = [self._make_critic(seed)] if joint else []
         self._features = [features for features, _ in made]
         self._learners = [
             network.begin(parameters, self.settings) for _, parameters in made
+        ]
+        # Of both players; none, if values are those of the players' networks.
+        self._critics = [
+            network.begin(parameters, self.settings)._replace(magnet=None)
+            for parameters in critics
         ]
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
@@ -100,9 +116,16 @@ class SelfPlay(Training):
             count = knowledge.num_infosets[number]
             return None, network.table(count, actions)
         shape = Shape(knowledge.num_features, actions + 1, config.hidden, config.layers)
-        # A seed of 32 bits, by all bits of the solver's.
-        own = np.random.SeedSequence([seed, number]).generate_state(1)[0]
-        return knowledge.table(number), networks.make(shape.widths, int(own >> 1))
+        own = networks.make(shape.widths, _seed_of(seed, number))
+        return knowledge.table(number), own
+
+    def _make_critic(self, seed: int) -> networks.Parameters:
+        """Parameters of the critic, which sees what both players see."""
+        config, known = self.config, self.knowledge
+        shape = Shape(
+            *(2 * known.num_features, known.num_actions, config.hidden, config.layers)
+        )
+        return networks.make(shape.widths, _seed_of(seed, 2))
 
     def _iterate(self) -> None:
         """Matches, and steps of the optimiser on their decisions."""
@@ -113,11 +136,16 @@ class SelfPlay(Training):
             episodes = play(
                 *(self.source, self, config.episodes, random),
                 stratified=config.draws == "stratified",
+                joint=self._joint if self._critics else None,
             )
-            estimates = advantages(episodes, config.trace, self.knowledge.scale)
+            if not self._unit:
+                self._unit = float(np.sqrt(np.mean(episodes.utility**2))) or 1.0
+            gains, targets = self._estimates(episodes)
             middle = time.perf_counter()
             for number in range(len(self._learners)):
-                self._learn(number, episodes, estimates, random)
+                self._learn(number, episodes, gains, targets, random)
+            if episodes.joint is not None:
+                self._learn_values(episodes.joint, episodes.action, targets, random)
             self._known.clear()
         self.seconds_of["play"] += middle - begin
         self.seconds_of["learn"] += time.perf_counter() - middle
@@ -139,22 +167,44 @@ class SelfPlay(Training):
         """Decisions and ends that matches have visited."""
         return self.decisions + self.episodes
 
+    def _joint(self, positions: Positions, at: np.ndarray) -> np.ndarray:
+        """[m, 2 F], what both players see at decisions."""
+        rows = self.knowledge.joint(positions, at)
+        table = self.knowledge.table(None)
+        return rows if table is None else np.asarray(table)[rows]
+
+    def _estimates(self, episodes: Episodes) -> tuple[np.ndarray, np.ndarray]:
+        """Advantages of all actions, float64 [n, A], and what values are to be, [n]."""
+        config, answer = self.config, episodes.answer
+        if episodes.joint is not None:
+            values = networks.evaluate(self._critics[0].parameters, episodes.joint)
+            return joint_advantages(episodes, values, config.trace, self._unit)
+        gain, returned = advantages(episodes, config.trace, self._unit)
+        for number in range(2):
+            mine = episodes.player == number
+            if config.normalise and mine.any():
+                some = gain[mine]
+                gain[mine] = (some - some.mean()) / (some.std() + 1e-8)
+        rows = np.arange(len(gain))
+        gains = np.zeros(answer.legal.shape)
+        taken = rows, episodes.action
+        gains[taken] = gain / policy_of(answer)[taken]
+        return gains, returned
+
     def _learn(
         self,
         number: int,
         episodes: Episodes,
-        estimates: tuple[np.ndarray, np.ndarray],
+        gains: np.ndarray,
+        targets: np.ndarray,
         random: np.random.Generator,
     ) -> None:
         """Steps of the optimiser for one network."""
         config, rate = self.config, self.config.rate_after(self.decisions)
-        rows = self._rows(number, episodes, *estimates)
-        size = batch_size(-(-len(rows.action) // config.minibatches))
-        rows = network.pad_rows(rows, size * config.minibatches)
-        orders = [random.permutation(len(rows.action)) for _ in range(config.epochs)]
-        batches = np.concatenate(orders).astype(np.int32).reshape(-1, size)
+        rows = self._rows(number, episodes, gains, targets)
+        rows, batches = self._batches(rows, random)
         magnet_rate = config.magnet_rate * rate / config.learning_rate
-        rates = config.temperature, rate, magnet_rate
+        rates = *config.weights_after(self.decisions), rate, magnet_rate
         # Nothing waits for the losses, but the clock does for the steps.
         self._learners[number], losses = network.advance(
             self._features[number],
@@ -166,23 +216,42 @@ class SelfPlay(Training):
         )
         jax.block_until_ready(losses)
 
-    def _rows(
+    def _learn_values(
         self,
-        number: int,
-        episodes: Episodes,
-        advantage: np.ndarray,
-        returned: np.ndarray,
+        joint: np.ndarray,
+        action: np.ndarray,
+        targets: np.ndarray,
+        random: np.random.Generator,
+    ) -> None:
+        """Steps of the optimiser for the critic; see `Moves`."""
+        weight = np.ones(len(targets), np.float32)
+        moves = Moves(joint, action, targets.astype(np.float32), weight)
+        moves, batches = self._batches(moves, random)
+        rate = np.float32(self.config.critic_rate)
+        self._critics[0], errors = network.advance_critic(
+            self._critics[0], moves, batches, rate, settings=self.settings
+        )
+        jax.block_until_ready(errors)
+
+    def _batches(
+        self, rows: Any, random: np.random.Generator
+    ) -> tuple[Any, np.ndarray]:
+        """`Rows` or `Moves`, padded, and those of each step, int32 [T, M]."""
+        config, count = self.config, len(rows.weight)
+        size = batch_size(-(-count // config.minibatches))
+        rows = network.padded(rows, size * config.minibatches)
+        orders = [random.permutation(len(rows.weight)) for _ in range(config.epochs)]
+        return rows, np.concatenate(orders).astype(np.int32).reshape(-1, size)
+
+    def _rows(
+        self, number: int, episodes: Episodes, gains: np.ndarray, targets: np.ndarray
     ) -> Rows:
         """What a network learns from."""
-        mine = np.flatnonzero(episodes.player == number)
-        gain = advantage[mine]
-        if self.config.normalise and len(gain):
-            gain = (gain - gain.mean()) / (gain.std() + 1e-8)
-        answer = episodes.answer
+        mine, answer = np.flatnonzero(episodes.player == number), episodes.answer
         return Rows(
-            *(answer.seen[mine], answer.legal[mine], episodes.action[mine]),
-            *(answer.log_policy[mine], gain.astype(np.float32)),
-            *(returned[mine].astype(np.float32), np.ones(len(mine), np.float32)),
+            *(answer.seen[mine], answer.legal[mine], answer.log_policy[mine]),
+            *(gains[mine].astype(np.float32), targets[mine].astype(np.float32)),
+            np.ones(len(mine), np.float32),
         )
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
@@ -204,7 +273,7 @@ class SelfPlay(Training):
 
         Returns:
           float32 [m, A], log probabilities, very low where not legal; float32 [m], the
-          player's values in half ranges of utility.
+          player's values, which mean nothing beside a joint critic.
         """
         counts = self.knowledge.num_infosets
         if counts is None or counts[player] > _MOST_INFOSETS:
@@ -274,9 +343,10 @@ class SelfPlay(Training):
         """All there is, for `restore`: numbers and arrays, no objects."""
         found = {
             f"learner{number}.{place}": np.asarray(leaf)
-            for number, learner in enumerate(self._learners)
+            for number, learner in enumerate([*self._learners, *self._critics])
             for place, leaf in enumerate(jax.tree.leaves(learner))
         }
+        found["unit"] = np.array(self._unit)
         for name in _COUNTS:
             found[name] = np.array(getattr(self, name))
         return found
@@ -300,8 +370,14 @@ class SelfPlay(Training):
                 f"arrays: the counts of such a solver are whole numbers, not {said}; "
                 f"give all that `arrays` gave"
             )
+        unit = np.asarray(arrays.get("unit", np.nan))
+        if unit.shape or unit.dtype.kind != "f" or not 0 <= unit < np.inf:
+            raise ValueError(
+                f"arrays: the unit of values is a number of at least 0, not "
+                f"{unit.tolist()}; give all that `arrays` gave"
+            )
         restored = []
-        for number, learner in enumerate(self._learners):
+        for number, learner in enumerate([*self._learners, *self._critics]):
             leaves, structure = jax.tree.flatten(learner)
             names = [f"learner{number}.{place}" for place in range(len(leaves))]
             shapes = [np.shape(arrays[name]) for name in names if name in arrays]
@@ -314,11 +390,17 @@ class SelfPlay(Training):
             with precision(np.dtype(np.float32)):
                 own = [jnp.asarray(arrays[name]) for name in names]
             restored.append(jax.tree.unflatten(structure, own))
-        self._learners = restored
+        self._learners, self._critics = restored[:2], restored[2:]
+        self._unit = float(unit)
         self._known.clear()
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.seconds_of = {"play": 0.0, "learn": seconds}
+
+
+def _seed_of(seed: int, network: int) -> int:
+    """The seed of a network's weights, 31 bits, by all bits of the solver's."""
+    return int(np.random.SeedSequence([seed, network]).generate_state(1)[0] >> 1)
 
 
 def batch_size(count: int) -> int:
