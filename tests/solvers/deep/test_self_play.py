@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from spiel_cr.common import networks
 from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
@@ -24,11 +25,18 @@ from spiel_cr.solvers.deep.self_play.self_play_config import (
     SELF_PLAY_PRESETS,
     SelfPlayConfig,
 )
-from spiel_cr.solvers.deep.self_play.self_play_network import Rows, Settings
+from spiel_cr.solvers.deep.self_play.self_play_network import (
+    Learner,
+    Moves,
+    Rates,
+    Rows,
+    Settings,
+)
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Answer,
     Episodes,
     advantages,
+    joint_advantages,
     play,
 )
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay, batch_size
@@ -36,7 +44,7 @@ from spiel_cr.solvers.deep.tensors import stepped
 
 TABLE = None
 UNIFORM = np.zeros((6, 3))
-PLAIN = Settings(math.inf, 0.0, 0.0, 1.0)
+PLAIN = Settings(math.inf, 0.0, 1.0)
 # Small: few decisions, and one program for several tests.
 SMALL = (
     "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
@@ -50,11 +58,23 @@ def kuhn():
 
 
 @functools.partial(jax.jit, static_argnames="settings")
-def slope_of(parameters, magnet, rows, temperature, settings):
+def slope_of(parameters, magnet, rows, rates, settings):
     """The gradient of a table's loss."""
     return jax.grad(
-        lambda own: network.loss(TABLE, own, magnet, rows, temperature, settings)[0]
+        lambda own: network.loss(TABLE, own, magnet, rows, rates, settings)[0]
     )(parameters)
+
+
+def rates_of(temperature, proximity):
+    """Of a loss that nobody steps by."""
+    return Rates(temperature, proximity, 0.0, 0.0)
+
+
+def of_taken(advantage, action, before):
+    """float [n, A] of what is known of the actions that were taken."""
+    rows, found = np.arange(len(action)), np.zeros(np.shape(before))
+    found[rows, action] = advantage / np.exp(before[rows, action])
+    return found
 
 
 def softmax(logits):
@@ -70,25 +90,24 @@ def random_rows(random, count=40, width=4, states=5):
     policy = softmax(np.where(legal, random.normal(size=(states, width)), -np.inf))
     before = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)[seen]
     action = [random.choice(np.flatnonzero(row)) for row in legal[seen]]
-    return Rows(
-        *(seen, legal[seen], np.array(action, np.int32), before),
-        *(random.normal(size=count), random.normal(size=count), np.ones(count)),
-    ), legal
+    gain = of_taken(random.normal(size=count), action, before)
+    values = random.normal(size=count)
+    return Rows(seen, legal[seen], before, gain, values, np.ones(count)), legal
 
 
 @pytest.mark.slow
 def test_gradient_is_that_of_finite_differences():
     random = np.random.default_rng(1)
     rows, legal = random_rows(random)
-    settings = Settings(0.15, 0.7, 0.4, 1.0)
+    settings, rates = Settings(0.15, 0.4, 1.0), rates_of(0.3, 0.7)
     parameters = random.normal(size=(5, 5)) / 5
     parameters[:, :-1] += np.where(legal, 0, 50)  # what is not legal is not seen
     magnet = jnp.asarray(random.normal(size=(5, 5)))
 
     def total(parameters):
-        return network.loss(TABLE, parameters, magnet, rows, 0.3, settings)[0]
+        return network.loss(TABLE, parameters, magnet, rows, rates, settings)[0]
 
-    slope = np.asarray(slope_of(parameters, magnet, rows, 0.3, settings))
+    slope = np.asarray(slope_of(parameters, magnet, rows, rates, settings))
     value, step = jax.jit(jax.vmap(total)), 1e-6
     apart = step * np.eye(25).reshape(-1, 5, 5)
     numeric = np.asarray(value(parameters + apart) - value(parameters - apart))
@@ -102,19 +121,20 @@ def test_gradient_is_that_of_finite_differences():
 def test_loss_counts_the_parts_as_they_are_written_down():
     """Two rows by hand: one clipped, one not; a third is padding."""
     policy, old = np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.25, 0.25])
+    before = np.log(np.tile(old, (3, 1)))
+    gain = np.array([1.0, -2.0, 100.0])
     rows = Rows(
         seen=np.zeros(3, np.int32),
         legal=np.ones((3, 3), bool),
-        action=np.array([1, 2, 0]),
-        before=np.log(np.tile(old, (3, 1))),
-        advantage=np.array([1.0, -2.0, 100.0]),
+        before=before,
+        advantage=of_taken(gain, [1, 2, 0], before),
         returned=np.array([0.5, 0.1, 100.0]),
         weight=np.array([1.0, 1.0, 0.0]),
     )
     parameters = jnp.asarray(np.append(np.log(policy), 0.3)[None])
-    settings = Settings(0.1, 2.0, 3.0, 1.0)
+    settings, rates = Settings(0.1, 3.0, 1.0), rates_of(0.5, 2.0)
     total, parts = jax.jit(
-        lambda own: network.loss(TABLE, own, np.zeros((1, 4)), rows, 0.5, settings)
+        lambda own: network.loss(TABLE, own, np.zeros((1, 4)), rows, rates, settings)
     )(parameters)
     # Ratios 2 and 1.2: the first gains as if it were 1.1, the second loses in full.
     gain = (1.1 * 1.0 + 1.2 * -2.0) / 2
@@ -137,20 +157,19 @@ def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
         1 / (1 + alpha / inverse_eta)
     )
     rows = Rows(
-        seen=np.zeros(4, np.int32),
-        legal=np.ones((4, 4), bool),
-        action=np.arange(4),
-        before=np.log(np.tile(old, (4, 1))),
-        advantage=gains,
-        returned=np.zeros(4),
-        weight=4 * old,
+        seen=np.zeros(1, np.int32),
+        legal=np.ones((1, 4), bool),
+        before=np.log(old)[None],
+        advantage=gains[None],
+        returned=np.zeros(1),
+        weight=np.ones(1),
     )
 
     def slope(policy):
         parameters = jnp.asarray(np.append(np.log(policy), 0.0)[None])
         centre = jnp.asarray(np.append(np.log(magnet), 0.0)[None])
-        settings = Settings(math.inf, inverse_eta, 0.0, 1.0)
-        return slope_of(parameters, centre, rows, alpha, settings)
+        rates = rates_of(alpha, inverse_eta)
+        return slope_of(parameters, centre, rows, rates, PLAIN)
 
     assert abs(slope(closed / closed.sum())).max() < 1e-12
     assert abs(slope(old)).max() > 0.1
@@ -187,10 +206,10 @@ def enumerated(tree, behaviour, values):
                 infoset, action = histories.infoset[above], histories.action[below]
                 likely[match] *= behaviour[player][infoset, action]
                 depth = len(histories.actions_to(above))
-                found.append((depth, match, player, infoset, action))
+                found.append((depth, match, player, infoset, action, above))
             below = above
     found.sort()
-    depth, match, player, infoset, action = np.array(found).T
+    depth, match, player, infoset, action, history = np.array(found).T
     where = list(zip(player, infoset, strict=True))
     legal = np.array([knowledge.legal[p][i] for p, i in where])
     value = np.array([values[p][i] for p, i in where])
@@ -198,10 +217,11 @@ def enumerated(tree, behaviour, values):
     starts = np.searchsorted(depth, [*np.unique(depth), depth[-1] + 1])
     answer = Answer(infoset, legal, log_policy, value)
     utility = histories.utility[ends]
-    return Episodes(player, match, answer, action, starts, utility), likely
+    return Episodes(player, match, answer, action, starts, utility, history), likely
 
 
-def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
+@pytest.mark.parametrize("critic", ["own", "joint"])
+def test_expected_gradient_is_that_of_the_expected_utility(kuhn, critic):
     """Whatever the values say: all matches of Kuhn poker, weighed by their odds."""
     random = np.random.default_rng(2)
     logits = [random.normal(size=(6, 2)) for _ in range(2)]
@@ -209,18 +229,23 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
     values = [random.normal(size=6) for _ in range(2)]
     episodes, likely = enumerated(kuhn, behaviour, values)
     assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
-    advantage, _ = advantages(episodes, 1.0, 2.0)
+    if critic == "joint":
+        said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
+        gain, _ = joint_advantages(episodes, said, 1.0, 2.0)
+    else:
+        advantage, _ = advantages(episodes, 1.0, 2.0)
+        gain = of_taken(advantage, episodes.action, episodes.answer.log_policy)
     knowledge = CompiledKnowledge(kuhn)
     for player, sign in ((0, 1), (1, -1)):
         mine = episodes.player == player
         answer = episodes.answer
         weight = likely[episodes.match[mine]]
         rows = Rows(
-            *(answer.seen[mine], answer.legal[mine], episodes.action[mine]),
-            *(answer.log_policy[mine], advantage[mine], advantage[mine], weight),
+            *(answer.seen[mine], answer.legal[mine], answer.log_policy[mine]),
+            *(gain[mine], np.zeros(mine.sum()), weight),
         )
         parameters = jnp.asarray(np.column_stack([logits[player], np.zeros(6)]))
-        slope = slope_of(parameters, UNIFORM, rows, 0.0, PLAIN)
+        slope = slope_of(parameters, UNIFORM, rows, rates_of(0.0, 0.0), PLAIN)
         # The loss is a mean over rows, of which a match has one or two.
         slope = -np.asarray(slope)[:, :2] * max(weight.sum(), 1)
 
@@ -279,6 +304,64 @@ def test_advantages_are_those_of_each_players_own_chain(trace):
                 assert advantage[row] == pytest.approx(wanted, abs=1e-12)
                 assert returned[row] == pytest.approx(wanted + values[k], abs=1e-12)
     assert again > 10 and set(episodes.utility) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
+def test_joint_advantages_are_those_of_the_whole_match(trace):
+    """As it is written down: from the end, whoever decides, as player 0 sees it."""
+    source = RulesSource(load_game("phantom_ttt"))
+    random = np.random.default_rng(3)
+    episodes = play(source, Guess(3), 30, random)
+    legal = episodes.answer.legal
+    values = random.normal(size=legal.shape)
+    gain, target = joint_advantages(episodes, values, trace, 2.0)
+    policy = np.where(legal, np.exp(episodes.answer.log_policy), 0)
+    for match in range(30):
+        worth = episodes.utility[match] / 2.0
+        for row in np.flatnonzero(episodes.match == match)[::-1]:
+            action = episodes.action[row]
+            mean = policy[row][legal[row]] @ values[row][legal[row]]
+            wrong = worth - values[row, action]
+            wanted = np.where(legal[row], values[row] - mean, 0)
+            wanted[action] += wrong / policy[row, action]
+            sign = (1, -1)[episodes.player[row]]
+            np.testing.assert_allclose(gain[row], sign * wanted, atol=1e-12)
+            assert target[row] == pytest.approx(worth, abs=1e-12)
+            worth = mean + trace * wrong
+
+
+def test_a_critic_learns_what_it_is_told():
+    """Of the actions that were taken; padding, which says something else, is not."""
+    random = np.random.default_rng(7)
+    joint = random.normal(size=(24, 5)).astype(np.float32)
+    action = random.integers(3, size=24).astype(np.int32)
+    target = np.sin(joint.sum(axis=1) + action)
+    weight = (np.arange(24) < 20).astype(np.float32)
+    told = np.where(weight > 0, target, 50).astype(np.float32)
+    begun = network.begin(networks.make((5, 64, 3), 1), PLAIN)
+    batches = np.tile(np.arange(24, dtype=np.int32), (1500, 1))
+    critic, errors = network.advance_critic(
+        begun._replace(magnet=None),
+        Moves(joint, action, told, weight),
+        batches,
+        np.float32(0.01),
+        settings=PLAIN,
+    )
+    assert isinstance(critic, Learner) and critic.magnet is None
+    assert errors[0] > 0.1 and errors[-1] < 1e-3
+    said = networks.evaluate(critic.parameters, joint)[np.arange(24), action]
+    np.testing.assert_allclose(said[:20], target[:20], atol=0.1)
+    assert abs(said[20:]).max() < 10
+
+
+def test_values_are_in_units_of_the_first_matches(kuhn):
+    solver = SelfPlay(kuhn, SMALL, seed=1)
+    first = play(
+        solver.source, solver, 64, np.random.default_rng([1, 0]), stratified=True
+    )
+    solver.run(2)
+    unit = np.sqrt(np.mean(first.utility**2))
+    assert solver.arrays()["unit"] == unit and 1 < unit < 2
 
 
 def test_matches_are_played_by_the_rules_and_the_odds():
@@ -351,6 +434,22 @@ def test_counts_that_are_none(kuhn, count):
         solver.restore(arrays)
 
 
+@pytest.mark.parametrize("unit", [None, np.array(-1.0), np.array(np.inf), np.array(1)])
+def test_units_that_are_none(kuhn, unit):
+    solver = SelfPlay(kuhn, SMALL, seed=1)
+    arrays = solver.arrays()
+    del arrays["unit"]
+    if unit is not None:
+        arrays["unit"] = unit
+    with pytest.raises(ValueError, match="unit of values"):
+        solver.restore(arrays)
+
+
+def test_joint_advantages_are_not_normalised():
+    with pytest.raises(ValueError, match="normalise=false, or critic=own"):
+        find("ppo(critic=joint)")
+
+
 def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
     seeds = (1, 2, 1 + 2**31, 2**32 - 1)
     small = "mmd(hidden=4,layers=1)"
@@ -366,6 +465,14 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn):
     solver = SelfPlay(kuhn, "mmd(network=table,episodes=512,schedule=2e6)")
     solver.run_to(2_000_000)
     assert solver.nash_conv() < 0.05
+
+
+@pytest.mark.slow
+def test_mirror_descent_comes_near_the_equilibrium_of_leduc_poker():
+    """Uniform play has a NashConv of 4.75; half of the default schedule."""
+    solver = SelfPlay(compile_game("leduc_poker"), "mmd(schedule=5e6)")
+    solver.run_to(5_000_000)
+    assert solver.nash_conv() < 0.45
 
 
 @pytest.mark.slow
@@ -445,6 +552,15 @@ def test_sizes_are_few_and_fit():
 def test_rates_fall_to_nothing():
     config = SelfPlayConfig("x", schedule=10, learning_rate=2.0)
     assert [config.rate_after(done) for done in (0, 5, 10, 20)] == [2, 1, 0, 0]
+
+
+def test_steps_fall_with_the_temperature():
+    config = SelfPlayConfig(
+        "x", schedule=10, temperature=0.5, cooling=0.01, proximity=2.0
+    )
+    found = [config.weights_after(done) for done in (0, 5, 10, 20)]
+    wanted = [(0.5, 2), (0.05, 20), (0.005, 200), (0.005, 200)]
+    np.testing.assert_allclose(found, wanted, rtol=1e-12)
 
 
 def test_presets_are_read():
