@@ -81,7 +81,7 @@ ROWS = (
     ),
     # Its critic alone says what actions are worth, so it must be learned.
     Row("escher", _SMALL_CRITIC, 40, 0.3),
-    *(Row(name, _SMALL_PLAY, 4, 1.0) for name in ("mmd", "ppo")),
+    Row("mmd", _SMALL_PLAY, 4, 1.0),
 )
 # One of each family, in the suite that is run often: all on Kuhn poker, where programs
 # are small.

@@ -131,6 +131,8 @@ def test_families_are_told_apart():
         return algorithms.find(text).family.name
 
     assert family("sd-cfr") == family(" dream(hidden=2)") == "deep"
-    assert family("mmd") == family(algorithms.find("ppo").config) == "self-play"
+    assert (
+        family("mmd") == family(algorithms.find("mmd(trace=1)").config) == "self-play"
+    )
     families = [family(text) for text in ("cfr", "lp", "es-mccfr")]
     assert families == ["full-width", "exact", "sampled"]

@@ -61,9 +61,7 @@ def estimate(
     visit = row + actions * (1 + _FLOAT) + _WEIGHT
     if isinstance(config, SelfPlayConfig):
         # Decisions, and the rows that are padded for one network.
-        each = row + actions * (1 + 2 * _FLOAT) + 4 * _FLOAT
-        if config.critic == "joint":
-            each += 2 * row + 2 * actions * _FLOAT
+        each = 3 * row + actions * (1 + 3 * _FLOAT) + 4 * _FLOAT
         return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
     met = math.inf
     if iterations is not None and config.sampling == "outcome":
@@ -137,7 +135,7 @@ def _remedy(
     name, value = names[most]
     less = int(share * value)
     least = config.critic_batch if most == "moves" else 1
-    other = "mmd or ppo, which keep no visits"
+    other = "mmd, which keeps no visits"
     if less < least:
         return f"choose features that are smaller, or {other}"
     return f"choose {name}={less}, or {other}"

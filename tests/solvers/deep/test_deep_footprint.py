@@ -94,7 +94,7 @@ def test_a_run_is_refused_before_any_work(monkeypatch):
         raise AssertionError("made")
 
     monkeypatch.setattr(DeepSolver, "__init__", fail)
-    with pytest.raises(GameTooLargeError, match=r"capacity=\d+, or mmd or ppo"):
+    with pytest.raises(GameTooLargeError, match=r"capacity=\d+, or mmd"):
         spiel_cr.solve(
             "phantom_ttt",
             "deep-cfr(capacity=100000000)",

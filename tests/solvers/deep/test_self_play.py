@@ -1,8 +1,6 @@
 """Self-play: estimates, the loss and its gradient, and that it learns."""
 
-import functools
 import itertools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -30,21 +28,18 @@ from spiel_cr.solvers.deep.self_play.self_play_network import (
     Moves,
     Rates,
     Rows,
-    Settings,
 )
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Answer,
     Episodes,
     advantages,
-    joint_advantages,
     play,
 )
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay, batch_size
 from spiel_cr.solvers.deep.tensors import stepped
 
 TABLE = None
-UNIFORM = np.zeros((6, 3))
-PLAIN = Settings(math.inf, 0.0, 1.0)
+UNIFORM = np.zeros((6, 2))
 # Small: few decisions, and one program for several tests.
 SMALL = (
     "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
@@ -57,24 +52,17 @@ def kuhn():
     return compile_game("kuhn_poker")
 
 
-@functools.partial(jax.jit, static_argnames="settings")
-def slope_of(parameters, magnet, rows, rates, settings):
+@jax.jit
+def slope_of(parameters, magnet, rows, rates):
     """The gradient of a table's loss."""
-    return jax.grad(
-        lambda own: network.loss(TABLE, own, magnet, rows, rates, settings)[0]
-    )(parameters)
+    return jax.grad(lambda own: network.loss(TABLE, own, magnet, rows, rates)[0])(
+        parameters
+    )
 
 
 def rates_of(temperature, proximity):
     """Of a loss that nobody steps by."""
     return Rates(temperature, proximity, 0.0, 0.0)
-
-
-def of_taken(advantage, action, before):
-    """float [n, A] of what is known of the actions that were taken."""
-    rows, found = np.arange(len(action)), np.zeros(np.shape(before))
-    found[rows, action] = advantage / np.exp(before[rows, action])
-    return found
 
 
 def softmax(logits):
@@ -89,67 +77,58 @@ def random_rows(random, count=40, width=4, states=5):
     seen = random.integers(states, size=count).astype(np.int32)
     policy = softmax(np.where(legal, random.normal(size=(states, width)), -np.inf))
     before = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)[seen]
-    action = [random.choice(np.flatnonzero(row)) for row in legal[seen]]
-    gain = of_taken(random.normal(size=count), action, before)
-    values = random.normal(size=count)
-    return Rows(seen, legal[seen], before, gain, values, np.ones(count)), legal
+    gain = np.where(legal[seen], random.normal(size=(count, width)), 0)
+    return Rows(seen, legal[seen], before, gain, np.ones(count)), legal
 
 
 @pytest.mark.slow
 def test_gradient_is_that_of_finite_differences():
     random = np.random.default_rng(1)
     rows, legal = random_rows(random)
-    settings, rates = Settings(0.15, 0.4, 1.0), rates_of(0.3, 0.7)
-    parameters = random.normal(size=(5, 5)) / 5
-    parameters[:, :-1] += np.where(legal, 0, 50)  # what is not legal is not seen
-    magnet = jnp.asarray(random.normal(size=(5, 5)))
+    rates = rates_of(0.3, 0.7)
+    parameters = random.normal(size=(5, 4)) / 5
+    parameters += np.where(legal, 0, 50)  # what is not legal is not seen
+    magnet = jnp.asarray(random.normal(size=(5, 4)))
 
     def total(parameters):
-        return network.loss(TABLE, parameters, magnet, rows, rates, settings)[0]
+        return network.loss(TABLE, parameters, magnet, rows, rates)[0]
 
-    slope = np.asarray(slope_of(parameters, magnet, rows, rates, settings))
+    slope = np.asarray(slope_of(parameters, magnet, rows, rates))
     value, step = jax.jit(jax.vmap(total)), 1e-6
-    apart = step * np.eye(25).reshape(-1, 5, 5)
+    apart = step * np.eye(20).reshape(-1, 5, 4)
     numeric = np.asarray(value(parameters + apart) - value(parameters - apart))
     # Central differences err by step^2, and by rounding over the step.
     np.testing.assert_allclose(
         slope.ravel(), numeric / (2 * step), rtol=1e-6, atol=1e-8
     )
-    assert not slope[:, :-1][~legal].any() and slope[:, :-1][legal].all()
+    assert not slope[~legal].any()
+    assert slope[legal & (legal.sum(axis=1, keepdims=True) > 1)].all()
 
 
 def test_loss_counts_the_parts_as_they_are_written_down():
-    """Two rows by hand: one clipped, one not; a third is padding."""
+    """Two rows by hand; a third is padding."""
     policy, old = np.array([0.2, 0.5, 0.3]), np.array([0.5, 0.25, 0.25])
-    before = np.log(np.tile(old, (3, 1)))
-    gain = np.array([1.0, -2.0, 100.0])
     rows = Rows(
         seen=np.zeros(3, np.int32),
         legal=np.ones((3, 3), bool),
-        before=before,
-        advantage=of_taken(gain, [1, 2, 0], before),
-        returned=np.array([0.5, 0.1, 100.0]),
+        before=np.log(np.tile(old, (3, 1))),
+        advantage=np.array([[1.0, 4.0, 0.0], [0.0, 0.0, -2.0], [100.0, 0.0, 0.0]]),
         weight=np.array([1.0, 1.0, 0.0]),
     )
-    parameters = jnp.asarray(np.append(np.log(policy), 0.3)[None])
-    settings, rates = Settings(0.1, 3.0, 1.0), rates_of(0.5, 2.0)
+    parameters = jnp.asarray(np.log(policy)[None])
     total, parts = jax.jit(
-        lambda own: network.loss(TABLE, own, np.zeros((1, 4)), rows, rates, settings)
+        lambda own: network.loss(TABLE, own, np.zeros((1, 3)), rows, rates_of(0.5, 2.0))
     )(parameters)
-    # Ratios 2 and 1.2: the first gains as if it were 1.1, the second loses in full.
-    gain = (1.1 * 1.0 + 1.2 * -2.0) / 2
+    gain = (0.2 * 1.0 + 0.5 * 4.0 + 0.3 * -2.0) / 2
     magnet = float(policy @ np.log(3 * policy))
     proximity = float(policy @ np.log(policy / old))
-    value = (0.2**2 + 0.2**2) / 2
-    np.testing.assert_allclose(
-        parts, [total, gain, magnet, proximity, value], rtol=1e-12
-    )
-    wanted = -gain + 0.5 * magnet + 2.0 * proximity + 3.0 / 2 * value
+    np.testing.assert_allclose(parts, [total, gain, magnet, proximity], rtol=1e-12)
+    wanted = -gain + 0.5 * magnet + 2.0 * proximity
     assert float(total) == pytest.approx(wanted, rel=1e-12)
 
 
 def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
-    """Sokota et al. 2022, eq. 5, with all actions weighed by the old policy."""
+    """Sokota et al. 2022, eq. 5."""
     old = np.array([0.5, 0.2, 0.2, 0.1])
     magnet = np.array([0.1, 0.2, 0.3, 0.4])
     gains, alpha, inverse_eta = np.array([1.0, -1.0, 0.5, 2.0]), 0.3, 0.8
@@ -161,15 +140,14 @@ def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
         legal=np.ones((1, 4), bool),
         before=np.log(old)[None],
         advantage=gains[None],
-        returned=np.zeros(1),
         weight=np.ones(1),
     )
 
     def slope(policy):
-        parameters = jnp.asarray(np.append(np.log(policy), 0.0)[None])
-        centre = jnp.asarray(np.append(np.log(magnet), 0.0)[None])
-        rates = rates_of(alpha, inverse_eta)
-        return slope_of(parameters, centre, rows, rates, PLAIN)
+        parameters, centre = (
+            jnp.asarray(np.log(one)[None]) for one in (policy, magnet)
+        )
+        return slope_of(parameters, centre, rows, rates_of(alpha, inverse_eta))
 
     assert abs(slope(closed / closed.sum())).max() < 1e-12
     assert abs(slope(old)).max() > 0.1
@@ -177,22 +155,20 @@ def test_the_loss_is_least_where_magnetic_mirror_descent_goes():
 
 def test_what_is_not_legal_is_not_seen():
     legal = np.array([[True, False, True], [False, True, False]])
-    parameters = np.array([[1.0, 50.0, 2.0, 7.0], [50.0, 1.0, 50.0, 8.0]], np.float32)
+    parameters = np.array([[1.0, 50.0, 2.0], [50.0, 1.0, 50.0]], np.float32)
     seen = np.array([0, 1, 0], np.int32)
-    log_policy, value = network.evaluate(TABLE, parameters, seen, legal[seen])
+    log_policy = network.evaluate(TABLE, parameters, seen, legal[seen])
     first = np.log(softmax(np.array([1.0, 2.0])))
     wanted = [[first[0], NEVER, first[1]], [NEVER, 0, NEVER]]
     np.testing.assert_allclose(log_policy, np.array(wanted)[seen], rtol=1e-6)
-    assert value.tolist() == [7, 8, 7]
 
 
-def enumerated(tree, behaviour, values):
+def enumerated(tree, behaviour):
     """All matches of a compiled game, and how likely each is.
 
     Args:
       tree: the game.
       behaviour: of each player float64 [I, A].
-      values: of each player float64 [I].
     """
     histories = tree.histories
     knowledge = CompiledKnowledge(tree)
@@ -212,29 +188,22 @@ def enumerated(tree, behaviour, values):
     depth, match, player, infoset, action, history = np.array(found).T
     where = list(zip(player, infoset, strict=True))
     legal = np.array([knowledge.legal[p][i] for p, i in where])
-    value = np.array([values[p][i] for p, i in where])
     log_policy = np.log([behaviour[p][i] for p, i in where])
     starts = np.searchsorted(depth, [*np.unique(depth), depth[-1] + 1])
-    answer = Answer(infoset, legal, log_policy, value)
+    answer = Answer(infoset, legal, log_policy)
     utility = histories.utility[ends]
     return Episodes(player, match, answer, action, starts, utility, history), likely
 
 
-@pytest.mark.parametrize("critic", ["own", "joint"])
-def test_expected_gradient_is_that_of_the_expected_utility(kuhn, critic):
-    """Whatever the values say: all matches of Kuhn poker, weighed by their odds."""
+def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
+    """Whatever the critic says: all matches of Kuhn poker, weighed by their odds."""
     random = np.random.default_rng(2)
     logits = [random.normal(size=(6, 2)) for _ in range(2)]
     behaviour = [softmax(own) for own in logits]
-    values = [random.normal(size=6) for _ in range(2)]
-    episodes, likely = enumerated(kuhn, behaviour, values)
+    episodes, likely = enumerated(kuhn, behaviour)
     assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
-    if critic == "joint":
-        said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
-        gain, _ = joint_advantages(episodes, said, 1.0, 2.0)
-    else:
-        advantage, _ = advantages(episodes, 1.0, 2.0)
-        gain = of_taken(advantage, episodes.action, episodes.answer.log_policy)
+    said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
+    gain, _ = advantages(episodes, said, 1.0, 2.0)
     knowledge = CompiledKnowledge(kuhn)
     for player, sign in ((0, 1), (1, -1)):
         mine = episodes.player == player
@@ -242,12 +211,12 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn, critic):
         weight = likely[episodes.match[mine]]
         rows = Rows(
             *(answer.seen[mine], answer.legal[mine], answer.log_policy[mine]),
-            *(gain[mine], np.zeros(mine.sum()), weight),
+            *(gain[mine], weight),
         )
-        parameters = jnp.asarray(np.column_stack([logits[player], np.zeros(6)]))
-        slope = slope_of(parameters, UNIFORM, rows, rates_of(0.0, 0.0), PLAIN)
+        parameters = jnp.asarray(logits[player])
+        slope = slope_of(parameters, UNIFORM, rows, rates_of(0.0, 0.0))
         # The loss is a mean over rows, of which a match has one or two.
-        slope = -np.asarray(slope)[:, :2] * max(weight.sum(), 1)
+        slope = -np.asarray(slope) * max(weight.sum(), 1)
 
         def utility(own, player=player, sign=sign):
             played = list(behaviour)
@@ -271,7 +240,7 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn, critic):
 
 
 class Guess:
-    """Plays and values at random."""
+    """Plays at random."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -280,41 +249,24 @@ class Guess:
         legal = positions.states[at].legal
         policy = softmax(np.where(legal, self.random.normal(size=legal.shape), -np.inf))
         log_policy = np.where(legal, np.log(np.where(legal, policy, 1)), NEVER)
-        value = self.random.normal(size=len(at))
-        return Answer(at[:, None], legal, log_policy, value)
+        return Answer(at[:, None], legal, log_policy)
+
+
+def nothing(positions, at):
+    """Known by both."""
+    return at[:, None]
 
 
 @pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
-def test_advantages_are_those_of_each_players_own_chain(trace):
-    """In phantom tic-tac-toe who meets a stone tries again."""
-    source = RulesSource(load_game("phantom_ttt"))
-    episodes = play(source, Guess(3), 30, np.random.default_rng(3))
-    advantage, returned = advantages(episodes, trace, 2.0)
-    again = 0
-    for match in range(30):
-        rows = np.flatnonzero(episodes.match == match)
-        again += np.count_nonzero(np.diff(episodes.player[rows]) == 0)
-        for player, sign in ((0, 1), (1, -1)):
-            mine = rows[episodes.player[rows] == player]
-            values = [*episodes.answer.value[mine]]
-            values.append(sign * episodes.utility[match] / 2.0)
-            errors = np.diff(values)
-            for k, row in enumerate(mine):
-                wanted = sum(trace**j * e for j, e in enumerate(errors[k:]))
-                assert advantage[row] == pytest.approx(wanted, abs=1e-12)
-                assert returned[row] == pytest.approx(wanted + values[k], abs=1e-12)
-    assert again > 10 and set(episodes.utility) == {-1, 0, 1}
-
-
-@pytest.mark.parametrize("trace", [0.0, 0.7, 1.0])
-def test_joint_advantages_are_those_of_the_whole_match(trace):
-    """As it is written down: from the end, whoever decides, as player 0 sees it."""
+def test_advantages_are_those_of_the_whole_match(trace):
+    """From the end, whoever decides: in phantom tic-tac-toe who meets a stone tries
+    again."""
     source = RulesSource(load_game("phantom_ttt"))
     random = np.random.default_rng(3)
-    episodes = play(source, Guess(3), 30, random)
+    episodes = play(source, Guess(3), 30, random, joint=nothing)
     legal = episodes.answer.legal
     values = random.normal(size=legal.shape)
-    gain, target = joint_advantages(episodes, values, trace, 2.0)
+    gain, target = advantages(episodes, values, trace, 2.0)
     policy = np.where(legal, np.exp(episodes.answer.log_policy), 0)
     for match in range(30):
         worth = episodes.utility[match] / 2.0
@@ -338,14 +290,14 @@ def test_a_critic_learns_what_it_is_told():
     target = np.sin(joint.sum(axis=1) + action)
     weight = (np.arange(24) < 20).astype(np.float32)
     told = np.where(weight > 0, target, 50).astype(np.float32)
-    begun = network.begin(networks.make((5, 64, 3), 1), PLAIN)
+    begun = network.begin(networks.make((5, 64, 3), 1), 1.0)
     batches = np.tile(np.arange(24, dtype=np.int32), (1500, 1))
     critic, errors = network.advance_critic(
         begun._replace(magnet=None),
         Moves(joint, action, told, weight),
         batches,
         np.float32(0.01),
-        settings=PLAIN,
+        norm=1.0,
     )
     assert isinstance(critic, Learner) and critic.magnet is None
     assert errors[0] > 0.1 and errors[-1] < 1e-3
@@ -356,9 +308,8 @@ def test_a_critic_learns_what_it_is_told():
 
 def test_values_are_in_units_of_the_first_matches(kuhn):
     solver = SelfPlay(kuhn, SMALL, seed=1)
-    first = play(
-        solver.source, solver, 64, np.random.default_rng([1, 0]), stratified=True
-    )
+    random = np.random.default_rng([1, 0])
+    first = play(*(solver.source, solver, 64, random), joint=nothing, stratified=True)
     solver.run(2)
     unit = np.sqrt(np.mean(first.utility**2))
     assert solver.arrays()["unit"] == unit and 1 < unit < 2
@@ -367,7 +318,8 @@ def test_values_are_in_units_of_the_first_matches(kuhn):
 def test_matches_are_played_by_the_rules_and_the_odds():
     """Replayed by OpenSpiel's states: legal actions, who acts, and utilities."""
     game = load_game("phantom_ttt")
-    episodes = play(RulesSource(game), Guess(4), 20, np.random.default_rng(4))
+    random = np.random.default_rng(4)
+    episodes = play(RulesSource(game), Guess(4), 20, random, joint=nothing)
     for match in range(20):
         state = game.new_initial_state()
         for row in np.flatnonzero(episodes.match == match):
@@ -383,12 +335,13 @@ def test_matches_are_played_by_the_rules_and_the_odds():
 def test_actions_are_drawn_by_their_probabilities(kuhn):
     """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
     solver = SelfPlay(kuhn, SMALL)
-    table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
+    table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
-    episodes = play(solver.source, solver, 20_000, np.random.default_rng(6))
+    random = np.random.default_rng(6)
+    episodes = play(solver.source, solver, 20_000, random, joint=nothing)
     seen = Seen(np.arange(6), solver.knowledge.legal[0])
     policy = solver.strategy(0, seen)
-    np.testing.assert_allclose(policy, softmax(table[:, :2]), atol=1e-6)
+    np.testing.assert_allclose(policy, softmax(table), atol=1e-6)
     total = 0.0
     for infoset in range(3):
         here = (episodes.player == 0) & (episodes.answer.seen == infoset)
@@ -445,11 +398,6 @@ def test_units_that_are_none(kuhn, unit):
         solver.restore(arrays)
 
 
-def test_joint_advantages_are_not_normalised():
-    with pytest.raises(ValueError, match="normalise=false, or critic=own"):
-        find("ppo(critic=joint)")
-
-
 def test_first_weights_are_of_all_bits_of_the_seed(kuhn):
     seeds = (1, 2, 1 + 2**31, 2**32 - 1)
     small = "mmd(hidden=4,layers=1)"
@@ -477,7 +425,7 @@ def test_mirror_descent_comes_near_the_equilibrium_of_leduc_poker():
 
 @pytest.mark.slow
 def test_networks_learn_kuhn_poker(kuhn):
-    solver = SelfPlay(kuhn, "ppo(hidden=32,schedule=1e5,episodes=512)")
+    solver = SelfPlay(kuhn, "mmd(hidden=32,schedule=1e5,episodes=512)")
     before = solver.nash_conv()
     solver.run_to(100_000)
     assert solver.nash_conv() < before / 2
@@ -485,8 +433,7 @@ def test_networks_learn_kuhn_poker(kuhn):
 
 @pytest.mark.slow
 def test_results_are_networks_that_play_the_same(kuhn):
-    """Without values."""
-    solver = SelfPlay(kuhn, "ppo(hidden=3,episodes=64,epochs=1)")
+    solver = SelfPlay(kuhn, "mmd(hidden=3,episodes=64,epochs=1)")
     solver.run_to(400)
     policy = DeepPolicy(kuhn.game, solver.average())
     for player, own in enumerate(kuhn.infosets):
@@ -518,11 +465,13 @@ def test_networks_see_the_features_that_are_asked_for(kuhn):
 def test_stratified_draws_leave_less_to_chance(kuhn):
     """Bets at an infoset are their expected number, up to one."""
     solver = SelfPlay(kuhn, SMALL)
-    table = np.array(np.random.default_rng(5).normal(size=(6, 3)), np.float32)
+    table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
     solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     random = np.random.default_rng(6)
-    episodes = play(solver.source, solver, 600, random, stratified=True)
-    for infoset, odds in enumerate(softmax(table[:, :2])[:, 1]):
+    episodes = play(
+        *(solver.source, solver, 600, random), joint=nothing, stratified=True
+    )
+    for infoset, odds in enumerate(softmax(table)[:, 1]):
         here = (episodes.player == 0) & (episodes.answer.seen == infoset)
         assert abs(episodes.action[here].sum() - here.sum() * odds) <= 1
 
@@ -533,8 +482,9 @@ def test_games_that_are_not_compiled_are_played_by_tensors():
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
         way = stepped(open_game(game), use_rules=use_rules)
-        solver, knowledge = SelfPlay(way, "ppo(episodes=64,hidden=8)"), way.knowledge
-        rows = play(way.source, solver, 50, np.random.default_rng(1)).answer
+        solver, knowledge = SelfPlay(way, "mmd(episodes=64,hidden=8)"), way.knowledge
+        random = np.random.default_rng(1)
+        rows = play(way.source, solver, 50, random, joint=nothing).answer
         assert rows.seen.shape[1] == knowledge.num_features == rows.legal.shape[1] + 5
         solver.run(1)
         assert 64 < solver.decisions < 1000
@@ -564,10 +514,10 @@ def test_steps_fall_with_the_temperature():
 
 
 def test_presets_are_read():
-    assert set(SELF_PLAY_PRESETS) == {"mmd", "ppo"}
-    config = find("ppo(clip=inf,hidden=7)").config
-    assert (config.clip, config.hidden) == (math.inf, 7)
-    assert config.epochs == SELF_PLAY_PRESETS["ppo"].epochs
+    assert set(SELF_PLAY_PRESETS) == {"mmd"}
+    config = find("mmd(trace=1,hidden=7)").config
+    assert (config.trace, config.hidden) == (1.0, 7)
+    assert config.epochs == SELF_PLAY_PRESETS["mmd"].epochs
 
 
 def test_tables_of_games_that_are_stepped_are_refused():

@@ -1,8 +1,8 @@
-"""Policies and values of self-play: a perceptron or a table, and what it learns from.
+"""Policies of self-play, what they learn from, and the critic that says it.
 
-A perceptron sees features and has A + 1 outputs: logits, and the value. A table has the
-same numbers for each infoset. Of compiled games decisions are numbers of infosets, of
-others they are features. Legend for shapes: n decisions, F features, A
+A policy is a perceptron or a table. A perceptron sees features and gives A logits; a
+table has the same numbers for each infoset. Of compiled games decisions are numbers of
+infosets, of others they are features. Legend for shapes: n decisions, F features, A
 actions of the game, I infosets, M rows of a batch, T steps of the optimiser.
 """
 
@@ -27,10 +27,7 @@ class Rows(NamedTuple):
       seen: bool or float32 [n, F], features; or int32 [n], places.
       legal: bool [n, A].
       before: float32 [n, A], log probabilities of the policy that played.
-      advantage: float32 [n, A], estimates of each action's advantage, 0 where it is not
-        legal. Where only the action taken is known: its advantage over its probability,
-        and 0 of the others.
-      returned: float32 [n], what the value is to be, in the same units.
+      advantage: float32 [n, A], of each action; 0 where it is not legal.
       weight: float32 [n], 1; 0 where the row is padding.
     """
 
@@ -38,16 +35,7 @@ class Rows(NamedTuple):
     legal: Any
     before: Any
     advantage: Any
-    returned: Any
     weight: Any
-
-
-class Settings(NamedTuple):
-    """What a program of steps is made for; see `SelfPlayConfig`."""
-
-    clip: float
-    value_weight: float
-    gradient_norm: float
 
 
 class Rates(NamedTuple):
@@ -73,14 +61,13 @@ class Losses(NamedTuple):
     gain: Any
     magnet: Any
     proximity: Any
-    value: Any
 
 
 class Learner(NamedTuple):
     """A network in training.
 
     Attributes:
-      parameters: of policy and value.
+      parameters: of the policy.
       magnet: parameters of the magnet.
       optimiser: Adam's state.
 
@@ -93,40 +80,40 @@ class Learner(NamedTuple):
 
 
 def table(num_infosets: int, num_actions: int) -> jax.Array:
-    """Parameters of a table: the uniform policy and values of zero.
+    """Parameters of a table: the uniform policy.
 
     Args:
       num_infosets: I.
       num_actions: A.
 
     Returns:
-      float32 [I, A + 1].
+      float32 [I, A].
     """
-    return jnp.zeros((num_infosets, num_actions + 1), jnp.float32)
+    return jnp.zeros((num_infosets, num_actions), jnp.float32)
 
 
 def apply(
     features: jax.Array | None, parameters: Any, seen: jax.Array, legal: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """What a network says.
+) -> jax.Array:
+    """What a network plays.
 
     Args:
       features: float32 [I, F] of all that a perceptron may be asked about, by place;
         None: it is given features, or is a table.
-      parameters: of a perceptron with A + 1 outputs, or from `table`.
+      parameters: of a perceptron with A outputs, or from `table`.
       seen: bool or float32 [n, F], features; or int32 [n], places.
       legal: bool [n, A].
 
     Returns:
-      float32 [n, A], log probabilities, `networks.NEVER` where not legal; float32 [n],
-      values.
+      float32 [n, A], log probabilities, `networks.NEVER` where not legal.
     """
     if isinstance(parameters, tuple):
         given = seen if features is None else features[seen]
         numbers = networks.outputs(parameters, given)
     else:
         numbers = parameters[seen]
-    return networks.policy_and_value(numbers, legal)
+    log_policy = jax.nn.log_softmax(jnp.where(legal, numbers, networks.NEVER))
+    return jnp.where(legal, log_policy, networks.NEVER)
 
 
 _apply = jax.jit(apply)
@@ -134,7 +121,7 @@ _apply = jax.jit(apply)
 
 def evaluate(
     features: jax.Array | None, parameters: Any, seen: np.ndarray, legal: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+) -> np.ndarray:
     """As `apply`, for any number of decisions, by few programs.
 
     Numbers of decisions are padded to powers of two.
@@ -142,8 +129,7 @@ def evaluate(
     count = len(legal)
     size = padded_size(count, _LEAST)
     both = (networks.padded(part, size) for part in (seen, legal))
-    log_policy, value = _apply(features, parameters, *both)
-    return np.asarray(log_policy)[:count], np.asarray(value)[:count]
+    return np.asarray(_apply(features, parameters, *both))[:count]
 
 
 def loss(
@@ -152,20 +138,14 @@ def loss(
     magnet: Any,
     rows: Rows,
     rates: Rates,
-    settings: Settings,
 ) -> tuple[jax.Array, Losses]:
-    """What is minimised: a policy gradient with two divergences, and squared errors.
+    """What is minimised: minus the expected advantage, and two divergences.
 
-    With r the ratio of the new to the old probability of an action, A its advantage,
-    and the sum over all actions, weighed by their old probabilities,
+        - sum new A + temperature KL(new | magnet) + proximity KL(new | old)
 
-        - sum min(r A, clip(r) A) + temperature KL(new | magnet)
-        + proximity KL(new | old) + value_weight (value - returned)^2 / 2
-
-    With proximity 0 that is Schulman et al. 2017, eq. 7 and 9, with a divergence in the
-    place of the entropy; without clipping it is magnetic mirror descent (Sokota et al.
+    with sums over all legal actions. That is magnetic mirror descent (Sokota et al.
     2022, eq. 4) with 1 / eta = proximity, whose minimum some steps of the optimiser
-    approach. Both divergences are sums over all legal actions.
+    approach.
 
     Args:
       features: see `apply`.
@@ -173,18 +153,13 @@ def loss(
       magnet: parameters of the magnet.
       rows: M of them.
       rates: the weights of the divergences.
-      settings: clipping, and the weight of values.
 
     Returns:
       The loss, and its parts, as means by the rows' weights.
     """
-    log_policy, value = apply(features, parameters, rows.seen, rows.legal)
+    log_policy = apply(features, parameters, rows.seen, rows.legal)
     policy = jnp.where(rows.legal, jnp.exp(log_policy), 0)
-    log_magnet = apply(features, magnet, rows.seen, rows.legal)[0]
-    ratio = jnp.exp(jnp.where(rows.legal, log_policy - rows.before, 0))
-    near = jnp.clip(ratio, 1 - settings.clip, 1 + settings.clip)
-    each = jnp.minimum(ratio * rows.advantage, near * rows.advantage)
-    gain = jnp.where(rows.legal, jnp.exp(rows.before) * each, 0).sum(axis=1)
+    log_magnet = apply(features, magnet, rows.seen, rows.legal)
     weight = rows.weight / jnp.maximum(rows.weight.sum(), 1)
 
     def divergence(other: jax.Array) -> jax.Array:
@@ -192,31 +167,29 @@ def loss(
         return (weight * (policy * apart).sum(axis=1)).sum()
 
     parts = (
-        (weight * gain).sum(),
+        (weight * (policy * rows.advantage).sum(axis=1)).sum(),
         divergence(log_magnet),
         divergence(rows.before),
-        (weight * jnp.square(value - rows.returned)).sum(),
     )
-    total = (
-        -parts[0]
-        + rates.temperature * parts[1]
-        + rates.proximity * parts[2]
-        + settings.value_weight / 2 * parts[3]
-    )
+    total = -parts[0] + rates.temperature * parts[1] + rates.proximity * parts[2]
     return total, Losses(total, *parts)
 
 
-def begin(parameters: Any, settings: Settings) -> Learner:
+def begin(parameters: Any, norm: float) -> Learner:
     """Before the first step; the magnet begins where the network does.
+
+    Args:
+      parameters: of the network.
+      norm: that gradients are clipped to.
 
     Raises:
       ImportError: optax is missing.
     """
-    optimiser = _optimiser(1.0, settings).init(parameters)
+    optimiser = _optimiser(1.0, norm).init(parameters)
     return Learner(parameters, parameters, optimiser)
 
 
-@functools.partial(jax.jit, static_argnames="settings")
+@functools.partial(jax.jit, static_argnames="norm")
 def advance(
     features: jax.Array | None,
     learner: Learner,
@@ -224,7 +197,7 @@ def advance(
     batches: np.ndarray,
     rates: Rates,
     *,
-    settings: Settings,
+    norm: float,
 ) -> tuple[Learner, Losses]:
     """Steps of Adam, one for each batch; then the magnet moves.
 
@@ -234,7 +207,7 @@ def advance(
       rows: n of them, padding included.
       batches: int32 [T, M], rows of each step.
       rates: of the steps.
-      settings: of the loss.
+      norm: that gradients are clipped to.
 
     Returns:
       The learner after T steps, and the mean losses.
@@ -242,11 +215,11 @@ def advance(
 
     def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, Losses]:
         batch = Rows(*(array[chosen] for array in rows))
-        return loss(features, parameters, learner.magnet, batch, rates, settings)
+        return loss(features, parameters, learner.magnet, batch, rates)
 
     (parameters, optimiser), losses = network_fits.descend(
         objective,
-        _optimiser(rates.rate, settings),
+        _optimiser(rates.rate, norm),
         (learner.parameters, learner.optimiser),
         batches,
     )
@@ -273,14 +246,14 @@ class Moves(NamedTuple):
     weight: Any
 
 
-@functools.partial(jax.jit, static_argnames="settings")
+@functools.partial(jax.jit, static_argnames="norm")
 def advance_critic(
     critic: Learner,
     moves: Moves,
     batches: np.ndarray,
     rate: Any,
     *,
-    settings: Settings,
+    norm: float,
 ) -> tuple[Learner, jax.Array]:
     """Steps of Adam on squared errors, one for each batch.
 
@@ -289,7 +262,7 @@ def advance_critic(
       moves: n of them, padding included.
       batches: int32 [T, M], moves of each step.
       rate: the learning rate.
-      settings: the norm of gradients.
+      norm: that gradients are clipped to.
 
     Returns:
       The critic after T steps, and its mean squared error in each.
@@ -305,7 +278,7 @@ def advance_critic(
 
     (parameters, optimiser), errors = network_fits.descend(
         objective,
-        _optimiser(rate, settings),
+        _optimiser(rate, norm),
         (critic.parameters, critic.optimiser),
         batches,
     )
@@ -317,6 +290,6 @@ def padded(rows: Any, count: int) -> Any:
     return type(rows)(*(networks.padded(array, count) for array in rows))
 
 
-def _optimiser(rate: float | jax.Array, settings: Settings) -> Any:
+def _optimiser(rate: float | jax.Array, norm: float) -> Any:
     """Adam with clipped gradients."""
-    return network_fits.adam(rate, clip=settings.gradient_norm, eps=1e-5)
+    return network_fits.adam(rate, clip=norm, eps=1e-5)

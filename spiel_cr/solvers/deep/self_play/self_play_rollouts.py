@@ -1,7 +1,7 @@
 """Matches of self-play, side by side, and how good each decision in them was."""
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -18,17 +18,15 @@ class Answer(NamedTuple):
       seen: what the network is asked about: float32 [m, F], or int32 [m].
       legal: bool [m, A], by OpenSpiel's action.
       log_policy: float32 [m, A], very low where not legal.
-      value: float32 [m], what the acting player gets, in the unit of values.
     """
 
     seen: np.ndarray
     legal: np.ndarray
     log_policy: np.ndarray
-    value: np.ndarray
 
 
 class Actor(Protocol):
-    """Says how to play and what that is worth."""
+    """Says how to play."""
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
         """Asks at some decisions of one player.
@@ -53,7 +51,7 @@ class Episodes(NamedTuple):
       depth_start: int64 [D + 1], decisions of depth d are
         `depth_start[d]:depth_start[d + 1]`; no match has two of them.
       utility: float64 [matches], player 0's.
-      joint: rows [n, ...] of what both players knew; None: nobody asked.
+      joint: [n, ...], what both players knew.
     """
 
     player: np.ndarray
@@ -62,7 +60,11 @@ class Episodes(NamedTuple):
     action: np.ndarray
     depth_start: np.ndarray
     utility: np.ndarray
-    joint: np.ndarray | None = None
+    joint: np.ndarray
+
+
+# Players, matches, answers, actions, and what both knew, at decisions of one depth.
+_Depth: TypeAlias = tuple[np.ndarray, np.ndarray, Answer, np.ndarray, np.ndarray]
 
 
 def play(
@@ -71,8 +73,8 @@ def play(
     count: int,
     random: np.random.Generator,
     *,
+    joint: Callable[[Positions, np.ndarray], np.ndarray],
     stratified: bool = False,
-    joint: Callable[[Positions, np.ndarray], np.ndarray] | None = None,
 ) -> Episodes:
     """Plays matches to their ends.
 
@@ -81,23 +83,21 @@ def play(
       actor: for both players.
       count: how many matches.
       random: advanced, by chance and by the players' draws.
+      joint: gives [m, ...], what both players know at m decisions.
       stratified: the players' draws at one infoset are spread evenly, see
         `draws.points`.
-      joint: gives rows of what both players know, see `Knowledge.joint`.
 
     Raises:
       ValueError: nobody decides anything in the game.
     """
-    depths: list[tuple[np.ndarray, np.ndarray, Answer, np.ndarray]] = []
-    known: list[np.ndarray] = []
+    depths: list[_Depth] = []
 
     def act(positions: Positions, live: np.ndarray, match: np.ndarray) -> np.ndarray:
         player = positions.player[live]
         answer = _ask(positions, live, player, actor)
         action = _draw(answer, positions.key[live], random, stratified)
-        depths.append((player, match, answer, action.astype(np.int32)))
-        if joint is not None:
-            known.append(joint(positions, live))
+        known = joint(positions, live)
+        depths.append((player, match, answer, action.astype(np.int32), known))
         # Simulators count the legal actions, in ascending order.
         before = np.arange(answer.legal.shape[1]) < action[:, None]
         return np.count_nonzero(answer.legal & before, axis=1)
@@ -108,20 +108,17 @@ def play(
             f"{source.game}: nobody decides anything in it; choose a game with "
             f"decisions"
         )
-    episodes = _episodes(depths, utility)
-    return episodes._replace(joint=np.concatenate(known) if known else None)
+    return _episodes(depths, utility)
 
 
-def _episodes(
-    depths: list[tuple[np.ndarray, np.ndarray, Answer, np.ndarray]], utility: np.ndarray
-) -> Episodes:
+def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
     """All decisions one after another.
 
     Args:
-      depths: of each depth players, matches, answers and actions.
+      depths: of each depth.
       utility: float64 [matches], player 0's.
     """
-    player, match, answers, action = zip(*depths, strict=True)
+    player, match, answers, action, joint = zip(*depths, strict=True)
     sizes = [len(one) for one in action]
     return Episodes(
         np.concatenate(player),
@@ -130,6 +127,7 @@ def _episodes(
         np.concatenate(action),
         np.cumsum([0, *sizes]),
         utility,
+        np.concatenate(joint),
     )
 
 
@@ -138,7 +136,7 @@ def policy_of(answer: Answer) -> np.ndarray:
     return np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
 
 
-def joint_advantages(
+def advantages(
     episodes: Episodes, values: np.ndarray, trace: float, scale: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Advantages of all actions, by a critic that knows what both players know.
@@ -173,39 +171,6 @@ def joint_advantages(
     gain[rows, episodes.action] += (target - said) / policy[rows, episodes.action]
     sign = np.where(episodes.player == 0, 1.0, -1.0)[:, None]
     return np.where(episodes.answer.legal, sign * gain, 0), target
-
-
-def advantages(
-    episodes: Episodes, trace: float, scale: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Generalised advantage estimates (Schulman et al. 2016, eq. 16), undiscounted.
-
-    Each player has a chain of its own decisions in a match; nothing is paid before the
-    end. What the other player and chance do in between is part of the dynamics, so it
-    does not matter how often somebody acts in a row.
-
-    Args:
-      episodes: of both players.
-      trace: lambda.
-      scale: of utilities; values are in these units.
-
-    Returns:
-      float64 [n], advantages of the actions taken; float64 [n], what values are to be:
-      advantage and value together.
-    """
-    value = episodes.answer.value.astype(np.float64)
-    advantage = np.zeros(len(value))
-    # Of each match and player: the value of what comes next, and its advantage.
-    worth = np.stack([episodes.utility, -episodes.utility], axis=1) / scale
-    after = np.zeros_like(worth)
-    ends = episodes.depth_start.tolist()
-    for begin, end in zip(ends[-2::-1], ends[:0:-1], strict=True):
-        own = episodes.match[begin:end], episodes.player[begin:end]
-        now = value[begin:end]
-        found = worth[own] - now + trace * after[own]
-        advantage[begin:end] = found
-        worth[own], after[own] = now, found
-    return advantage, advantage + value
 
 
 def _ask(

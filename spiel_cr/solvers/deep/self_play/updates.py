@@ -1,4 +1,4 @@
-"""Self-play by policy gradients: play, estimate advantages, learn, again."""
+"""Self-play by mirror descent: play, estimate advantages, learn, again."""
 
 import time
 from collections.abc import Mapping
@@ -27,15 +27,12 @@ from spiel_cr.solvers.deep.self_play.self_play_network import (
     Moves,
     Rates,
     Rows,
-    Settings,
 )
 from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Answer,
     Episodes,
     advantages,
-    joint_advantages,
     play,
-    policy_of,
 )
 from spiel_cr.solvers.deep.tensors import Stepped
 
@@ -84,28 +81,21 @@ class SelfPlay(Training):
         """
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed)
-        joint = config.critic == "joint"
-        # Nobody asks a player's network for values where there is a joint critic.
-        value_weight = 0.0 if joint else config.value_weight
-        self.settings = Settings(config.clip, value_weight, config.gradient_norm)
         self.decisions = 0
         # The unit of values, in utilities; 0: nothing was played yet.
         self._unit = 0.0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         # Answers of the networks as they are, at all infosets.
-        self._known: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        self._known: dict[int, np.ndarray] = {}
         with precision(np.dtype(np.float32)):
             made = [self._make(n, seed) for n in range(2)]
-            critics = [self._make_critic(seed)] if joint else []
+            critic = self._make_critic(seed)
         self._features = [features for features, _ in made]
         self._learners = [
-            network.begin(parameters, self.settings) for _, parameters in made
+            network.begin(parameters, config.gradient_norm) for _, parameters in made
         ]
-        # Of both players; none, if values are those of the players' networks.
-        self._critics = [
-            network.begin(parameters, self.settings)._replace(magnet=None)
-            for parameters in critics
-        ]
+        begun = network.begin(critic, config.gradient_norm)
+        self._critic = begun._replace(magnet=None)
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
         """Features and parameters of one of the networks; see `network.apply`."""
@@ -115,7 +105,7 @@ class SelfPlay(Training):
             assert knowledge.num_infosets is not None
             count = knowledge.num_infosets[number]
             return None, network.table(count, actions)
-        shape = Shape(knowledge.num_features, actions + 1, config.hidden, config.layers)
+        shape = Shape(knowledge.num_features, actions, config.hidden, config.layers)
         own = networks.make(shape.widths, _seed_of(seed, number))
         return knowledge.table(number), own
 
@@ -135,17 +125,17 @@ class SelfPlay(Training):
             random = np.random.default_rng([self.seed, self.iterations])
             episodes = play(
                 *(self.source, self, config.episodes, random),
+                joint=self._joint,
                 stratified=config.draws == "stratified",
-                joint=self._joint if self._critics else None,
             )
             if not self._unit:
                 self._unit = float(np.sqrt(np.mean(episodes.utility**2))) or 1.0
-            gains, targets = self._estimates(episodes)
+            values = networks.evaluate(self._critic.parameters, episodes.joint)
+            gains, targets = advantages(episodes, values, config.trace, self._unit)
             middle = time.perf_counter()
             for number in range(len(self._learners)):
-                self._learn(number, episodes, gains, targets, random)
-            if episodes.joint is not None:
-                self._learn_values(episodes.joint, episodes.action, targets, random)
+                self._learn(number, episodes, gains, random)
+            self._learn_values(episodes, targets, random)
             self._known.clear()
         self.seconds_of["play"] += middle - begin
         self.seconds_of["learn"] += time.perf_counter() - middle
@@ -173,35 +163,16 @@ class SelfPlay(Training):
         table = self.knowledge.table(None)
         return rows if table is None else np.asarray(table)[rows]
 
-    def _estimates(self, episodes: Episodes) -> tuple[np.ndarray, np.ndarray]:
-        """Advantages of all actions, float64 [n, A], and what values are to be, [n]."""
-        config, answer = self.config, episodes.answer
-        if episodes.joint is not None:
-            values = networks.evaluate(self._critics[0].parameters, episodes.joint)
-            return joint_advantages(episodes, values, config.trace, self._unit)
-        gain, returned = advantages(episodes, config.trace, self._unit)
-        for number in range(2):
-            mine = episodes.player == number
-            if config.normalise and mine.any():
-                some = gain[mine]
-                gain[mine] = (some - some.mean()) / (some.std() + 1e-8)
-        rows = np.arange(len(gain))
-        gains = np.zeros(answer.legal.shape)
-        taken = rows, episodes.action
-        gains[taken] = gain / policy_of(answer)[taken]
-        return gains, returned
-
     def _learn(
         self,
         number: int,
         episodes: Episodes,
         gains: np.ndarray,
-        targets: np.ndarray,
         random: np.random.Generator,
     ) -> None:
         """Steps of the optimiser for one network."""
         config, rate = self.config, self.config.rate_after(self.decisions)
-        rows = self._rows(number, episodes, gains, targets)
+        rows = self._rows(number, episodes, gains)
         rows, batches = self._batches(rows, random)
         magnet_rate = config.magnet_rate * rate / config.learning_rate
         rates = *config.weights_after(self.decisions), rate, magnet_rate
@@ -212,24 +183,20 @@ class SelfPlay(Training):
             rows,
             batches,
             Rates(*map(np.float32, rates)),
-            settings=self.settings,
+            norm=config.gradient_norm,
         )
         jax.block_until_ready(losses)
 
     def _learn_values(
-        self,
-        joint: np.ndarray,
-        action: np.ndarray,
-        targets: np.ndarray,
-        random: np.random.Generator,
+        self, episodes: Episodes, targets: np.ndarray, random: np.random.Generator
     ) -> None:
-        """Steps of the optimiser for the critic; see `Moves`."""
-        weight = np.ones(len(targets), np.float32)
-        moves = Moves(joint, action, targets.astype(np.float32), weight)
+        """Steps of the optimiser for the critic."""
+        known, weight = targets.astype(np.float32), np.ones(len(targets), np.float32)
+        moves = Moves(episodes.joint, episodes.action, known, weight)
         moves, batches = self._batches(moves, random)
         rate = np.float32(self.config.critic_rate)
-        self._critics[0], errors = network.advance_critic(
-            self._critics[0], moves, batches, rate, settings=self.settings
+        self._critic, errors = network.advance_critic(
+            self._critic, moves, batches, rate, norm=self.config.gradient_norm
         )
         jax.block_until_ready(errors)
 
@@ -243,37 +210,33 @@ class SelfPlay(Training):
         orders = [random.permutation(len(rows.weight)) for _ in range(config.epochs)]
         return rows, np.concatenate(orders).astype(np.int32).reshape(-1, size)
 
-    def _rows(
-        self, number: int, episodes: Episodes, gains: np.ndarray, targets: np.ndarray
-    ) -> Rows:
+    def _rows(self, number: int, episodes: Episodes, gains: np.ndarray) -> Rows:
         """What a network learns from."""
         mine, answer = np.flatnonzero(episodes.player == number), episodes.answer
         return Rows(
             *(answer.seen[mine], answer.legal[mine], answer.log_policy[mine]),
-            *(gains[mine].astype(np.float32), targets[mine].astype(np.float32)),
-            np.ones(len(mine), np.float32),
+            *(gains[mine].astype(np.float32), np.ones(len(mine), np.float32)),
         )
 
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
         """Asks a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
-        return Answer(self._places(seen), seen.legal, *self.ask(seen, player))
+        return Answer(self._places(seen), seen.legal, self.ask(seen, player))
 
     def _places(self, seen: Seen) -> np.ndarray:
         """What a network is given: features, or where they are in a table."""
         compiled = self.knowledge.num_infosets is not None
         return seen.rows.astype(np.int32) if compiled else seen.rows
 
-    def ask(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
-        """A player's policy and value.
+    def ask(self, seen: Seen, player: int) -> np.ndarray:
+        """A player's policy.
 
         Args:
           seen: what it sees at m decisions, see `knowledge`.
           player: 0 or 1.
 
         Returns:
-          float32 [m, A], log probabilities, very low where not legal; float32 [m], the
-          player's values, which mean nothing beside a joint critic.
+          float32 [m, A], log probabilities, very low where not legal.
         """
         counts = self.knowledge.num_infosets
         if counts is None or counts[player] > _MOST_INFOSETS:
@@ -283,10 +246,9 @@ class SelfPlay(Training):
             legal = self.knowledge.legal[player]
             everything = Seen(np.arange(counts[player]), legal)
             self._known[player] = self._evaluate(everything, player)
-        log_policy, value = self._known[player]
-        return log_policy[seen.rows], value[seen.rows]
+        return self._known[player][seen.rows]
 
-    def _evaluate(self, seen: Seen, player: int) -> tuple[np.ndarray, np.ndarray]:
+    def _evaluate(self, seen: Seen, player: int) -> np.ndarray:
         parameters, places = self._learners[player].parameters, self._places(seen)
         with precision(np.dtype(np.float32)):
             return network.evaluate(
@@ -300,7 +262,7 @@ class SelfPlay(Training):
           player: 0 or 1.
           seen: what it sees at m decisions.
         """
-        log_policy = self._evaluate(seen, player)[0]
+        log_policy = self._evaluate(seen, player)
         policy = np.where(seen.legal, np.exp(log_policy, dtype=np.float64), 0)
         return policy / policy.sum(axis=1, keepdims=True)
 
@@ -324,7 +286,7 @@ class SelfPlay(Training):
         return self._nash_conv(self.average_behaviours())
 
     def average(self) -> Networks:
-        """What both play now, for files and policies: networks without their values.
+        """What both play now, for files and policies.
 
         It is the last iterate, no average; a table has none.
         """
@@ -334,16 +296,13 @@ class SelfPlay(Training):
             *(known.num_features, known.num_actions, config.hidden, config.layers)
         )
         both = [networks.leaves(learner.parameters) for learner in self._learners]
-        policies = [
-            [*leaves[:-2], *(own[..., :-1] for own in leaves[-2:])] for leaves in both
-        ]
-        return Networks.single(shape, config.features, policies)
+        return Networks.single(shape, config.features, both)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """All there is, for `restore`: numbers and arrays, no objects."""
         found = {
             f"learner{number}.{place}": np.asarray(leaf)
-            for number, learner in enumerate([*self._learners, *self._critics])
+            for number, learner in enumerate([*self._learners, self._critic])
             for place, leaf in enumerate(jax.tree.leaves(learner))
         }
         found["unit"] = np.array(self._unit)
@@ -377,7 +336,7 @@ class SelfPlay(Training):
                 f"{unit.tolist()}; give all that `arrays` gave"
             )
         restored = []
-        for number, learner in enumerate([*self._learners, *self._critics]):
+        for number, learner in enumerate([*self._learners, self._critic]):
             leaves, structure = jax.tree.flatten(learner)
             names = [f"learner{number}.{place}" for place in range(len(leaves))]
             shapes = [np.shape(arrays[name]) for name in names if name in arrays]
@@ -390,7 +349,7 @@ class SelfPlay(Training):
             with precision(np.dtype(np.float32)):
                 own = [jnp.asarray(arrays[name]) for name in names]
             restored.append(jax.tree.unflatten(structure, own))
-        self._learners, self._critics = restored[:2], restored[2:]
+        *self._learners, self._critic = restored
         self._unit = float(unit)
         self._known.clear()
         for name, count in zip(_COUNTS, counts, strict=True):
