@@ -55,7 +55,9 @@ def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Run:
       GameTooLargeError, ValueError, ImportError: as `solve`.
     """
     assert isinstance(laid.game, CompiledGame)
-    solver = trainer(laid.game, task.algorithm.config, seed=task.seed)
+    config = task.algorithm.config
+    deep_footprint.check_compiled(config, laid.game, task.layout.memory_limit)
+    solver = trainer(laid.game, config, seed=task.seed)
     return NetworkRun(solver, laid.game, fingerprint(laid.game))
 
 

@@ -1,4 +1,4 @@
-"""How much memory training takes on a game that is never compiled, before it starts.
+"""How much memory training takes, told before it starts.
 
 What networks learn from grows with every match: rows of features in reservoirs and in a
 critic's memory, and the iterates of a bank. The estimate is of what that can come to by
@@ -8,9 +8,12 @@ the end, so that a run that would not fit is refused at its beginning, not after
 import math
 from typing import NamedTuple
 
+import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory, networks
+from spiel_cr.games.opening.game_checks import feature_count
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play.self_play_config import SelfPlayConfig
@@ -117,6 +120,36 @@ def check(
         total,
         limit,
         _remedy(config, most, share, iterations),
+    )
+
+
+def check_compiled(
+    config: DeepConfig | SelfPlayConfig, tree: CompiledGame, limit: memory.Limit
+) -> None:
+    """Refuses a critic of a compiled game whose table would take more than a limit.
+
+    Such a critic sees tensors of both players at every decision of the game, read once.
+
+    Args:
+      config: the algorithm.
+      tree: the game.
+      limit: of the whole process, as users give it.
+
+    Raises:
+      GameTooLargeError: it would.
+      ValueError: the limit is no size, or the game does not provide these tensors.
+    """
+    if isinstance(config, DeepConfig) and config.values == "sampled":
+        return
+    decisions = int(np.count_nonzero(tree.histories.player >= 0))
+    row = 2 * feature_count(tree.game, config.features) * _FLOAT
+    memory.check_need(
+        f"{config.name!r} on {tree.game}, whose critic has a table of {decisions:,} "
+        f"decisions with rows of {row:,} bytes,",
+        # It is read, and laid out for networks.
+        memory.BASE_BYTES + 2.0 * decisions * row,
+        limit,
+        "sample the game without compiling it: give form='stepped' (--compile never)",
     )
 
 

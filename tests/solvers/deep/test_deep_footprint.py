@@ -1,10 +1,10 @@
-"""What training takes on games that are never compiled, told before it starts."""
+"""What training takes, told before it starts."""
 
 import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.common import networks
+from spiel_cr.common import memory, networks
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.solvers.algorithms import find
@@ -87,6 +87,20 @@ def test_memories_that_a_run_does_not_fill_count_as_they_are():
     kept = 4000 * length
     assert few.reservoirs == kept * (2 * visit + 8 + 8 * actions) < many.reservoirs
     assert np.isfinite(many.reservoirs)
+
+
+def test_tables_of_critics_are_refused_before_they_are_read(monkeypatch):
+    """Leduc poker has 3,780 decisions, and tensors of 30 numbers."""
+    tree = spiel_cr.compile_game("leduc_poker")
+    config, room = find("mmd").config, memory.BASE_BYTES + 2 * 3780 * 2 * 30 * 4
+    deep_footprint.check_compiled(config, tree, room)
+    with pytest.raises(GameTooLargeError, match="3,780 decisions.*--compile never"):
+        deep_footprint.check_compiled(config, tree, room - 1)
+    deep_footprint.check_compiled(find("sd-cfr").config, tree, 1)
+    # `solve` asks before it makes a solver.
+    monkeypatch.setattr(memory, "BASE_BYTES", 1e12)
+    with pytest.raises(GameTooLargeError, match="critic has a table"):
+        spiel_cr.solve(tree, "mmd", 1)
 
 
 def test_a_run_is_refused_before_any_work(monkeypatch):
