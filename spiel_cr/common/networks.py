@@ -136,17 +136,15 @@ def padded(rows: np.ndarray, count: int) -> np.ndarray:
     return np.pad(rows, ((0, missing), *((0, 0) for _ in rows.shape[1:])))
 
 
-def policy_and_value(
-    numbers: jax.Array, legal: jax.Array
-) -> tuple[jax.Array, jax.Array]:
-    """What outputs say of a policy and of a value.
+def log_policy(logits: jax.Array, legal: jax.Array) -> jax.Array:
+    """What logits say of a policy.
 
     Args:
-      numbers: float [n, A + 1], logits, and the value behind them.
+      logits: float [n, A].
       legal: bool [n, A].
 
     Returns:
-      float [n, A], log probabilities, `NEVER` where not legal; and float [n].
+      float [n, A], log probabilities, `NEVER` where not legal.
     """
-    log_policy = jax.nn.log_softmax(jnp.where(legal, numbers[:, :-1], NEVER))
-    return jnp.where(legal, log_policy, NEVER), numbers[:, -1]
+    found = jax.nn.log_softmax(jnp.where(legal, logits, NEVER))
+    return jnp.where(legal, found, NEVER)

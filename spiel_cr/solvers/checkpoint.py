@@ -104,10 +104,12 @@ class Keeper:
                     mine = self._solver.name
                 elif name == "form":
                     theirs, mine = (own or "compiled" for own in (theirs, mine))
+                said = f"this run has {mine!r}; give the same arguments or"
+                if theirs == mine:
+                    said = "this version has other settings of that name; give"
                 raise ValueError(
                     f"{os.fspath(self._path)} is a checkpoint with {name} "
-                    f"{theirs!r}, and this run has {mine!r}; give another "
-                    f"checkpoint path or the same arguments"
+                    f"{theirs!r}, and {said} another checkpoint path"
                 )
         count, seconds, curve = self._progress(metadata)
         try:

@@ -91,7 +91,8 @@ def evaluate(
       float32 [B, A], log probabilities of the legal actions (`networks.NEVER` of
       others), and float32 [B], values; see `Scale`.
     """
-    return networks.policy_and_value(networks.outputs(parameters, features), legal)
+    numbers = networks.outputs(parameters, features)
+    return networks.log_policy(numbers[:, :-1], legal), numbers[:, -1]
 
 
 def loss(parameters: Parameters, samples: Samples, l2: float | jax.Array) -> Losses:

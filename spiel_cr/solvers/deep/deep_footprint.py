@@ -63,8 +63,9 @@ def estimate(
     length = game.max_game_length()
     visit = row + actions * (1 + _FLOAT) + _WEIGHT
     if isinstance(config, SelfPlayConfig):
-        # Decisions, and the rows that are padded for one network.
-        each = 3 * row + actions * (1 + 3 * _FLOAT) + 4 * _FLOAT
+        # Decisions, what both saw, and advantages (in double precision, mostly); and
+        # the rows that are padded for a network.
+        each = 5 * row + actions * (1 + 2 * _FLOAT + 6 * _WEIGHT) + 4 * _FLOAT
         return Need(0.0, 0.0, 0.0, 2.0 * config.episodes * length * each)
     met = math.inf
     if iterations is not None and config.sampling == "outcome":
@@ -140,6 +141,8 @@ def check_compiled(
       ValueError: the limit is no size, or the game does not provide these tensors.
     """
     if isinstance(config, DeepConfig) and config.values == "sampled":
+        return
+    if config.network == "table":
         return
     decisions = int(np.count_nonzero(tree.histories.player >= 0))
     row = 2 * feature_count(tree.game, config.features) * _FLOAT

@@ -24,7 +24,6 @@ from spiel_cr.solvers.deep.self_play.self_play_config import (
     SelfPlayConfig,
 )
 from spiel_cr.solvers.deep.self_play.self_play_network import (
-    Learner,
     Moves,
     Rates,
     Rows,
@@ -292,18 +291,78 @@ def test_a_critic_learns_what_it_is_told():
     told = np.where(weight > 0, target, 50).astype(np.float32)
     begun = network.begin(networks.make((5, 64, 3), 1), 1.0)
     batches = np.tile(np.arange(24, dtype=np.int32), (1500, 1))
+    moves = Moves(joint, action, told, weight)
     critic, errors = network.advance_critic(
-        begun._replace(magnet=None),
-        Moves(joint, action, told, weight),
-        batches,
-        np.float32(0.01),
-        norm=1.0,
+        *(TABLE, begun, moves, batches, np.float32(0.01)), norm=1.0
     )
-    assert isinstance(critic, Learner) and critic.magnet is None
     assert errors[0] > 0.1 and errors[-1] < 1e-3
     said = networks.evaluate(critic.parameters, joint)[np.arange(24), action]
     np.testing.assert_allclose(said[:20], target[:20], atol=0.1)
     assert abs(said[20:]).max() < 10
+
+
+@pytest.mark.parametrize("settings", ["network=table", "hidden=16,layers=1"])
+def test_the_critic_comes_to_the_values_of_what_is_played(kuhn, settings):
+    """Player 0's, in the unit; policies stay, and samples beside them are means."""
+    solver = SelfPlay(
+        kuhn, f"mmd({settings},episodes=512,learning_rate=1e-12,critic_rate=0.02)"
+    )
+    solver.run(40)
+    histories, knowledge = kuhn.histories, solver.knowledge
+    played = [
+        solver.strategy(player, Seen(np.arange(6), knowledge.legal[player]))
+        for player in range(2)
+    ]
+    worth = np.where(histories.player == TERMINAL, histories.utility, 0.0)
+    values = np.zeros((len(histories), 2))
+    for below in range(len(histories) - 1, 0, -1):
+        above = histories.parent[below]
+        player, action = histories.player[above], histories.action[below]
+        if player >= 0:
+            values[above, action] = worth[below]
+            worth[above] += (
+                played[player][histories.infoset[above], action] * worth[below]
+            )
+    decisions = np.flatnonzero(histories.player >= 0)
+    said = network.evaluate(
+        solver._features[2], solver._critic.parameters, np.arange(len(decisions))
+    )
+    unit = float(solver.arrays()["unit"])
+    np.testing.assert_allclose(said * unit, values[decisions], atol=0.25)
+    assert np.corrcoef(said.ravel(), values[decisions].ravel())[0, 1] > 0.99
+
+
+def test_steps_are_told_what_the_schedule_says(kuhn, monkeypatch):
+    told, advance = [], network.advance
+
+    def listen(*arguments, **settings):
+        told.append(arguments[-1])
+        return advance(*arguments, **settings)
+
+    monkeypatch.setattr(network, "advance", listen)
+    solver = SelfPlay(kuhn, SMALL, seed=1)
+    solver.run_to(500)
+    before = solver.decisions
+    del told[:]
+    solver.run(1)
+    config = solver.config
+    wanted = (*config.weights_after(before), config.rate_after(before), 0.0)
+    np.testing.assert_allclose(told, [wanted] * 2, rtol=1e-6)
+    assert wanted[0] < 0.15 and wanted[1] > 4.0 and before > 500 - 1
+
+
+def test_a_player_who_decides_nothing(tmp_path):
+    """Nor does the game offer tensors, which tables do not read."""
+    (tmp_path / "coin.efg").write_text(
+        'EFG 2 R "coin" { "a" "b" } ""\nc "" 1 "" { "l" 1/2 "r" 1/2 } 0\n'
+        'p "" 2 1 "" { "x" "y" } 0\nt "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
+        'p "" 2 2 "" { "x" "y" } 0\nt "" 3 "" { 0.0 0.0 }\nt "" 4 "" { 2.0 -2.0 }\n'
+    )
+    tree = compile_game(f"efg_game(filename={tmp_path}/coin.efg)")
+    solver = SelfPlay(tree, SMALL.replace("1000", "6400").replace("0.01", "0.05"))
+    solver.run_to(6400)
+    policy = solver.strategy(1, Seen(np.arange(2), np.ones((2, 2), bool)))
+    assert policy[0, 1] > 0.9 and policy[1, 0] > 0.9
 
 
 def test_values_are_in_units_of_the_first_matches(kuhn):

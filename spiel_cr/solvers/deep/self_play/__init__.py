@@ -1,4 +1,4 @@
-"""Self-play by policy gradients: `mmd` and `ppo`, opponents of deep CFR."""
+"""Self-play: `mmd`, an opponent of deep CFR."""
 
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 

@@ -17,7 +17,7 @@ _WANTED: Wanted = {
     "epochs": range(1, 1001),
     "minibatches": range(1, 10_001),
     "learning_rate critic_rate gradient_norm": "(0, inf)",
-    "cooling": "(0, 1]",
+    "cooling": "[1e-6, 1]",
     "trace magnet_rate": "[0, 1]",
     "temperature proximity": "[0, inf)",
 }
@@ -31,20 +31,21 @@ class SelfPlayConfig:
     says what each action is worth where the information of both players is known, as it
     is in training: so advantages have less noise of chance and of the other player.
 
-    Utilities are divided by their root mean square in the first iteration, where play
-    is nearly uniform, so weights of divergences mean the same in every game.
+    Utilities are divided by their root mean square in the first iteration (that pays
+    anything), where play is nearly uniform, so weights of divergences mean the same in
+    every game: in chips, and where matches are won or lost.
 
     Attributes:
       name: for people; the preset or the string it was made from. Two configurations
         that differ in name only are equal.
-      network: "mlp", a perceptron, or "table", a row of logits and a value for each
-        infoset of a compiled game.
+      network: "mlp", perceptrons, or "table": a row of logits for each infoset of a
+        compiled game, and of the critic's numbers for each decision.
       features: what a perceptron sees: the information state tensor, or the
         observation tensor, which may forget.
       hidden: units of each hidden layer of a perceptron.
       layers: hidden layers of a perceptron.
-      schedule: decisions of both players after which rates are 0, where they stay.
-        Nothing is learned after that, so it is the length of a run that uses it well.
+      schedule: decisions of both players after which the learning rate is 0, where it
+        stays. Players learn nothing after that, so it is the length of a run.
       episodes: matches of an iteration, played side by side.
       draws: "stratified": the draws of an iteration at one infoset (of chance, in
         compiled games: at one history) are spread evenly, see `draws.points`; or
@@ -53,18 +54,17 @@ class SelfPlayConfig:
       minibatches: steps of the optimiser in an epoch.
       learning_rate: of Adam, at the beginning; falls linearly to 0.
       critic_rate: of Adam, for the critic; it stays.
-      trace: lambda, of what the critic's errors later in a match count; 1: they do not
-        bias advantages. Nothing is discounted.
-      temperature: weight of the divergence from the magnet, a network whose parameters
-        follow those of the player's (in a table: whose logits do, as in Sokota et al.
-        2022).
+      trace: lambda: by how much less what happens counts for each decision that lies
+        between; the rest is what the critic expects. 1: its errors bias no advantage.
+      temperature: weight of the divergence from the magnet, at the beginning.
       cooling: what the temperature is multiplied with in the course of the schedule,
         geometrically; the proximity is divided by it, so that steps fall with the
-        temperature, as they must for the last iterate to converge (Sokota et al. 2022).
-      magnet_rate: how much of the way to the player's network the magnet goes in the
-        first iteration; less later, in proportion to the learning rate: a magnet that
-        goes faster than the players learn makes them go in circles. 0: it stays where
-        the network began, which is nearly uniform.
+        temperature: that is enough for last iterates to converge where nothing is
+        sampled (Sokota et al. 2022).
+      magnet_rate: how much of the way to the player's parameters those of the magnet go
+        in the first iteration; less later, in proportion to the learning rate. A magnet
+        that goes faster than the players learn makes them go in circles; 0: it stays
+        where the network began, which is nearly uniform.
       proximity: weight of the divergence from the policy that played: 1 / eta of
         magnetic mirror descent; at the beginning.
       gradient_norm: of all parameters of a network together, at most.

@@ -16,8 +16,8 @@ import numpy as np
 from spiel_cr.common import network_fits, networks
 from spiel_cr.common.arrays import padded_size
 
-# As many decisions at least are asked for together.
-_LEAST = 64
+# As many decisions at least, and at most, are asked for together.
+_LEAST, _MOST = 64, 1 << 16
 
 
 class Rows(NamedTuple):
@@ -80,56 +80,67 @@ class Learner(NamedTuple):
 
 
 def table(num_infosets: int, num_actions: int) -> jax.Array:
-    """Parameters of a table: the uniform policy.
+    """Parameters of a table, float32 [I, A]: zeros, the uniform policy.
 
     Args:
-      num_infosets: I.
+      num_infosets: I; of a critic, the decisions of the game.
       num_actions: A.
-
-    Returns:
-      float32 [I, A].
     """
     return jnp.zeros((num_infosets, num_actions), jnp.float32)
 
 
-def apply(
-    features: jax.Array | None, parameters: Any, seen: jax.Array, legal: jax.Array
-) -> jax.Array:
-    """What a network plays.
+def outputs(features: jax.Array | None, parameters: Any, seen: jax.Array) -> jax.Array:
+    """A network's numbers, float32 [n, A].
 
     Args:
       features: float32 [I, F] of all that a perceptron may be asked about, by place;
         None: it is given features, or is a table.
       parameters: of a perceptron with A outputs, or from `table`.
       seen: bool or float32 [n, F], features; or int32 [n], places.
-      legal: bool [n, A].
-
-    Returns:
-      float32 [n, A], log probabilities, `networks.NEVER` where not legal.
     """
     if isinstance(parameters, tuple):
         given = seen if features is None else features[seen]
-        numbers = networks.outputs(parameters, given)
-    else:
-        numbers = parameters[seen]
-    log_policy = jax.nn.log_softmax(jnp.where(legal, numbers, networks.NEVER))
-    return jnp.where(legal, log_policy, networks.NEVER)
+        return networks.outputs(parameters, given)
+    return parameters[seen]
 
 
-_apply = jax.jit(apply)
+def apply(
+    features: jax.Array | None, parameters: Any, seen: jax.Array, legal: jax.Array
+) -> jax.Array:
+    """What a network plays, as `networks.log_policy` of its `outputs`."""
+    numbers = outputs(features, parameters, seen)
+    return networks.log_policy(numbers, legal)
+
+
+_apply, _outputs = jax.jit(apply), jax.jit(outputs)
 
 
 def evaluate(
-    features: jax.Array | None, parameters: Any, seen: np.ndarray, legal: np.ndarray
+    features: jax.Array | None,
+    parameters: Any,
+    seen: np.ndarray,
+    legal: np.ndarray | None = None,
 ) -> np.ndarray:
     """As `apply`, for any number of decisions, by few programs.
 
     Numbers of decisions are padded to powers of two.
+
+    Args:
+      features: see `outputs`.
+      parameters: see `outputs`.
+      seen: see `outputs`.
+      legal: bool [n, A]; None: what is asked for are `outputs`, of a critic.
     """
-    count = len(legal)
-    size = padded_size(count, _LEAST)
-    both = (networks.padded(part, size) for part in (seen, legal))
-    return np.asarray(_apply(features, parameters, *both))[:count]
+    parts = [part for part in (seen, legal) if part is not None]
+    found = []
+    for first in range(0, len(seen), _MOST):
+        some = [part[first : first + _MOST] for part in parts]
+        size = padded_size(len(some[0]), _LEAST)
+        program = _outputs if legal is None else _apply
+        padded = (networks.padded(part, size) for part in some)
+        answers = np.asarray(program(features, parameters, *padded))
+        found.append(answers[: len(some[0])])
+    return np.concatenate(found)
 
 
 def loss(
@@ -234,7 +245,7 @@ class Moves(NamedTuple):
     """What a critic learns from.
 
     Attributes:
-      joint: bool or float32 [n, 2 F], what both players knew.
+      joint: bool or float32 [n, 2 F], what both players knew; or int32 [n], places.
       action: int32 [n], OpenSpiel's action that was taken.
       target: float32 [n], what the critic is to say of it.
       weight: float32 [n], 1; 0 where the row is padding.
@@ -248,6 +259,7 @@ class Moves(NamedTuple):
 
 @functools.partial(jax.jit, static_argnames="norm")
 def advance_critic(
+    features: jax.Array | None,
     critic: Learner,
     moves: Moves,
     batches: np.ndarray,
@@ -258,7 +270,8 @@ def advance_critic(
     """Steps of Adam on squared errors, one for each batch.
 
     Args:
-      critic: a perceptron with A outputs, to go on with.
+      features: see `outputs`.
+      critic: to go on with.
       moves: n of them, padding included.
       batches: int32 [T, M], moves of each step.
       rate: the learning rate.
@@ -270,7 +283,7 @@ def advance_critic(
 
     def objective(parameters: Any, chosen: jax.Array) -> tuple[jax.Array, jax.Array]:
         some = Moves(*(array[chosen] for array in moves))
-        numbers = networks.outputs(parameters, some.joint)
+        numbers = outputs(features, parameters, some.joint)
         said = jnp.take_along_axis(numbers, some.action[:, None], axis=1)[:, 0]
         wrong = (some.weight * jnp.square(said - some.target)).sum()
         mean = wrong / jnp.maximum(some.weight.sum(), 1)

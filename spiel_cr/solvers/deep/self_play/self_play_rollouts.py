@@ -15,7 +15,7 @@ class Answer(NamedTuple):
     """What a player's network sees and says at m decisions.
 
     Attributes:
-      seen: what the network is asked about: float32 [m, F], or int32 [m].
+      seen: what the network is asked about: float32 or bool [m, F], or int32 [m].
       legal: bool [m, A], by OpenSpiel's action.
       log_policy: float32 [m, A], very low where not legal.
     """
@@ -40,8 +40,6 @@ class Actor(Protocol):
 
 class Episodes(NamedTuple):
     """The n decisions of some matches, those of a depth one after another.
-
-    Decisions of players who do not learn are no part of them.
 
     Attributes:
       player: int8 [n], who acted.

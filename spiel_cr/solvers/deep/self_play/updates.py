@@ -82,40 +82,35 @@ class SelfPlay(Training):
         self.config = config = read_settings(algorithm, SELF_PLAY_PRESETS)
         super().__init__(game, config, seed)
         self.decisions = 0
-        # The unit of values, in utilities; 0: nothing was played yet.
+        # The unit of values, in utilities; 0: nothing was paid yet.
         self._unit = 0.0
         self.seconds_of = dict.fromkeys(("play", "learn"), 0.0)
         # Answers of the networks as they are, at all infosets.
         self._known: dict[int, np.ndarray] = {}
         with precision(np.dtype(np.float32)):
-            made = [self._make(n, seed) for n in range(2)]
-            critic = self._make_critic(seed)
+            made = [self._make(n, seed) for n in range(3)]
         self._features = [features for features, _ in made]
-        self._learners = [
+        *self._learners, critic = (
             network.begin(parameters, config.gradient_norm) for _, parameters in made
-        ]
-        begun = network.begin(critic, config.gradient_norm)
-        self._critic = begun._replace(magnet=None)
+        )
+        self._critic = critic._replace(magnet=None)
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
-        """Features and parameters of one of the networks; see `network.apply`."""
-        config, knowledge = self.config, self.knowledge
-        actions = knowledge.num_actions
-        if config.network == "table":
-            assert knowledge.num_infosets is not None
-            count = knowledge.num_infosets[number]
-            return None, network.table(count, actions)
-        shape = Shape(knowledge.num_features, actions, config.hidden, config.layers)
-        own = networks.make(shape.widths, _seed_of(seed, number))
-        return knowledge.table(number), own
+        """Features and parameters of a player's network, or the critic's (2).
 
-    def _make_critic(self, seed: int) -> networks.Parameters:
-        """Parameters of the critic, which sees what both players see."""
+        See `network.outputs`.
+        """
         config, known = self.config, self.knowledge
-        shape = Shape(
-            *(2 * known.num_features, known.num_actions, config.hidden, config.layers)
-        )
-        return networks.make(shape.widths, _seed_of(seed, 2))
+        if config.network == "table":
+            assert isinstance(known, CompiledKnowledge)
+            count = (*known.num_infosets, len(known.deciders))[number]
+            return None, network.table(max(count, 1), known.num_actions)
+        seen, table = known.num_features, number if number < 2 else None
+        wide = seen if number < 2 else 2 * seen
+        shape = Shape(wide, known.num_actions, config.hidden, config.layers)
+        # A seed of 31 bits, by all bits of the solver's.
+        own = np.random.SeedSequence([seed, number]).generate_state(1)[0] >> 1
+        return known.table(table), networks.make(shape.widths, int(own))
 
     def _iterate(self) -> None:
         """Matches, and steps of the optimiser on their decisions."""
@@ -128,10 +123,12 @@ class SelfPlay(Training):
                 joint=self._joint,
                 stratified=config.draws == "stratified",
             )
-            if not self._unit:
-                self._unit = float(np.sqrt(np.mean(episodes.utility**2))) or 1.0
-            values = networks.evaluate(self._critic.parameters, episodes.joint)
-            gains, targets = advantages(episodes, values, config.trace, self._unit)
+            self._unit = self._unit or float(np.sqrt(np.mean(episodes.utility**2)))
+            values = network.evaluate(
+                self._features[2], self._critic.parameters, episodes.joint
+            )
+            unit = self._unit or 1.0
+            gains, targets = advantages(episodes, values, config.trace, unit)
             middle = time.perf_counter()
             for number in range(len(self._learners)):
                 self._learn(number, episodes, gains, random)
@@ -158,10 +155,10 @@ class SelfPlay(Training):
         return self.decisions + self.episodes
 
     def _joint(self, positions: Positions, at: np.ndarray) -> np.ndarray:
-        """[m, 2 F], what both players see at decisions."""
+        """What both players know at decisions: features, or places in a table."""
         rows = self.knowledge.joint(positions, at)
-        table = self.knowledge.table(None)
-        return rows if table is None else np.asarray(table)[rows]
+        compiled = self.knowledge.num_infosets is not None
+        return rows.astype(np.int32) if compiled else rows
 
     def _learn(
         self,
@@ -173,6 +170,8 @@ class SelfPlay(Training):
         """Steps of the optimiser for one network."""
         config, rate = self.config, self.config.rate_after(self.decisions)
         rows = self._rows(number, episodes, gains)
+        if not len(rows.weight):
+            return
         rows, batches = self._batches(rows, random)
         magnet_rate = config.magnet_rate * rate / config.learning_rate
         rates = *config.weights_after(self.decisions), rate, magnet_rate
@@ -196,7 +195,8 @@ class SelfPlay(Training):
         moves, batches = self._batches(moves, random)
         rate = np.float32(self.config.critic_rate)
         self._critic, errors = network.advance_critic(
-            self._critic, moves, batches, rate, norm=self.config.gradient_norm
+            *(self._features[2], self._critic, moves, batches, rate),
+            norm=self.config.gradient_norm,
         )
         jax.block_until_ready(errors)
 
@@ -355,11 +355,6 @@ class SelfPlay(Training):
         for name, count in zip(_COUNTS, counts, strict=True):
             setattr(self, name, int(count))
         self.seconds_of = {"play": 0.0, "learn": seconds}
-
-
-def _seed_of(seed: int, network: int) -> int:
-    """The seed of a network's weights, 31 bits, by all bits of the solver's."""
-    return int(np.random.SeedSequence([seed, network]).generate_state(1)[0] >> 1)
 
 
 def batch_size(count: int) -> int:
