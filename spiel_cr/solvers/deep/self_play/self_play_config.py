@@ -73,7 +73,7 @@ class SelfPlayConfig:
     name: str = dataclasses.field(compare=False)
     network: str = "mlp"
     features: str = "information_state"
-    hidden: int = 64
+    hidden: int = 128
     layers: int = 2
     schedule: int = 10_000_000
     episodes: int = 2048
