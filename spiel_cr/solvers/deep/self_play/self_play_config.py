@@ -1,4 +1,4 @@
-"""Names and settings of self-play by policy gradients, as `name(parameter=value)`."""
+"""Names and settings of self-play, as `name(parameter=value)`."""
 
 import dataclasses
 

@@ -131,6 +131,8 @@ def evaluate(
       seen: see `outputs`.
       legal: bool [n, A]; None: what is asked for are `outputs`, of a critic.
     """
+    if legal is not None and not len(legal):
+        return np.zeros(legal.shape, np.float32)
     parts = [part for part in (seen, legal) if part is not None]
     found = []
     for first in range(0, len(seen), _MOST):

@@ -129,9 +129,9 @@ def _episodes(depths: list[_Depth], utility: np.ndarray) -> Episodes:
     )
 
 
-def policy_of(answer: Answer) -> np.ndarray:
-    """float64 [n, A], what was played."""
-    return np.where(answer.legal, np.exp(answer.log_policy, dtype=np.float64), 0)
+def policy_of(legal: np.ndarray, log_policy: np.ndarray) -> np.ndarray:
+    """float64 [n, A], probabilities, to rounding; see `Answer`."""
+    return np.where(legal, np.exp(log_policy, dtype=np.float64), 0)
 
 
 def advantages(
@@ -156,8 +156,9 @@ def advantages(
       float64 [n, A], advantages of all actions to the player who decides; float64 [n],
       what the critic is to say of the action that was taken, player 0's.
     """
-    policy, rows = policy_of(episodes.answer), np.arange(len(episodes.action))
-    values = np.where(episodes.answer.legal, values, 0).astype(np.float64)
+    legal, rows = episodes.answer.legal, np.arange(len(episodes.action))
+    policy = policy_of(legal, episodes.answer.log_policy)
+    values = np.where(legal, values, 0).astype(np.float64)
     mean, said = (policy * values).sum(axis=1), values[rows, episodes.action]
     target, worth = np.zeros(len(rows)), episodes.utility / scale
     ends = episodes.depth_start.tolist()
@@ -168,7 +169,7 @@ def advantages(
     gain = values - mean[:, None]
     gain[rows, episodes.action] += (target - said) / policy[rows, episodes.action]
     sign = np.where(episodes.player == 0, 1.0, -1.0)[:, None]
-    return np.where(episodes.answer.legal, sign * gain, 0), target
+    return np.where(legal, sign * gain, 0), target
 
 
 def _ask(
@@ -192,4 +193,4 @@ def _draw(
 ) -> np.ndarray:
     """int64 [m], an action of each decision, by keys, uint64 [m, 2]."""
     points = draws.points(draws.labels(key), random, stratified=stratified)
-    return choose(policy_of(answer), points)
+    return choose(policy_of(answer.legal, answer.log_policy), points)

@@ -33,6 +33,7 @@ from spiel_cr.solvers.deep.self_play.self_play_rollouts import (
     Episodes,
     advantages,
     play,
+    policy_of,
 )
 from spiel_cr.solvers.deep.tensors import Stepped
 
@@ -156,9 +157,7 @@ class SelfPlay(Training):
 
     def _joint(self, positions: Positions, at: np.ndarray) -> np.ndarray:
         """What both players know at decisions: features, or places in a table."""
-        rows = self.knowledge.joint(positions, at)
-        compiled = self.knowledge.num_infosets is not None
-        return rows.astype(np.int32) if compiled else rows
+        return self._places(self.knowledge.joint(positions, at))
 
     def _learn(
         self,
@@ -221,12 +220,12 @@ class SelfPlay(Training):
     def __call__(self, positions: Positions, at: np.ndarray, player: int) -> Answer:
         """Asks a player's network; see `self_play_rollouts.Actor`."""
         seen = self.knowledge.seen(positions, at, player)
-        return Answer(self._places(seen), seen.legal, self.ask(seen, player))
+        return Answer(self._places(seen.rows), seen.legal, self.ask(seen, player))
 
-    def _places(self, seen: Seen) -> np.ndarray:
+    def _places(self, rows: np.ndarray) -> np.ndarray:
         """What a network is given: features, or where they are in a table."""
         compiled = self.knowledge.num_infosets is not None
-        return seen.rows.astype(np.int32) if compiled else seen.rows
+        return rows.astype(np.int32) if compiled else rows
 
     def ask(self, seen: Seen, player: int) -> np.ndarray:
         """A player's policy.
@@ -249,7 +248,8 @@ class SelfPlay(Training):
         return self._known[player][seen.rows]
 
     def _evaluate(self, seen: Seen, player: int) -> np.ndarray:
-        parameters, places = self._learners[player].parameters, self._places(seen)
+        parameters = self._learners[player].parameters
+        places = self._places(seen.rows)
         with precision(np.dtype(np.float32)):
             return network.evaluate(
                 self._features[player], parameters, places, seen.legal
@@ -263,7 +263,7 @@ class SelfPlay(Training):
           seen: what it sees at m decisions.
         """
         log_policy = self._evaluate(seen, player)
-        policy = np.where(seen.legal, np.exp(log_policy, dtype=np.float64), 0)
+        policy = policy_of(seen.legal, log_policy)
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
