@@ -14,9 +14,11 @@ that saves the seconds of a start. Trials of the start itself begin a new interp
 
 import contextlib
 import functools
+import importlib
 import json
 import os
 import pathlib
+import pkgutil
 import random
 import re
 import resource
@@ -32,8 +34,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+import spiel_cr
+import spiel_cr.eval
 from spiel_cr.common import json_log, storage
-from spiel_cr.eval.cli import entry, main  # noqa: F401  imported before forking
+from spiel_cr.eval.cli import entry
 from tests.support.results import lasting
 
 KUHN = "--game=kuhn_poker"
@@ -367,6 +371,22 @@ class Harness:
 
 
 _FILLER = "filler"
+# What commands import besides this project, when they need it.
+_LIBRARIES = (
+    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
+    *("matplotlib.figure", "matplotlib.font_manager", "optax", "scipy.optimize"),
+    "scipy.stats",
+)
+
+
+def _import_everything() -> None:
+    """All that commands import, which they do when they need it."""
+    for package in (spiel_cr, spiel_cr.eval):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
+    for name in _LIBRARIES:
+        importlib.import_module(name)
 
 
 def _mount(options: str, folder: pathlib.Path, *more: str) -> None:
@@ -508,6 +528,7 @@ def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
       only: of these; "quick" among them: as `Harness` has it.
     """
     names = [name for name in only if name != "quick"] or list(COMMANDS)
+    _import_everything()
     # Shells start background jobs with some of them ignored, and that is inherited.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

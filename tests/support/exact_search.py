@@ -20,10 +20,10 @@ from spiel_cr.policies.conversions import (
 from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
 
 
-def trusted_values(
+def expected_returns(
     laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
-) -> np.ndarray:
-    """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """What actions are worth and how likely their infosets are, exactly.
 
     Args:
       laid: the whole game.
@@ -31,8 +31,11 @@ def trusted_values(
       player: whose.
 
     Returns:
-      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset; 0
-      where chance and the other player never lead to.
+      float64 [S - 1] each, by action: the player's expected utility, over all histories
+      of the infoset together, if it does that and both play the blueprint from there
+      on; and of its infoset P, the probability of all that the player was told if the
+      opponent plays its blueprint, and U, the same if it plays uniformly. What the
+      player expects where it is told so, q, is the first divided by the second.
     """
     form = laid.form
     opponents = form.decisions[1 - player]
@@ -46,9 +49,24 @@ def trusted_values(
         infoset_values(counting, player, weight, own)[:-1][owner]
         for weight in (reach, even)
     )
+    return values[1:], mass, uniform
+
+
+def trusted_values(
+    laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
+) -> np.ndarray:
+    """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
+
+    Args: as of `expected_returns`.
+
+    Returns:
+      float64 [S - 1], q of every action, in [-1, 1], times the trust at its infoset; 0
+      where chance and the other player never lead to.
+    """
+    values, mass, uniform = expected_returns(laid, blueprint, player)
     # q is the value divided by `mass`, and the trust is `mass` divided by `uniform`.
     most = np.maximum(mass, uniform)
-    far = values[1:] / largest_utility(laid.game)
+    far = values / largest_utility(laid.game)
     return np.divide(far, most, out=np.zeros(len(most)), where=most > 0)
 
 

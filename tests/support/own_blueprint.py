@@ -1,0 +1,118 @@
+"""What `search` gains in matches against its own blueprint, by exact q.
+
+    python -m tests.support.own_blueprint --game phantom_ttt --iterations 4 --move-ms 50
+
+A blueprint is some iterations of PCFR+ on a game of hidden boards. In half of the
+matches player 0 searches, in the other half player 1. At each decision the player gains
+
+    sum over actions a of (pi'(a) - pi(a)) q(a)
+
+with pi the blueprint, pi' what it plays, and q(a) what it expects exactly if it does a
+and both play the blueprint from there on. The sum over a match has the difference of
+both strategies' values as its mean (Kakade & Langford 2002, lemma 6.1), and far less
+spread than returns. Prints one line, as JSON.
+"""
+
+import argparse
+import json
+import statistics
+import tempfile
+
+import numpy as np
+import pyspiel
+
+import game_defs  # noqa: F401  registers the project's games
+import spiel_cr
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.judging.one_match import play_match
+from spiel_cr.players.bots import PolicyBot
+from spiel_cr.policies.world_policy import WorldPolicy
+from tests.support.exact_search import expected_returns
+
+
+class Gains:
+    """Adds up what a player gains on its blueprint; an observer of matches."""
+
+    def __init__(self, policy: WorldPolicy, player: int) -> None:
+        """Knows all values.
+
+        Args:
+          policy: the blueprint.
+          player: who searches.
+        """
+        self._policy, self._player = policy, player
+        values, mass, _ = expected_returns(policy.worlds, policy.behaviour, player)
+        self._q = np.divide(values, mass, out=np.zeros(len(mass)), where=mass > 0)
+
+    def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
+        """The gain of one decision, in utilities."""
+        worlds: WorldGame = self._policy.worlds
+        _, infoset = worlds.infoset_of(state.history())
+        first = int(worlds.first_sequences[self._player][infoset]) - 1
+        before = self._policy.probabilities_at(state, self._player)
+        return sum(
+            (played[action] - odds) * float(self._q[first + place])
+            for place, (action, odds) in enumerate(before.items())
+        )
+
+
+def main() -> None:
+    """Plays, and prints what was gained."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--game", default="phantom_ttt")
+    parser.add_argument("--iterations", type=int, default=4, help="of the blueprint")
+    parser.add_argument("--move-ms", type=float, default=50.0)
+    parser.add_argument("--matches", type=int, default=1000)
+    parser.add_argument("--settings", default="", help="of search, such as eta=3")
+    words = parser.parse_args()
+    solved = spiel_cr.solve(words.game, "pcfr+", words.iterations)
+    policy = solved.average_policy()
+    assert isinstance(policy, WorldPolicy), "give a game of hidden boards"
+    with tempfile.NamedTemporaryFile(suffix=".npz") as file:
+        solved.save(file.name)
+        settings = [f"blueprint={file.name}", f"move_ms={words.move_ms:g}"]
+        string = f"search({','.join([*settings, words.settings]).rstrip(',')})"
+        bots = [
+            spiel_cr.load_bot(words.game, string, seat, seed=seat) for seat in range(2)
+        ]
+    gains = [Gains(policy, seat) for seat in range(2)]
+    gained, returns, seconds = [], [], []
+    for number in range(words.matches):
+        seat = number % 2
+        other = PolicyBot(1 - seat, policy, seed=number)
+        pair = [bots[0], other] if seat == 0 else [other, bots[1]]
+        match = play_match(words.game, pair, np.random.default_rng(number))
+        state = policy.worlds.game.new_initial_state()
+        total = 0.0
+        for action, odds in zip(match.actions, match.odds, strict=True):
+            if state.current_player() == seat:
+                total += gains[seat].of(state, odds)
+            state.apply_action(action)
+        gained.append(total)
+        returns.append(match.returns[seat])
+        seconds += match.seconds[seat]
+    gain, half_width = mean_and_half_width(gained)
+    print(
+        json.dumps(
+            {
+                **{key: value for key, value in vars(words).items() if value != ""},
+                "nash_conv": solved.nash_conv(),
+                "gain": gain,
+                "half_width": half_width,
+                "by_returns": mean_and_half_width(returns),
+                "of_seats": [statistics.fmean(gained[seat::2]) for seat in range(2)],
+                "mean_ms": 1000 * statistics.fmean(seconds),
+                "late_by_10_ms": sum(
+                    1000 * one > words.move_ms + 10 for one in seconds
+                ),
+                "moves": len(seconds),
+                "simulations": sum(bot.statistics.iterations for bot in bots)
+                / sum(bot.statistics.solves for bot in bots),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
