@@ -313,7 +313,7 @@ def _normalised_reach(tree: treeplex.Treeplex, average: np.ndarray) -> jax.Array
     above = reach[:1]
     parts = treeplex.by_level(tree.levels, average)
     for level, part in zip(tree.levels, parts, strict=True):
-        above = _level_reach(level, part, above)
+        above = _level_reach()(level, part, above)
         reach = _written(reach, above, begin)
         begin += len(part)
     return reach
@@ -325,11 +325,16 @@ def _reach_at_once(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
     return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
 
 
-@jax.jit
-def _level_reach(
-    level: treeplex.Level, average: jax.Array, above: jax.Array
-) -> jax.Array:
-    return treeplex.level_reach(level, _shares(level, average), above)
+@functools.cache
+def _level_reach() -> Any:
+    """A level's reach by sums of reach and the reach above; compiled quickly."""
+
+    def level_reach(
+        level: treeplex.Level, average: jax.Array, above: jax.Array
+    ) -> jax.Array:
+        return treeplex.level_reach(level, _shares(level, average), above)
+
+    return jax.jit(level_reach, compiler_options=quick_options())
 
 
 @functools.partial(jax.jit, donate_argnums=0)

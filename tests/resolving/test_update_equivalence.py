@@ -9,13 +9,14 @@ import pytest
 
 import spiel_cr
 from spiel_cr.games.worlds.game import world_game
-from spiel_cr.policies.best_responses import value_bounds
+from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.policies.world_policy import WorldPolicy
 from spiel_cr.resolving.update_equivalence import mirror_step, trust
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from tests.support.exact_search import search_everywhere
+from tests.support.own_blueprint import Gains
 
 HEX = "dark_hex(num_rows=2,num_cols=2)"
 
@@ -175,6 +176,30 @@ def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations
         low, high = value_bounds(tree.form, behaviours)
         gaps.append(high - low)
     assert gaps[1] < most * gaps[0]
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
+    worlds = world_game(HEX)
+    blueprint = WorldPolicy(worlds, _random_behaviour(worlds, seed=4))
+    searched = list(blueprint.behaviour)
+    searched[player] = _random_behaviour(worlds, seed=5)[player]
+    both = WorldPolicy(worlds, searched)
+    gains = Gains(blueprint, player)
+
+    def expected(state):
+        """What matches of `both` gain from here on, and what they pay."""
+        if state.is_terminal():
+            return np.array([0.0, state.returns()[player]])
+        odds = both.action_probabilities(state)
+        mean = sum(odds[action] * expected(state.child(action)) for action in odds)
+        own = state.current_player() == player
+        return mean + [gains.of(state, odds) if own else 0.0, 0.0]
+
+    gained, paid = expected(worlds.game.new_initial_state())
+    before = behaviour_value(worlds.form, blueprint.behaviour)
+    assert gained == pytest.approx(paid - (1 - 2 * player) * before, abs=1e-12)
+    assert abs(gained) > 0.01
 
 
 def test_trust_is_a_ratio_of_probabilities():

@@ -340,12 +340,13 @@ def make_solver(
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
     optimised = _run_in_place if large else _run
     start = functools.partial(init, values=values, custom=config.rule.custom)
-    state: CFRState | Callable[[], CFRState]
+    state: CFRState | functools.partial[CFRState]
     if large:
-        # Made where it will stay, not copied there.
+        # Made where it will stay, not copied there, by a program that runs once.
         with precision(dtype):
             problem = jax.device_put(problem)
-        state = functools.partial(jax.jit(start), problem[0], shared=problem[1])
+        made = jax.jit(start, compiler_options=quick_options(optimise=False))
+        state = functools.partial(made, problem[0], shared=problem[1])
     else:
         state = start(problem[0], shared=problem[1])
     return Solver(

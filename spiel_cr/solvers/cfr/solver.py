@@ -5,6 +5,7 @@ what is the same for all solvers (clock, interrupts, checkpoints, arrays by logi
 number) is here.
 """
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -148,7 +149,7 @@ class Solver:
         self,
         form: layout.SequenceForm,
         problem: Any,
-        state: State | Callable[[], State],
+        state: State | functools.partial[State],
         program: Program,
         *,
         buckets: Labels = (None, None),
@@ -160,9 +161,9 @@ class Solver:
         Args:
           form: the game.
           problem: the game as the program takes it, numpy arrays.
-          state: the initial state, numpy arrays. Or what makes it on the device, for
-            large games: what compiling takes is then given back before the state is
-            there.
+          state: the initial state, numpy arrays. Or a program that makes it on the
+            device, and its arguments, for large games: what compiling takes is then
+            given back before the state is there.
           program: that is run, and how its state is read.
           buckets: for each player the bucket of each infoset, or None.
           compile_seconds: that other programs, which made problem or state, took.
@@ -180,7 +181,7 @@ class Solver:
         self.compile_seconds = compile_seconds
         with precision(program.dtype):
             self.problem = put(problem)
-            if callable(state):
+            if isinstance(state, functools.partial):
                 self.compile_seconds += self._compile(state)
                 state = state()
                 memory.trim()
@@ -398,10 +399,11 @@ class Solver:
                 )
         return behaviour[self.form.layouts[player].sequences]
 
-    def _compile(self, start: Callable[[], State]) -> float:
+    def _compile(self, start: functools.partial[State]) -> float:
         """Compiles the program for states like the first; the seconds that it took."""
         started = time.perf_counter()
-        like, count = jax.eval_shape(start), np.zeros((), np.int32)
+        like = start.func.eval_shape(*start.args, **start.keywords)
+        count = np.zeros((), np.int32)
         advance = self._program.advance
         lowered = advance.lower(self.problem, like, count, config=self.config)
         lowered.compile()

@@ -13,6 +13,7 @@ from spiel_cr.games.sequence_form.decisions import sum_payoffs
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import PRESETS
 from spiel_cr.solvers.solve import solve
 from tests.support import games, reference
 from tests.support.made_games import random_game
@@ -319,3 +320,23 @@ def test_spare_capacity_changes_nothing(name):
     assert convs[1] == pytest.approx(convs[0], rel=0.5)
     # The same strategy is worth the same in both forms.
     assert convs[2] == pytest.approx(convs[0], abs=1e-12)
+
+
+def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
+    """Bit for bit as others are, also where a state is taken out and put back."""
+    form = compiler.compile_game("kuhn_poker").form
+    small = cfr.make_solver(form, config=PRESETS["dcfr"])
+    monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
+    large = cfr.make_solver(form, config=PRESETS["dcfr"])
+    taken = [leaf.copy() for leaf in large.leaves()]
+    for solver in (small, large):
+        solver.run(7)
+    for mine, other in zip(small.leaves(), large.leaves(), strict=True):
+        np.testing.assert_array_equal(mine, other, strict=True)
+    kept = large.state
+    large.run(5)
+    assert int(kept.iteration) == 7 and large.iterations == 12
+    large.restore(taken, seconds=0.0)
+    large.run(7)
+    for mine, other in zip(small.leaves(), large.leaves(), strict=True):
+        np.testing.assert_array_equal(mine, other, strict=True)
