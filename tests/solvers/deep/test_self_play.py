@@ -61,7 +61,7 @@ def slope_of(parameters, magnet, rows, rates):
 
 def rates_of(temperature, proximity):
     """Of a loss that nobody steps by."""
-    return Rates(temperature, proximity, 0.0, 0.0)
+    return Rates(temperature, proximity, 0.0, 0.0, 0.0)
 
 
 def softmax(logits):
@@ -350,7 +350,8 @@ def test_steps_are_told_what_the_schedule_says(kuhn, monkeypatch):
     del told[:]
     solver.run(1)
     config = solver.config
-    wanted = (*config.weights_after(before), config.rate_after(before), 0.0)
+    mean = 1.0  # an iteration is more than a tenth of all
+    wanted = (*config.weights_after(before), config.rate_after(before), 0.0, mean)
     np.testing.assert_allclose(told, [wanted] * 2, rtol=1e-6)
     assert wanted[0] < 0.15 and wanted[1] > 4.0 and before >= 500
 
@@ -401,7 +402,8 @@ def test_actions_are_drawn_by_their_probabilities(kuhn):
     """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
     solver = SelfPlay(kuhn, SMALL)
     table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
-    solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
+    both = {"parameters": jnp.asarray(table), "mean": jnp.asarray(table)}
+    solver._learners[0] = solver._learners[0]._replace(**both)
     random = np.random.default_rng(6)
     episodes = play(solver.source, solver, 20_000, random, joint=nothing)
     seen = Seen(np.arange(6), solver.knowledge.legal[0])
@@ -563,6 +565,30 @@ def test_sizes_are_few_and_fit():
     assert all(size == 64 for count, size in sizes.items() if count <= 64)
     assert all(n <= size <= 1.125 * n + 1 for n, size in sizes.items() if n > 64)
     assert len(set(sizes.values())) <= 1 + 5 * 8 and batch_size(1024) == 1024
+
+
+@pytest.mark.parametrize("averaging", [0, 0.25])
+def test_the_result_has_means_of_the_last_parameters(kuhn, averaging):
+    """Float64 numbers of all iterates, by their weights; what plays is the last one."""
+    settings = f"mmd(network=table,episodes=64,averaging={averaging})"
+    solver = SelfPlay(kuhn, settings, seed=3)
+    tables, made = [], []
+    for _ in range(12):
+        solver.run(1)
+        tables.append(np.asarray(solver._learners[0].parameters, np.float64))
+        made.append(solver.decisions)
+    weights = np.zeros(12)
+    for number, count in enumerate(np.diff(made, prepend=0)):
+        share = min(1, count / (averaging * made[number])) if averaging else 1
+        weights *= 1 - share
+        weights[number] = share
+    seen = Seen(np.arange(6), solver.knowledge.legal[0])
+    mean = softmax(np.tensordot(weights, tables, 1))
+    np.testing.assert_allclose(solver.strategy(0, seen), mean, atol=1e-6)
+    np.testing.assert_allclose(
+        np.exp(solver.ask(seen, 0)), softmax(tables[-1]), atol=1e-6
+    )
+    assert (abs(mean - softmax(tables[-1])).max() > 0.01) == (averaging > 0)
 
 
 def test_rates_fall_to_nothing():

@@ -46,12 +46,14 @@ class Rates(NamedTuple):
       proximity: weight of the policy that played.
       rate: the learning rate.
       magnet: how far the magnet moves.
+      mean: how far the mean of parameters moves.
     """
 
     temperature: Any
     proximity: Any
     rate: Any
     magnet: Any
+    mean: Any
 
 
 class Losses(NamedTuple):
@@ -69,13 +71,15 @@ class Learner(NamedTuple):
     Attributes:
       parameters: of the policy.
       magnet: parameters of the magnet.
+      mean: of the parameters that there were, of which the last ones count most.
       optimiser: Adam's state.
 
-    A critic is one, too, without a magnet.
+    A critic is one, too, without magnet and mean.
     """
 
     parameters: Any
     magnet: Any
+    mean: Any
     optimiser: Any
 
 
@@ -189,7 +193,7 @@ def loss(
 
 
 def begin(parameters: Any, norm: float) -> Learner:
-    """Before the first step; the magnet begins where the network does.
+    """Before the first step; magnet and mean begin where the network does.
 
     Args:
       parameters: of the network.
@@ -199,7 +203,7 @@ def begin(parameters: Any, norm: float) -> Learner:
       ImportError: optax is missing.
     """
     optimiser = _optimiser(1.0, norm).init(parameters)
-    return Learner(parameters, parameters, optimiser)
+    return Learner(parameters, parameters, parameters, optimiser)
 
 
 @functools.partial(jax.jit, static_argnames="norm")
@@ -212,7 +216,7 @@ def advance(
     *,
     norm: float,
 ) -> tuple[Learner, Losses]:
-    """Steps of Adam, one for each batch; then the magnet moves.
+    """Steps of Adam, one for each batch; then magnet and mean move.
 
     Args:
       features: see `apply`.
@@ -236,11 +240,14 @@ def advance(
         (learner.parameters, learner.optimiser),
         batches,
     )
-    magnet = jax.tree.map(
-        lambda old, new: old + rates.magnet * (new - old), learner.magnet, parameters
+    magnet, mean = (
+        jax.tree.map(
+            lambda old, new, far=far: old + far * (new - old), there, parameters
+        )
+        for there, far in ((learner.magnet, rates.magnet), (learner.mean, rates.mean))
     )
-    mean = Losses(*(part.mean() for part in losses))
-    return Learner(parameters, magnet, optimiser), mean
+    means = Losses(*(part.mean() for part in losses))
+    return Learner(parameters, magnet, mean, optimiser), means
 
 
 class Moves(NamedTuple):

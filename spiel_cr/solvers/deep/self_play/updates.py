@@ -47,7 +47,7 @@ _COUNTS = ("iterations", "episodes", "decisions")
 
 
 class SelfPlay(Training):
-    """Two players who learn from playing each other; the last iterate is the result.
+    """Two players who learn from playing each other; last iterates are the result.
 
     Attributes:
       source: of histories.
@@ -94,7 +94,7 @@ class SelfPlay(Training):
         *self._learners, critic = (
             network.begin(parameters, config.gradient_norm) for _, parameters in made
         )
-        self._critic = critic._replace(magnet=None)
+        self._critic = critic._replace(magnet=None, mean=None)
 
     def _make(self, number: int, seed: int) -> tuple[jax.Array | None, Any]:
         """Features and parameters of a player's network, or the critic's (2).
@@ -173,7 +173,9 @@ class SelfPlay(Training):
             return
         rows, batches = self._batches(rows, random)
         magnet_rate = config.magnet_rate * rate / config.learning_rate
-        rates = *config.weights_after(self.decisions), rate, magnet_rate
+        new = len(episodes.player)
+        mean_rate = config.mean_rate(new, self.decisions + new)
+        rates = *config.weights_after(self.decisions), rate, magnet_rate, mean_rate
         # Nothing waits for the losses, but the clock does for the steps.
         self._learners[number], losses = network.advance(
             self._features[number],
@@ -239,16 +241,16 @@ class SelfPlay(Training):
         """
         counts = self.knowledge.num_infosets
         if counts is None or counts[player] > _MOST_INFOSETS:
-            return self._evaluate(seen, player)
+            return self._evaluate(seen, player, self._learners[player].parameters)
         if player not in self._known:
             assert isinstance(self.knowledge, CompiledKnowledge)
             legal = self.knowledge.legal[player]
             everything = Seen(np.arange(counts[player]), legal)
-            self._known[player] = self._evaluate(everything, player)
+            parameters = self._learners[player].parameters
+            self._known[player] = self._evaluate(everything, player, parameters)
         return self._known[player][seen.rows]
 
-    def _evaluate(self, seen: Seen, player: int) -> np.ndarray:
-        parameters = self._learners[player].parameters
+    def _evaluate(self, seen: Seen, player: int, parameters: Any) -> np.ndarray:
         places = self._places(seen.rows)
         with precision(np.dtype(np.float32)):
             return network.evaluate(
@@ -256,18 +258,18 @@ class SelfPlay(Training):
             )
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what a player plays now.
+        """float64 [m, A], what a player has come to: its mean parameters' policy.
 
         Args:
           player: 0 or 1.
           seen: what it sees at m decisions.
         """
-        log_policy = self._evaluate(seen, player)
+        log_policy = self._evaluate(seen, player, self._learners[player].mean)
         policy = policy_of(seen.legal, log_policy)
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
-        """What both play now: the last iterate is the result, nothing is averaged.
+        """What both have come to, by means of the last parameters.
 
         Returns:
           Of each player float64 [S], action probabilities by logical sequence.
@@ -278,7 +280,7 @@ class SelfPlay(Training):
         return self.current_behaviour(0), self.current_behaviour(1)
 
     def nash_conv(self) -> float:
-        """NashConv of what both play now, in a compiled game's units.
+        """NashConv of what both have come to, in a compiled game's units.
 
         Raises:
           ValueError: the game is not compiled.
@@ -286,16 +288,13 @@ class SelfPlay(Training):
         return self._nash_conv(self.average_behaviours())
 
     def average(self) -> Networks:
-        """What both play now, for files and policies.
-
-        It is the last iterate, no average; a table has none.
-        """
+        """What both have come to, for files and policies; a table has none."""
         known, config = self.knowledge, self.config
         assert config.network == "mlp"
         shape = Shape(
             *(known.num_features, known.num_actions, config.hidden, config.layers)
         )
-        both = [networks.leaves(learner.parameters) for learner in self._learners]
+        both = [networks.leaves(learner.mean) for learner in self._learners]
         return Networks.single(shape, config.features, both)
 
     def arrays(self) -> dict[str, np.ndarray]:
