@@ -21,7 +21,7 @@ from spiel_cr.solvers.cfr import regret_matching, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.shared_regrets import SharedRegrets
-from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver
+from spiel_cr.solvers.cfr.solver import PlayerState, Program, Solver, Start
 
 Trees = tuple[treeplex.Treeplex, treeplex.Treeplex]
 # How each player's infosets share regrets; None where they do not.
@@ -339,16 +339,20 @@ def make_solver(
     # A second state of this size would be most of the memory.
     large = sum(own.size for own in form.layouts) > _LARGE_STATE
     optimised = _run_in_place if large else _run
-    start = functools.partial(init, values=values, custom=config.rule.custom)
-    state: CFRState | functools.partial[CFRState]
+
+    def start(problem: tuple[Trees, Shared]) -> CFRState:
+        trees, shared = problem
+        return init(trees, shared=shared, values=values, custom=config.rule.custom)
+
+    state: CFRState | Start
     if large:
         # Made where it will stay, not copied there, by a program that runs once.
         with precision(dtype):
             problem = jax.device_put(problem)
-        made = jax.jit(start, compiler_options=quick_options(optimise=False))
-        state = functools.partial(made, problem[0], shared=problem[1])
+        options = quick_options(optimise=False)
+        state = Start(jax.jit(start, compiler_options=options), problem)
     else:
-        state = start(problem[0], shared=problem[1])
+        state = start(problem)
     return Solver(
         form,
         problem,

@@ -5,7 +5,6 @@ what is the same for all solvers (clock, interrupts, checkpoints, arrays by logi
 number) is here.
 """
 
-import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
@@ -60,6 +59,18 @@ class State(Protocol):
 
     @property
     def iteration(self) -> jax.Array: ...
+
+
+class Start(NamedTuple):
+    """What makes the first state of a large game on the device.
+
+    Attributes:
+      program: jitted.
+      problem: its argument, arrays on the device.
+    """
+
+    program: Any
+    problem: Any
 
 
 class Reader(Protocol):
@@ -149,7 +160,7 @@ class Solver:
         self,
         form: layout.SequenceForm,
         problem: Any,
-        state: State | functools.partial[State],
+        state: State | Start,
         program: Program,
         *,
         buckets: Labels = (None, None),
@@ -161,9 +172,9 @@ class Solver:
         Args:
           form: the game.
           problem: the game as the program takes it, numpy arrays.
-          state: the initial state, numpy arrays. Or a program that makes it on the
-            device, and its arguments, for large games: what compiling takes is then
-            given back before the state is there.
+          state: the initial state, numpy arrays. Or what makes it on the device, for
+            large games: what compiling takes is then given back before the state is
+            there.
           program: that is run, and how its state is read.
           buckets: for each player the bucket of each infoset, or None.
           compile_seconds: that other programs, which made problem or state, took.
@@ -181,9 +192,9 @@ class Solver:
         self.compile_seconds = compile_seconds
         with precision(program.dtype):
             self.problem = put(problem)
-            if isinstance(state, functools.partial):
+            if isinstance(state, Start):
                 self.compile_seconds += self._compile(state)
-                state = state()
+                state = state.program(state.problem)
                 memory.trim()
             self._state = put(state)
         # numpy arrays may have become the device's without a copy.
@@ -399,10 +410,10 @@ class Solver:
                 )
         return behaviour[self.form.layouts[player].sequences]
 
-    def _compile(self, start: functools.partial[State]) -> float:
+    def _compile(self, start: Start) -> float:
         """Compiles the program for states like the first; the seconds that it took."""
         started = time.perf_counter()
-        like = start.func.eval_shape(*start.args, **start.keywords)
+        like = start.program.eval_shape(start.problem)
         count = np.zeros((), np.int32)
         advance = self._program.advance
         lowered = advance.lower(self.problem, like, count, config=self.config)
