@@ -33,6 +33,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
 
+# Seconds that a worker has to end by itself: who is killed leaves semaphores behind.
+_GOODBYE = 5.0
+
 
 class WorkerEndedError(WorkerFailedError):
     """A worker ended before it answered."""
@@ -127,7 +130,7 @@ def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[..., Any]
         worker.receive()
         yield ask
     finally:
-        worker.end()
+        worker.end(_GOODBYE)
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
