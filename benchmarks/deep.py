@@ -91,7 +91,7 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> fra
 def measure_self_play(
     game: str, algorithm: str, seed: int, decisions: int
 ) -> frame.Row:
-    """A run of self-play on a compiled game, and what its last iterate is worth.
+    """A run of self-play on a compiled game, and what its result is worth.
 
     Args:
       game: OpenSpiel string or short name.
@@ -209,7 +209,7 @@ BENCHMARK = frame.Benchmark(
             frame.plan(
                 game="games", algorithm=SELF_PLAY, seed="seeds", decisions="decisions"
             ),
-            (frame.Table("Last iterates of self-play.", _SELF_PLAY, 2, _medians),),
+            (frame.Table("Results of self-play.", _SELF_PLAY, 2, _medians),),
         ),
     },
 )

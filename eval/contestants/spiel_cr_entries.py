@@ -41,8 +41,8 @@ _HOW = {
     algorithms.DEEP.name: "Average strategy ({0.averages[0]}); one iteration is "
     "{0.traversals} {1}, and the fits after them; seconds are with those of the "
     "average.",
-    algorithms.SELF_PLAY.name: "Last iterate; one iteration is {0.episodes} matches of "
-    "self-play, and the steps of the optimiser after them.",
+    algorithms.SELF_PLAY.name: "Last iterates; one iteration is {0.episodes} matches "
+    "of self-play, and the steps of the optimiser after them.",
 }
 # By the name of a family, and how it samples.
 _SAMPLES = {

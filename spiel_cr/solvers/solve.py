@@ -83,8 +83,8 @@ def solve(
         your own, see `regret_matching.CustomRule`; a first-order method, "pdhg";
         one that samples public actions, such as "public-vr+"; one that trains networks,
         such as
-        "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is the last
-        iterate; or "lp": an equilibrium by linear programming, whose NashConv is at
+        "sd-cfr(hidden=64)", or by self-play, such as "mmd", whose result is of the last
+        iterates; or "lp": an equilibrium by linear programming, whose NashConv is at
         most 1e-8 of the range of payoffs, or what rounding leaves of the largest
         payoff; always in float64, whatever `goal` and `dtype` say. All of them are in
         `algorithms.ALGORITHMS`.

@@ -9,7 +9,8 @@ What a trial does depends on its number, and on how quick the machine is:
     python -m tests.fuzz interruptions FIRST LAST [--only COMMAND ...]
 
 Processes are forked from this one, which has imported everything and computed nothing:
-that saves the seconds of a start. Trials of the start itself begin a new interpreter.
+that saves the seconds of a start. Trials of the start itself begin a new interpreter,
+which imports what it needs when it needs it.
 """
 
 import contextlib
@@ -314,7 +315,8 @@ class Harness:
             _mount("remount,ro", folder)
         process = Process(words, new=kind == "start")
         if kind != "read-only":
-            time.sleep(draw.random() * (2 if kind == "start" else 1.05 * true.seconds))
+            start = 2.0 if kind == "start" else 0.0
+            time.sleep(draw.random() * (start + 1.05 * true.seconds))
         before = checkpoint_iterations(folder)
         others = [Process(words)] if kind == "two" else []
         if kind == "full":
@@ -373,10 +375,9 @@ class Harness:
 _FILLER = "filler"
 # What commands import besides this project, when they need it.
 _LIBRARIES = (
-    *("matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg"),
-    *("matplotlib.figure", "matplotlib.font_manager", "optax", "scipy.optimize"),
-    "scipy.stats",
-)
+    "matplotlib.backends.backend_agg matplotlib.backends.backend_svg matplotlib.figure "
+    "matplotlib.font_manager optax scipy.optimize scipy.stats"
+).split()
 
 
 def _import_everything() -> None:

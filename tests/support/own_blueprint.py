@@ -2,6 +2,8 @@
 
     python -m tests.support.own_blueprint --game phantom_ttt --iterations 4 --move-ms 50
 
+(with `chrt -f 10 taskset -c 1` before it a core of its own).
+
 A blueprint is some iterations of PCFR+ on a game of hidden boards. In half of the
 matches player 0 searches, in the other half player 1. At each decision the player gains
 
@@ -10,11 +12,13 @@ matches player 0 searches, in the other half player 1. At each decision the play
 with pi the blueprint, pi' what it plays, and q(a) what it expects exactly if it does a
 and both play the blueprint from there on. The sum over a match has the difference of
 both strategies' values as its mean (Kakade & Langford 2002, lemma 6.1), and far less
-spread than returns. Prints one line, as JSON.
+spread than returns. Half-widths are of 95 % intervals; what seats are worth is no part
+of them. Prints one line, as JSON.
 """
 
 import argparse
 import json
+import math
 import statistics
 import tempfile
 
@@ -57,6 +61,14 @@ class Gains:
         )
 
 
+def _of_seats(values: list[float]) -> tuple[float, float]:
+    """Mean over both seats, whose matches alternate, and its half-width."""
+    means, widths = zip(
+        *(mean_and_half_width(values[seat::2]) for seat in range(2)), strict=True
+    )
+    return statistics.fmean(means), math.hypot(*widths) / 2
+
+
 def main() -> None:
     """Plays, and prints what was gained."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -66,9 +78,12 @@ def main() -> None:
     parser.add_argument("--matches", type=int, default=1000)
     parser.add_argument("--settings", default="", help="of search, such as eta=3")
     words = parser.parse_args()
+    if words.matches < 4:
+        parser.error(f"--matches {words.matches}: give 4 or more, two for each seat")
     solved = spiel_cr.solve(words.game, "pcfr+", words.iterations)
     policy = solved.average_policy()
-    assert isinstance(policy, WorldPolicy), "give a game of hidden boards"
+    if not isinstance(policy, WorldPolicy):
+        parser.error(f"--game {words.game}: give a game of hidden boards")
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         solved.save(file.name)
         settings = [f"blueprint={file.name}", f"move_ms={words.move_ms:g}"]
@@ -92,7 +107,7 @@ def main() -> None:
         gained.append(total)
         returns.append(match.returns[seat])
         seconds += match.seconds[seat]
-    gain, half_width = mean_and_half_width(gained)
+    gain, half_width = _of_seats(gained)
     print(
         json.dumps(
             {
@@ -100,7 +115,7 @@ def main() -> None:
                 "nash_conv": solved.nash_conv(),
                 "gain": gain,
                 "half_width": half_width,
-                "by_returns": mean_and_half_width(returns),
+                "by_returns": _of_seats(returns),
                 "of_seats": [statistics.fmean(gained[seat::2]) for seat in range(2)],
                 "mean_ms": 1000 * statistics.fmean(seconds),
                 "late_by_10_ms": sum(

@@ -349,7 +349,8 @@ def make_solver(
         # Made where it will stay, not copied there, by a program that runs once.
         with precision(dtype):
             problem = jax.device_put(problem)
-        options = quick_options(optimise=False)
+        # GPUs know no code that is not optimised.
+        options = quick_options(optimise=jax.default_backend() != "cpu")
         state = Start(jax.jit(start, compiler_options=options), problem)
     else:
         state = start(problem)

@@ -102,8 +102,7 @@ class Training(abc.ABC):
           ValueError: the game is not compiled.
         """
         known = self._compiled()
-        seen = Seen(np.arange(len(known.legal[player])), known.legal[player])
-        return known.behaviour(player, self.strategy(player, seen))
+        return known.behaviour(player, self.strategy(player, known.everywhere(player)))
 
     def _compiled(self) -> CompiledKnowledge:
         """What is known of a compiled game.

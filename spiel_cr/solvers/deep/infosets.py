@@ -157,6 +157,11 @@ class CompiledKnowledge:
         rows = self.tree.histories.infoset[positions.states[places]].astype(np.int64)
         return Seen(rows, self.legal[player][rows])
 
+    def everywhere(self, player: int) -> Seen:
+        """What a player knows at all of its infosets, in their order."""
+        legal = self.legal[player]
+        return Seen(np.arange(len(legal)), legal)
+
     def joint(self, positions: Positions, places: np.ndarray) -> np.ndarray:
         """See `Knowledge`."""
         return self._number[positions.states[places]]

@@ -324,10 +324,11 @@ def test_spare_capacity_changes_nothing(name):
 
 def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     """Bit for bit as others are, also where a state is taken out and put back."""
-    form = compiler.compile_game("kuhn_poker").form
+    form = compiler.compile_game("leduc_poker").form
     small = cfr.make_solver(form, config=PRESETS["dcfr"])
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
     large = cfr.make_solver(form, config=PRESETS["dcfr"])
+    assert large._program.consumes and not small._program.consumes
     taken = [leaf.copy() for leaf in large.leaves()]
     for solver in (small, large):
         solver.run(7)
@@ -336,6 +337,9 @@ def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     kept = large.state
     large.run(5)
     assert int(kept.iteration) == 7 and large.iterations == 12
+    unlent = large._state
+    large.run(1)
+    assert unlent.iteration.is_deleted() and not kept.iteration.is_deleted()
     large.restore(taken, seconds=0.0)
     large.run(7)
     for mine, other in zip(small.leaves(), large.leaves(), strict=True):

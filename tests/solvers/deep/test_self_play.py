@@ -42,7 +42,7 @@ UNIFORM = np.zeros((6, 2))
 # Small: few decisions, and one program for several tests.
 SMALL = (
     "mmd(network=table,schedule=1000,episodes=64,epochs=1,minibatches=2,"
-    "learning_rate=0.01)"
+    "learning_rate=0.01,mean_share=1)"
 )
 
 
@@ -350,7 +350,7 @@ def test_steps_are_told_what_the_schedule_says(kuhn, monkeypatch):
     del told[:]
     solver.run(1)
     config = solver.config
-    mean = 1.0  # an iteration is more than a tenth of all
+    mean = 1 - before / solver.decisions
     wanted = (*config.weights_after(before), config.rate_after(before), 0.0, mean)
     np.testing.assert_allclose(told, [wanted] * 2, rtol=1e-6)
     assert wanted[0] < 0.15 and wanted[1] > 4.0 and before >= 500
@@ -402,8 +402,7 @@ def test_actions_are_drawn_by_their_probabilities(kuhn):
     """First bets of player 0: a chi-squared value above 30 has odds of 1e-5."""
     solver = SelfPlay(kuhn, SMALL)
     table = np.array(np.random.default_rng(5).normal(size=(6, 2)), np.float32)
-    both = {"parameters": jnp.asarray(table), "mean": jnp.asarray(table)}
-    solver._learners[0] = solver._learners[0]._replace(**both)
+    solver._learners[0] = solver._learners[0]._replace(parameters=jnp.asarray(table))
     random = np.random.default_rng(6)
     episodes = play(solver.source, solver, 20_000, random, joint=nothing)
     seen = Seen(np.arange(6), solver.knowledge.legal[0])
@@ -501,7 +500,7 @@ def test_networks_learn_kuhn_poker(kuhn):
 
 @pytest.mark.slow
 def test_results_are_networks_that_play_the_same(kuhn):
-    solver = SelfPlay(kuhn, "mmd(hidden=3,episodes=64,epochs=1)")
+    solver = SelfPlay(kuhn, "mmd(hidden=3,episodes=64,epochs=1,mean_share=1)")
     solver.run_to(400)
     policy = DeepPolicy(kuhn.game, solver.average())
     for player, own in enumerate(kuhn.infosets):
@@ -567,28 +566,30 @@ def test_sizes_are_few_and_fit():
     assert len(set(sizes.values())) <= 1 + 5 * 8 and batch_size(1024) == 1024
 
 
-@pytest.mark.parametrize("averaging", [0, 0.25])
-def test_the_result_has_means_of_the_last_parameters(kuhn, averaging):
+@pytest.mark.parametrize("share", [0, 0.25])
+def test_the_result_has_means_of_the_last_parameters(kuhn, share):
     """Float64 numbers of all iterates, by their weights; what plays is the last one."""
-    settings = f"mmd(network=table,episodes=64,averaging={averaging})"
+    settings = f"mmd(network=table,episodes=64,mean_share={share})"
     solver = SelfPlay(kuhn, settings, seed=3)
     tables, made = [], []
     for _ in range(12):
         solver.run(1)
-        tables.append(np.asarray(solver._learners[0].parameters, np.float64))
+        tables.append([np.asarray(own.parameters, float) for own in solver._learners])
         made.append(solver.decisions)
     weights = np.zeros(12)
     for number, count in enumerate(np.diff(made, prepend=0)):
-        share = min(1, count / (averaging * made[number])) if averaging else 1
-        weights *= 1 - share
-        weights[number] = share
-    seen = Seen(np.arange(6), solver.knowledge.legal[0])
-    mean = softmax(np.tensordot(weights, tables, 1))
-    np.testing.assert_allclose(solver.strategy(0, seen), mean, atol=1e-6)
-    np.testing.assert_allclose(
-        np.exp(solver.ask(seen, 0)), softmax(tables[-1]), atol=1e-6
-    )
-    assert (abs(mean - softmax(tables[-1])).max() > 0.01) == (averaging > 0)
+        newest = min(1, count / (share * made[number])) if share else 1
+        weights *= 1 - newest
+        weights[number] = newest
+    for player, result in enumerate(solver.average_behaviours()):
+        mean = softmax(np.tensordot(weights, [own[player] for own in tables], 1))
+        last = softmax(tables[-1][player])
+        np.testing.assert_allclose(result[1:], mean.ravel(), atol=1e-6)
+        current = solver.current_behaviour(player)
+        np.testing.assert_allclose(current[1:], last.ravel(), atol=1e-6)
+        seen = solver.knowledge.everywhere(player)
+        np.testing.assert_allclose(np.exp(solver.ask(seen, player)), last, atol=1e-6)
+        assert (abs(mean - last).max() > 0.01) == (share > 0)
 
 
 def test_rates_fall_to_nothing():

@@ -18,14 +18,16 @@ _WANTED: Wanted = {
     "minibatches": range(1, 10_001),
     "learning_rate critic_rate gradient_norm": "(0, inf)",
     "cooling": "[1e-6, 1]",
-    "trace magnet_rate averaging": "[0, 1]",
+    "trace magnet_rate mean_share": "[0, 1]",
     "temperature proximity": "[0, inf)",
 }
 
 
 @dataclasses.dataclass(frozen=True)
 class SelfPlayConfig:
-    """Mirror descent that plays against itself; its last iterates are the result.
+    """Mirror descent that plays against itself.
+
+    The result is what the mean of the last iterates' parameters plays.
 
     Each player has a network of its own. A critic, a perceptron as large as theirs,
     says what each action is worth where the information of both players is known, as it
@@ -67,8 +69,8 @@ class SelfPlayConfig:
         where the network began, which is nearly uniform.
       proximity: weight of the divergence from the policy that played: 1 / eta of
         magnetic mirror descent; at the beginning.
-      averaging: the result has the mean of parameters over about this share of all
-        decisions so far, the last ones; 0: the last ones alone.
+      mean_share: the result has an exponential mean of parameters, over about this
+        share of the decisions so far, the last ones; 0: the last iterate.
       gradient_norm: of all parameters of a network together, at most.
     """
 
@@ -89,7 +91,7 @@ class SelfPlayConfig:
     cooling: float = 0.1
     magnet_rate: float = 0.0
     proximity: float = 2.0
-    averaging: float = 0.1
+    mean_share: float = 0.1
     gradient_norm: float = 0.5
 
     def __post_init__(self) -> None:
@@ -104,9 +106,14 @@ class SelfPlayConfig:
         fallen = self.cooling ** self._done(decisions)
         return self.temperature * fallen, self.proximity / fallen
 
-    def mean_rate(self, new: int, decisions: int) -> float:
-        """How far the mean of parameters goes to those that so many `new` ones made."""
-        return min(1.0, new / max(self.averaging * decisions, 1.0))
+    def mean_rate(self, new: int, before: int) -> float:
+        """Weight of the newest parameters in the mean.
+
+        Args:
+          new: decisions that they were learnt from.
+          before: decisions before these.
+        """
+        return min(1.0, new / max(self.mean_share * (before + new), 1.0))
 
     def _done(self, decisions: int) -> float:
         """How much of the schedule is over."""

@@ -240,14 +240,15 @@ def advance(
         (learner.parameters, learner.optimiser),
         batches,
     )
-    magnet, mean = (
-        jax.tree.map(
-            lambda old, new, far=far: old + far * (new - old), there, parameters
-        )
-        for there, far in ((learner.magnet, rates.magnet), (learner.mean, rates.mean))
-    )
+    magnet = _towards(learner.magnet, parameters, rates.magnet)
+    mean = _towards(learner.mean, parameters, rates.mean)
     means = Losses(*(part.mean() for part in losses))
     return Learner(parameters, magnet, mean, optimiser), means
+
+
+def _towards(old: Any, new: Any, share: Any) -> Any:
+    """Parameters that go a share of the way to others."""
+    return jax.tree.map(lambda one, other: one + share * (other - one), old, new)
 
 
 class Moves(NamedTuple):

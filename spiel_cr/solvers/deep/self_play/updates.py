@@ -47,7 +47,9 @@ _COUNTS = ("iterations", "episodes", "decisions")
 
 
 class SelfPlay(Training):
-    """Two players who learn from playing each other; last iterates are the result.
+    """Two players who learn from playing each other.
+
+    The result is what the mean of the last iterates' parameters plays.
 
     Attributes:
       source: of histories.
@@ -173,8 +175,7 @@ class SelfPlay(Training):
             return
         rows, batches = self._batches(rows, random)
         magnet_rate = config.magnet_rate * rate / config.learning_rate
-        new = len(episodes.player)
-        mean_rate = config.mean_rate(new, self.decisions + new)
+        mean_rate = config.mean_rate(len(episodes.player), self.decisions)
         rates = *config.weights_after(self.decisions), rate, magnet_rate, mean_rate
         # Nothing waits for the losses, but the clock does for the steps.
         self._learners[number], losses = network.advance(
@@ -243,9 +244,7 @@ class SelfPlay(Training):
         if counts is None or counts[player] > _MOST_INFOSETS:
             return self._evaluate(seen, player, self._learners[player].parameters)
         if player not in self._known:
-            assert isinstance(self.knowledge, CompiledKnowledge)
-            legal = self.knowledge.legal[player]
-            everything = Seen(np.arange(counts[player]), legal)
+            everything = self._compiled().everywhere(player)
             parameters = self._learners[player].parameters
             self._known[player] = self._evaluate(everything, player, parameters)
         return self._known[player][seen.rows]
@@ -258,18 +257,22 @@ class SelfPlay(Training):
             )
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:
-        """float64 [m, A], what a player has come to: its mean parameters' policy.
+        """float64 [m, A], what a player plays now.
 
         Args:
           player: 0 or 1.
           seen: what it sees at m decisions.
         """
-        log_policy = self._evaluate(seen, player, self._learners[player].mean)
+        return self._policy(player, seen, self._learners[player].parameters)
+
+    def _policy(self, player: int, seen: Seen, parameters: Any) -> np.ndarray:
+        """float64 [m, A], what a player's network plays with these parameters."""
+        log_policy = self._evaluate(seen, player, parameters)
         policy = policy_of(seen.legal, log_policy)
         return policy / policy.sum(axis=1, keepdims=True)
 
     def average_behaviours(self) -> tuple[np.ndarray, np.ndarray]:
-        """What both have come to, by means of the last parameters.
+        """What the means of parameters play.
 
         Returns:
           Of each player float64 [S], action probabilities by logical sequence.
@@ -277,10 +280,15 @@ class SelfPlay(Training):
         Raises:
           ValueError: the game is not compiled.
         """
-        return self.current_behaviour(0), self.current_behaviour(1)
+        known = self._compiled()
+        first, second = (
+            known.behaviour(p, self._policy(p, known.everywhere(p), learner.mean))
+            for p, learner in enumerate(self._learners)
+        )
+        return first, second
 
     def nash_conv(self) -> float:
-        """NashConv of what both have come to, in a compiled game's units.
+        """NashConv of what the means of parameters play, in a compiled game's units.
 
         Raises:
           ValueError: the game is not compiled.
@@ -288,7 +296,7 @@ class SelfPlay(Training):
         return self._nash_conv(self.average_behaviours())
 
     def average(self) -> Networks:
-        """What both have come to, for files and policies; a table has none."""
+        """What the means of parameters play, for files; a table has none."""
         known, config = self.knowledge, self.config
         assert config.network == "mlp"
         shape = Shape(
