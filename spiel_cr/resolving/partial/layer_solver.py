@@ -112,7 +112,7 @@ class LayerSolver:
         *,
         start: bool = False,
     ) -> SolvedTree | None:
-        """Grows a tree and solves the layer of its roots.
+        """Grows a tree and solves the layer of its roots, if it can be checked.
 
         Args:
           tree: grows.
@@ -153,8 +153,9 @@ class LayerSolver:
             if solved is None:
                 return None
             if solver is not None:
-                with self._clock.solve(solver, deadline, iterations):
-                    solved.replan(game, solver)
+                if solved.exact:
+                    with self._clock.solve(solver, deadline, iterations):
+                        solved.replan(game, solver)
                 return solved
             self.shrunk += 1
             if deadline is not None and time.perf_counter() > deadline:

@@ -9,7 +9,6 @@ state has no room, the plan is played, and the next one is looked for from there
 first one that fits is resolved, to the end of the game if all of it fits.
 """
 
-import collections
 import dataclasses
 import functools
 import hashlib
@@ -47,8 +46,6 @@ _ROLLOUTS = 100, 10
 # Histories that are walked beyond a tree for each one that it may have, without a clock
 # and under one: to grow and lay out a tree costs two to ten times as much per history.
 _WALK = 10, 2
-# Times in a row that a walk from a decision may be given up, under a clock.
-_MOST_GIVEN_UP = 2
 # Histories in all solutions that are kept from match to match (6 kB each), and in the
 # trees that lead to them.
 _MOST_KEPT = 1 << 17
@@ -160,8 +157,6 @@ class PartialResolver:
         self._root = _Place(-1, tree, tree.table.id[:1].copy())
         # Of all solutions, and of the trees that lead to them.
         self._kept_histories = 0
-        # By the number of a decision, how often in a row a walk was given up there.
-        self._given_up: collections.Counter[int] = collections.Counter()
         announce(f"player {player}: the start")
         self.solved = self._start = self._solve_start(end)
         self._label_counts = [len(known) for known in tree.simulator.labels]
@@ -173,7 +168,6 @@ class PartialResolver:
             announce(f"player {player}: warm-up match {number + 1}")
             self._play_warmup(tree.game, np.random.default_rng([seed, number]))
         self._clock.stretch = 1.0
-        self._given_up.clear()
         if config.move_ms is not None:  # otherwise there is time to compile
             self._layers.close()
         self._forget_all()
@@ -317,24 +311,13 @@ class PartialResolver:
             blueprint=self.blueprint,
             before=self.solved,
             roots=place.ids,
-            walk=self._walk(place.number, most),
+            walk=_WALK[self.config.move_ms is not None] * most,
         )
-        return self._counted(
-            place.number, self._layers.solve(tree, lay_out, most, deadline)
-        )
+        return self._counted(self._layers.solve(tree, lay_out, most, deadline))
 
-    def _walk(self, number: int, most: int) -> int:
-        """Histories to walk beyond a decision's tree of at most so many."""
-        if self.config.move_ms is None:
-            return _WALK[0] * most
-        given_up = self._given_up[number] >= _MOST_GIVEN_UP
-        return 0 if given_up else _WALK[1] * most
-
-    def _counted(self, number: int, solved: SolvedTree | None) -> SolvedTree | None:
+    def _counted(self, solved: SolvedTree | None) -> SolvedTree | None:
         """Notes whether what follows a tree could be walked."""
-        if solved is not None:
-            self.counts.exact += solved.exact
-            self._given_up[number] = 0 if solved.exact else self._given_up[number] + 1
+        self.counts.exact += solved is not None and solved.exact
         return solved
 
     def _solve_start(self, end: float | None) -> SolvedTree:
@@ -347,9 +330,7 @@ class PartialResolver:
             blueprint=self.blueprint,
             walk=_WALK[0] * most,
         )
-        solved = self._counted(
-            -1, self._layers.solve(tree, lay_out, most, end, start=True)
-        )
+        solved = self._counted(self._layers.solve(tree, lay_out, most, end, start=True))
         if solved is None or not len(solved.decomposition.decisions):
             raise no_capacity(tree, self.player)
         return solved

@@ -25,7 +25,10 @@ class SolvedTree:
 
     Promises, and what a solution must keep, are those of `plans.py`. Best responses are
     exact where what follows the tree can be walked (`beyond.py`). Elsewhere they end
-    with the tree, where the opponent has its continuations, and are as right as these.
+    with the tree, where the opponent has its continuations, which are not all that it
+    can do; so nothing is solved there. On II-goofspiel with 6 cards a start, solved in
+    20,000 histories and better by such responses, made a player seven times as
+    exploitable as its blueprint.
 
     Attributes:
       partial: the tree.
