@@ -86,12 +86,20 @@ def test_where_all_fits_it_is_better_than_its_blueprint():
     assert bot.counts.resolved > 0 and bot.counts.blueprint == 0
 
 
-def test_what_is_not_checked_to_the_end_of_the_game_is_not_played(monkeypatch):
-    """Taken as best responses say that end with the tree, this one is 0.24, not 0.13."""
-    monkeypatch.setattr(partial_resolver, "_WALK", (0, 0))
-    value, bot = nash_conv(GOOFSPIEL, 250, iterations=20)
-    assert value <= blueprint(GOOFSPIEL).nash_conv() + 1e-9
-    assert bot.counts.resolved > 0 and bot.counts.exact > 0 and bot.counts.plan > 0
+def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch):
+    """The tree of the start ends before the game, whose rest is walked, or not."""
+    policy = blueprint("kuhn_poker").average_policy()
+    state = first_states("kuhn_poker", 0)[0]
+    for walk in (10, 0):
+        monkeypatch.setattr(partial_resolver, "_WALK", (walk, 0))
+        bot = make("kuhn_poker", 0, 30, blueprint=policy)
+        start = bot.agent._start
+        assert start.snapshot.tree.frontier.any()
+        assert start.exact == start.accepted == (walk > 0)
+        planned = dict(bot.get_policy(state))
+        stays = planned == pytest.approx(policy.action_probabilities(state), abs=1e-9)
+        assert stays == (walk == 0)
+        assert (bot.counts.resolved, bot.counts.plan) == ((1, 0) if walk else (0, 1))
 
 
 def test_the_start_has_ten_times_the_iterations(monkeypatch):
@@ -414,7 +422,8 @@ def _plays(game, **settings):
     return bot
 
 
-def test_strings_that_rules_do_not_make_are_asked_of_states():
+def test_strings_that_rules_do_not_make_are_asked_of_states(monkeypatch):
+    monkeypatch.setattr(partial_resolver, "_WALK", (1000, 1000))  # all is checked
     bot = _plays(POKER)
     assert not hasattr(bot.agent.blueprint.simulator.rules, "information_state_strings")
     assert bot.counts.resolved
