@@ -290,7 +290,9 @@ class PartialResolver:
         solved = self._solve(place, number, most, deadline)
         if solved is not None:
             self.solved = solved
-            if self._may_keep(len(solved.partial)):
+            # A larger tree may be checked, once there is time for it.
+            final = solved.exact or deadline is None
+            if final and self._may_keep(len(solved.partial)):
                 after[number] = solved
         elif deadline is None:
             after[number] = None
