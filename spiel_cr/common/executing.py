@@ -41,8 +41,6 @@ MOST_WORKERS = 1024
 _TRIES = 3
 # The key of a worker that starts.
 _START = object()
-# A worker that is no longer needed ends by itself within this time.
-_FAREWELL_SECONDS = 5.0
 _TICK = 0.2
 # What decides results beside the code: other nodes take it from here.
 _VARIABLES = ("SPIEL_CR_", "JAX_", "XLA_", "OMP_", "OPENBLAS_")
@@ -246,7 +244,7 @@ class _Run:
         for worker in self._busy:
             worker.end()
         for worker in self._idle:
-            worker.end(_FAREWELL_SECONDS)
+            worker.end(processes.FAREWELL_SECONDS)
         self._crew.close()
 
     def _begin(self) -> None:

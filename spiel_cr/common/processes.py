@@ -33,8 +33,9 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
 
-# Seconds that a worker has to end by itself: who is killed leaves semaphores behind.
-_GOODBYE = 5.0
+# A worker that is no longer needed ends by itself within this time: who is killed
+# leaves semaphores behind.
+FAREWELL_SECONDS = 5.0
 
 
 class WorkerEndedError(WorkerFailedError):
@@ -130,7 +131,7 @@ def asking(make: Callable[..., Any], *setup: Any) -> Iterator[Callable[..., Any]
         worker.receive()
         yield ask
     finally:
-        worker.end(_GOODBYE)
+        worker.end(FAREWELL_SECONDS)
 
 
 def answered(function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:

@@ -28,7 +28,6 @@ import pyspiel
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging.one_match import play_match
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.world_policy import WorldPolicy
@@ -36,7 +35,7 @@ from tests.support.exact_search import expected_returns
 
 
 class Gains:
-    """Adds up what a player gains on its blueprint; an observer of matches."""
+    """What a player gains on its blueprint, decision by decision."""
 
     def __init__(self, policy: WorldPolicy, player: int) -> None:
         """Knows all values.
@@ -51,7 +50,7 @@ class Gains:
 
     def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
         """The gain of one decision, in utilities."""
-        worlds: WorldGame = self._policy.worlds
+        worlds = self._policy.worlds
         _, infoset = worlds.infoset_of(state.history())
         first = int(worlds.first_sequences[self._player][infoset]) - 1
         before = self._policy.probabilities_at(state, self._player)

@@ -288,13 +288,11 @@ class PartialResolver:
             self.solved = after.get(number) or self.solved
             return
         solved = self._solve(place, number, most, deadline)
-        if solved is not None:
+        if solved is not None and solved.exact:
             self.solved = solved
-            # A larger tree may be checked, once there is time for it.
-            final = solved.exact or deadline is None
-            if final and self._may_keep(len(solved.partial)):
+            if self._may_keep(len(solved.partial)):
                 after[number] = solved
-        elif deadline is None:
+        elif deadline is None:  # under one a larger tree may be checked another time
             after[number] = None
 
     def _may_keep(self, histories: int) -> bool:

@@ -27,8 +27,8 @@ class SolvedTree:
     exact where what follows the tree can be walked (`beyond.py`). Elsewhere they end
     with the tree, where the opponent has its continuations, which are not all that it
     can do; so nothing is solved there. On II-goofspiel with 6 cards a start, solved in
-    20,000 histories and better by such responses, made a player seven times as
-    exploitable as its blueprint.
+    20,000 histories and better by such responses, was a plan nine times as exploitable
+    as its blueprint.
 
     Attributes:
       partial: the tree.
