@@ -15,11 +15,14 @@ import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 
+import numpy as np
+
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.solvers import tabular_run
+from spiel_cr.policies.result import CurvePoint
+from spiel_cr.solvers import footprint, tabular_run
 from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
 from spiel_cr.solvers.run import Goal, Run, drive
 from spiel_cr.solvers.task import Algorithm, Task
@@ -51,9 +54,10 @@ _ROUNDING = 1e-12
 _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
 # No checkpoint is written before the end of the trial, which then is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
-# Signals get float32 where `until` is at least this share of the range of payoffs: it
-# stalls at 4e-6 of it and less.
-_ROUGH = 2e-5
+# Signals get float32 where `until` is at least `_FINE` of the range of payoffs: it
+# stalls at 4e-6 of it and less. Below `_ROUGH` it is watched: where twice as many
+# iterations have left more than `_STALLED` of NashConv, float64 goes on.
+_ROUGH, _FINE, _STALLED = 2e-5, 5e-6, 0.7
 # With `until` alone trials are as long as these, until one gets there.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
@@ -100,9 +104,8 @@ def _begin(find: Find, laid: Laid, task: Task) -> Run:
             return exact
         except (SolverFailedError, GameTooLargeError):
             spent = time.perf_counter() - started
-    if _is_rough(laid, task):
-        task = dataclasses.replace(task, dtype="float32")
-        why = f"{why}; float32 suffices for until={task.goal.until:g}"
+    if bound := _rough_bound(laid, task):
+        return _run_roughly(find, laid, task, names[0], why, bound)
     if len(names) == 1:
         return _run(find, laid, task, names[0], why)
     return _try(find, laid, task, names, spent)
@@ -161,15 +164,52 @@ def _suits_polish(laid: Laid, task: Task) -> bool:
     return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
 
 
-def _is_rough(laid: Laid, task: Task) -> bool:
-    """Whether single precision does what is asked for, and takes half of the time."""
+def _rough_bound(laid: Laid, task: Task) -> float:
+    """Down to which NashConv single precision, which takes half of the time, is good.
+
+    0 where it does not come to what is asked for.
+    """
     until = task.goal.until
     if until is None or task.dtype is not None or task.checkpoint is not None:
-        return False
+        return 0.0
     if not isinstance(laid.game, SignalGame):
-        return False
-    game = laid.game.game
-    return until >= _ROUGH * (game.max_utility() - game.min_utility())
+        return 0.0
+    span = laid.game.game.max_utility() - laid.game.game.min_utility()
+    return _ROUGH * span if until >= _FINE * span else 0.0
+
+
+def _run_roughly(
+    find: Find, laid: Laid, task: Task, name: str, why: str, bound: float
+) -> Run:
+    """A run in single precision; one in double goes on where it stalls below a bound.
+
+    Raises:
+      GameTooLargeError: double precision, which may be needed, takes too much.
+    """
+    until = task.goal.until
+    assert until is not None and isinstance(laid.game, SignalGame)
+    single = dataclasses.replace(task, dtype="float32")
+    run = _run(find, laid, single, name, f"{why}; float32 suffices for until={until:g}")
+    if until >= bound:
+        return run
+    config, limit = find(name).config, task.layout.memory_limit
+    footprint.check(laid.game, config, np.float64, limit)
+
+    def finer(curve: Sequence[CurvePoint]) -> tabular_run.TabularRun | None:
+        last = curve[-1]
+        before = [point for point in curve if 2 * point.iterations <= last.iterations]
+        if last.nash_conv > bound or not before:
+            return None
+        if last.nash_conv <= _STALLED * before[-1].nash_conv:
+            return None
+        double = _run(find, laid, task, name, why)
+        assert isinstance(double, tabular_run.TabularRun)
+        return double
+
+    assert isinstance(run, tabular_run.TabularRun)
+    run.why = f"{why}; in float32, for until={until:g}"
+    run.finer = finer
+    return run
 
 
 def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:

@@ -5,7 +5,7 @@ bars.
 import abc
 import dataclasses
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -189,6 +189,13 @@ class Run(abc.ABC):
         """NashConv of the average strategy, exact, in the game's units."""
         return self.solver.nash_conv()
 
+    def seen(self, curve: Sequence[CurvePoint]) -> None:  # noqa: B027
+        """Is told what was evaluated, each time that something was.
+
+        Args:
+          curve: all of it, the latest last.
+        """
+
     def finish(self, *, progress: bool) -> None:  # noqa: B027
         """Does what follows the last iteration, and says so; the state stays as it is.
 
@@ -264,6 +271,7 @@ def drive(
             if not curve or curve[-1].iterations < run.iterations:
                 point = CurvePoint(run.iterations, run.seconds, run.nash_conv())
                 curve.append(point)
+                run.seen(curve)
             last = curve[-1].nash_conv
             bar.set_postfix(nash_conv=f"{last:.2e}", refresh=sys.stderr.isatty())
             return goal.until is not None and last <= goal.until

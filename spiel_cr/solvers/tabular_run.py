@@ -1,7 +1,7 @@
 """Laid-out games on their way: solvers of tables and of linear programs as runs."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.conversions import Behaviours
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import CurvePoint, Held
 from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
@@ -158,10 +158,13 @@ class TabularRun(Run):
       simplex: iterations at most of each of two linear programs, on what the average
         plays, that follow the last iteration; 0: there are none.
       enough: nor are there any where NashConv is at most this.
+      finer: of a run in single precision, what goes on in double from where its curve
+        has come to; None as long as it goes on itself.
     """
 
     simplex: int = 0
     enough: float = 0.0
+    finer: Callable[[Sequence[CurvePoint]], "TabularRun | None"] | None = None
 
     def __init__(
         self, solver: Solver, held: Held, *, batch: int = 0, seed: int | None = None
@@ -195,6 +198,20 @@ class TabularRun(Run):
     ) -> bool:
         """See `run.Run`; a chunk takes about a quarter of a second."""
         return self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
+
+    def seen(self, curve: Sequence[CurvePoint]) -> None:
+        """See `run.Run`."""
+        other = self.finer and self.finer(curve)
+        if not other:
+            return
+        finer = [leaf.dtype for leaf in other.solver.leaves()]
+        leaves = zip(self.solver.leaves(), finer, strict=True)
+        state = [leaf.astype(dtype) for leaf, dtype in leaves]
+        other.solver.restore(state, seconds=self.seconds)
+        other.solver.compile_seconds += self.solver.compile_seconds
+        self.solver, self._held, self.finer = other.solver, other._held, None
+        self.compile_seconds = self.solver.compile_seconds
+        self.why += f"; float64 after {self.iterations:,} iterations, where it stalled"
 
     def identity(self) -> dict[str, Any]:
         """See `run.Run`."""

@@ -6,8 +6,9 @@ import pytest
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.common import storage
+from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.policies.best_responses import reach_of
-from spiel_cr.solvers import automatic, lp
+from spiel_cr.solvers import automatic, footprint, lp
 from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.lp import equilibrium
 from tests.support import games
@@ -76,6 +77,43 @@ def test_single_precision_where_it_is_enough(tmp_path):
     assert rough.average[0].dtype == np.float32 and fine.average[0].dtype == np.float64
     asked = solved(0.1, dtype="float64"), solved(0.1, checkpoint=tmp_path / "state")
     assert {one.average[0].dtype for one in asked} == {np.dtype("float64")}
+
+
+def test_double_precision_goes_on_where_single_stalls(monkeypatch):
+    """It comes to what double precision comes to alone, and says what it did."""
+    layout, goal = Layout("signals"), spiel_cr.Goal(50_000, until=1e-4)
+    monkeypatch.setattr(automatic, "_FINE", 1e-8)
+    watched = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
+    alone = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout)
+    single = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout, dtype="float32")
+    assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
+    assert watched.average[0].dtype == watched.current[0].dtype == np.float64
+    assert "where it stalled" in watched.why
+    nash_convs = [point.nash_conv for point in watched.curve]
+    seconds = [point.seconds for point in watched.curve]
+    assert min(nash_convs) == nash_convs[-1] and seconds == sorted(seconds)
+    # It stays where single precision gets there.
+    monkeypatch.undo()
+    span = single.game.max_utility() - single.game.min_utility()
+    enough = spiel_cr.Goal(50_000, until=1e-5 * span)
+    single = spiel_cr.solve(_RIVER, goal=enough, layout=layout)
+    assert single.average[0].dtype == np.float32 and "stalled" not in single.why
+    assert single.nash_conv() <= 1e-5 * span
+
+
+def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
+    """A run that may go on in double precision is refused where that is too large."""
+    monkeypatch.setattr(automatic, "_FINE", 1e-8)
+
+    def check(game, algorithm, dtype, limit):
+        if np.dtype(dtype) == np.float64:
+            raise GameTooLargeError("double")
+
+    monkeypatch.setattr(footprint, "check", check)
+    layout = Layout("signals")
+    with pytest.raises(GameTooLargeError, match="double"):
+        spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=1e-4), layout=layout)
+    spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=0.1), layout=layout)
 
 
 def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
