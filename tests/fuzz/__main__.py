@@ -26,6 +26,8 @@ import traceback
 from collections.abc import Sequence
 from typing import Any
 
+from spiel_cr.common import program_cache
+
 # A trial gives its outcome and numbers; "faults", where not one thing was wrong.
 Row = dict[str, Any]
 
@@ -45,6 +47,7 @@ def run(
     record: pathlib.Path,
     only: Sequence[str] = (),
     *,
+    programs: pathlib.Path | None = None,
     progress: bool = False,
 ) -> list[Row]:
     """Does a campaign.
@@ -54,6 +57,8 @@ def run(
       first, last: trials, `last` not included.
       record: a file of JSON lines, a line for each trial; those there are kept.
       only: what the fuzzer shall keep to, in its own words; nothing: no limits.
+      programs: where commands, as users give them, keep compiled programs, beyond the
+        campaign; None: all trials keep them beside the record.
       progress: print faults when they are found.
 
     Returns:
@@ -61,12 +66,14 @@ def run(
     """
     record.touch()
     shown = 0
-    # Compiled programs are kept beside it: each trial may be a new process.
+    # Each trial may be a new process.
     environment = os.environ | {
         "JAX_COMPILATION_CACHE_DIR": str(record.with_suffix(".programs")),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
     }
+    if programs is not None:
+        environment = os.environ | {program_cache.VARIABLE: str(programs)}
     while True:
         rows = [json.loads(line) for line in record.read_text().splitlines()]
         for row in rows[shown:] if progress else ():

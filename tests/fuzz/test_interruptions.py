@@ -4,7 +4,7 @@ import collections
 
 import pytest
 
-from tests.fuzz.__main__ import run
+from tests.fuzz.__main__ import ROOT, run
 from tests.fuzz.interruptions import COMMANDS, KINDS, MOUNTED, SOLVES
 
 _OTHERS = [name for name in reversed(COMMANDS) if name not in SOLVES]
@@ -17,7 +17,8 @@ def test_each_command_once(tmp_path):
     """Each family of commands that write is met by a kind, and each kind by two."""
     assert set(ORDER) == set(COMMANDS) and len(ORDER) >= 2 * len(KINDS)
     only = ["quick", *ORDER]
-    rows = run("interruptions", 0, len(ORDER), tmp_path / "trials", only)
+    record, kept = tmp_path / "trials", ROOT / "build" / "test-programs" / "commands"
+    rows = run("interruptions", 0, len(ORDER), record, only, programs=kept)
     assert not [fault for row in rows for fault in row["faults"]]
     assert [row["command"] for row in rows] == ORDER
     assert {row["outcome"].split()[0] for row in rows} >= {*KINDS} - {*MOUNTED}
