@@ -61,7 +61,7 @@ class Slices:
             places = np.asarray(self.starts)[:, None] + np.arange(self.width)
             return cast(jax.Array, vector[places.reshape(-1)])
         if self.width == 1:
-            return vector.at[self.starts].get(mode="promise_in_bounds")
+            return _gather(vector, self.starts)
         rows = self.starts[:, None]
         if self.offset >= 0:
             rows = (self.starts - self.offset) // self.width
@@ -69,13 +69,23 @@ class Slices:
 
     def add_to(self, vector: jax.Array, values: jax.Array) -> jax.Array:
         """The vector with values [k · width] added to its slices."""
-        if self.width == 1:
-            return vector.at[self.starts].add(values, mode="promise_in_bounds")
-        numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
+        numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+        if self.width > 1:
+            numbers = lax.ScatterDimensionNumbers((1,), (), (0,))
+            values = values.reshape(-1, self.width)
         return lax.scatter_add(
-            *(vector, self.starts[:, None], values.reshape(-1, self.width), numbers),
+            *(vector, self.starts[:, None], values, numbers),
             mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
         )
+
+
+def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
+    """vector[places], traced in a fraction of the time: no place is negative."""
+    numbers = lax.GatherDimensionNumbers((), (0,), (0,))
+    return lax.gather(
+        *(vector, places[..., None], numbers, (1,)),
+        mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+    )
 
 
 def _slices(slices: Slices, rows: jax.Array, vector: jax.Array) -> jax.Array:
@@ -215,10 +225,11 @@ class RowGroup(NamedTuple):
     def leaf_values(self, other_reach: jax.Array) -> jax.Array:
         """float [r]; see `Coupling`."""
         if self.columns.shape[0] > _UNROLLED_ROWS:
-            return (self.values * other_reach[self.columns]).sum(axis=0)
+            return (self.values * _gather(other_reach, self.columns)).sum(axis=0)
         # Gather row by row, so that each product fuses with its gather.
         terms = [
-            v * other_reach[c] for c, v in zip(self.columns, self.values, strict=True)
+            v * _gather(other_reach, c)
+            for c, v in zip(self.columns, self.values, strict=True)
         ]
         return functools.reduce(operator.add, terms)
 
