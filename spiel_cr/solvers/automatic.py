@@ -188,12 +188,11 @@ def _run_roughly(
     """
     until = task.goal.until
     assert until is not None and isinstance(laid.game, SignalGame)
-    single = dataclasses.replace(task, dtype="float32")
-    run = _run(find, laid, single, name, f"{why}; float32 suffices for until={until:g}")
-    if until >= bound:
-        return run
-    config, limit = find(name).config, task.layout.memory_limit
-    footprint.check(laid.game, config, np.float64, limit)
+    said = f"; float32 suffices for until={until:g}"
+    if watched := until < bound:
+        config, limit = find(name).config, task.layout.memory_limit
+        footprint.check(laid.game, config, np.float64, limit)
+        said = f"; in float32, for until={until:g}"
 
     def finer(curve: Sequence[CurvePoint]) -> tabular_run.TabularRun | None:
         last = curve[-1]
@@ -206,9 +205,10 @@ def _run_roughly(
         assert isinstance(double, tabular_run.TabularRun)
         return double
 
+    single = dataclasses.replace(task, dtype="float32")
+    run = _run(find, laid, single, name, why + said)
     assert isinstance(run, tabular_run.TabularRun)
-    run.why = f"{why}; in float32, for until={until:g}"
-    run.finer = finer
+    run.finer = finer if watched else None
     return run
 
 
