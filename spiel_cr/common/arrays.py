@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-import scipy.sparse
 
 
 def smallest_dtype(high: int) -> np.dtype:
@@ -181,9 +180,18 @@ def joint_components(
       columns: integers [nnz], likewise.
       shape: of the matrix.
     """
-    height, size = shape[0], sum(shape)
-    links = scipy.sparse.coo_array(
-        (np.ones(len(rows), bool), (rows, height + columns)), shape=(size, size)
-    )
-    count, part = scipy.sparse.csgraph.connected_components(links, directed=False)
-    return Components(int(count), part[:height], part[height:])
+    # For a few hundred entries this takes a fifth of the time of scipy's graphs, which
+    # was a third of what a player of a partial tree needs to lay out a subgame.
+    height, part = shape[0], np.arange(sum(shape))
+    while True:
+        # Each part gets the lowest number of those that it meets, and theirs.
+        low = np.minimum(part[rows], part[height + columns])
+        lower = part.copy()
+        np.minimum.at(lower, rows, low)
+        np.minimum.at(lower, height + columns, low)
+        lower = lower[lower]
+        if np.array_equal(lower, part):
+            break
+        part = lower
+    numbers, part = np.unique(part, return_inverse=True)
+    return Components(len(numbers), part[:height], part[height:])

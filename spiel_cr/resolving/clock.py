@@ -92,6 +92,7 @@ class Clock:
     Attributes:
       statistics: so far.
       stretch: a move takes so many times its time, 1 but for a player that warms up.
+      after: seconds that a solve takes after iterating before it can answer.
     """
 
     def __init__(self, move_ms: float | None, iterations: int | None) -> None:
@@ -100,8 +101,7 @@ class Clock:
         self._move_ms = move_ms
         self._iterations = iterations
         self._begun = 0.0
-        # What a solve takes besides iterating before it can answer, in seconds.
-        self._after = 0.0
+        self.after = 0.0
         # How much later than asked iterating ends, beside other work.
         self._lost = 0.0
         # What an answer takes after its last solve, and when that ended.
@@ -167,7 +167,7 @@ class Clock:
         if deadline is None:
             solver.run(most)
         else:
-            end, now = deadline - self._after, time.perf_counter()
+            end, now = deadline - self.after, time.perf_counter()
             lost = min(self._lost, _MOST_LOST * max(0.0, end - now))
             solver.run_until(end - lost, most=most)
             over = time.perf_counter() - max(now, end - lost)
@@ -175,7 +175,7 @@ class Clock:
         iterated = time.perf_counter()
         yield
         self._solved = time.perf_counter()
-        self._after = max(self._solved - iterated, _KEPT * self._after)
+        self.after = max(self._solved - iterated, _KEPT * self.after)
         self.statistics.solves += 1
         self.statistics.iterations += solver.iterations - before
 
@@ -211,13 +211,14 @@ class Cost:
         """Nothing was measured."""
         # The first one stays: it is of a large part.
         self._known: list[tuple[int, float]] = []
+        self._line = np.zeros(2)
         self._faded = 1.0
 
     def add(self, histories: int, seconds: float) -> None:
         """Takes a measurement in."""
         self._known.append((histories, seconds))
         del self._known[1:-_REMEMBERED]
-        self._faded = 1.0
+        self._line, self._faded = self._fitted(), 1.0
 
     def fade(self) -> None:
         """Doubts what was measured, for which there was no time."""
@@ -226,14 +227,16 @@ class Cost:
     @property
     def line(self) -> tuple[float, float]:
         """a and b, in seconds; zeros as long as nothing is known."""
-        if not self._known:
-            return 0.0, 0.0
-        n, seconds = np.array(self._known).T * [[1.0], [self._faded]]
-        slope = float(seconds.sum() / n.sum())
-        spread = float(((n - n.mean()) ** 2).sum())
+        a, b = self._faded * self._line
+        return float(a), float(b)
+
+    def _fitted(self) -> np.ndarray:
+        n, seconds = np.array(self._known).T
+        slope = seconds.sum() / n.sum()
+        spread = ((n - n.mean()) ** 2).sum()
         if spread > 0:
             fitted = ((n - n.mean()) * (seconds - seconds.mean())).sum() / spread
             # No line through few points must promise that more costs less.
-            slope = float(np.clip(fitted, slope / 4, slope))
+            slope = np.clip(fitted, slope / 4, slope)
         rest = seconds - slope * n
-        return max(0.0, float(np.quantile(rest, _CAUTION))), slope
+        return np.array([max(0.0, np.quantile(rest, _CAUTION)), slope])

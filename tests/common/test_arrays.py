@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
+from scipy.sparse import csgraph
 
 from spiel_cr.common import arrays
 
@@ -56,3 +58,27 @@ def test_padded_sizes():
     sizes = [arrays.padded_size(count) for count in range(10)]
     assert sizes == [1, 1, 2, 4, 4, 8, 8, 8, 8, 16]
     assert [arrays.padded_size(count, 8) for count in (0, 8, 9)] == [8, 8, 16]
+
+
+@pytest.mark.parametrize(
+    ("height", "width", "count"), [(0, 0, 0), (5, 4, 0), (60, 50, 40), (400, 300, 500)]
+)
+def test_joint_components_are_those_of_scipy(height, width, count):
+    """Numbered in the order of their first rows, or columns where they have none."""
+    random = np.random.default_rng(count)
+    rows, columns = (random.integers(max(n, 1), size=count) for n in (height, width))
+    links = scipy.sparse.coo_array(
+        (np.ones(count), (rows, height + columns)), shape=(height + width,) * 2
+    )
+    number, part = csgraph.connected_components(links, directed=False)
+    found = arrays.joint_components(rows, columns, (height, width))
+    assert found.number == number
+    np.testing.assert_array_equal(np.append(found.rows, found.columns), part)
+    assert found.heights.sum() == height and found.widths.sum() == width
+
+
+def test_components_of_a_chain():
+    chain = np.arange(1000)
+    rows, columns = np.append(chain, chain[1:]), np.append(chain, chain[:-1])
+    found = arrays.joint_components(rows, columns, (1000, 1000))
+    assert found.number == 1 and not found.rows.any() and not found.columns.any()

@@ -256,7 +256,7 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
     """So that a player learns what subgames cost that a move has no time for."""
     asked = []
 
-    def affordable(self, deadline):
+    def affordable(self, deadline, known=0):
         asked.append(deadline - time.perf_counter())
         return 0
 

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from typing import TypeAlias
 
+import numpy as np
+
 from spiel_cr.games.sequence_form.layout import PaddedShapes, build, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.gadget import Forest
@@ -67,13 +69,18 @@ class LayerSolver:
         self._expanding, self._valuing, self._laying = Cost(), Cost(), Cost()
         self.shrunk = self.most_histories = 0
 
-    def affordable(self, deadline: float | None) -> int:
-        """How many histories there is time for, and room; 0: not even for the least."""
+    def affordable(self, deadline: float | None, known: int = 0) -> int:
+        """How many histories there is time for, and room; 0: not even for the least.
+
+        Args:
+          deadline: by `time.perf_counter`; None: none.
+          known: how many of them are there already.
+        """
         if deadline is None:
             return self._most
         left = _EXPANSION_SHARE * (deadline - time.perf_counter())
         (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
-        left, each = left - fixed - more, each + more_each
+        left, each = left - fixed - more + each * known, each + more_each
         least = min(_LEAST, self._most)
         if left < each * least:
             self._expanding.fade()
@@ -110,6 +117,7 @@ class LayerSolver:
         most: int,
         deadline: float | None,
         *,
+        roots: np.ndarray | None = None,
         start: bool = False,
     ) -> SolvedTree | None:
         """Grows a tree and solves the layer of its roots, if it can be checked.
@@ -119,6 +127,7 @@ class LayerSolver:
           lay_out: makes it ready.
           most: histories to have at most.
           deadline: for all of it, by `time.perf_counter`; None: none.
+          roots: int64 [n], ids of histories without whose moves nothing is solved.
           start: the tree of the start of the game: it grows as far as it may, whatever
             the time, and is solved with ten times the iterations.
 
@@ -133,11 +142,15 @@ class LayerSolver:
         if len(tree) > before:
             self._expanding.add(len(tree) - before, time.perf_counter() - begun)
         hurry, iterations = deadline, self._config.iterations
+        if hurry is not None:
+            hurry -= self._clock.after
         if start:
             hurry = None
             if iterations is not None:
                 iterations = min(_START_ITERATIONS * iterations, MOST_ITERATIONS)
         for _ in range(_MOST_SHRINKS):
+            if roots is not None and not tree.is_expanded(roots):
+                return None
             if not self._value(tree, hurry):
                 return None
             if not _is_time(self._laying, len(tree), hurry):

@@ -287,7 +287,7 @@ class PartialResolver:
         if number in after or not most:
             self.solved = after.get(number) or self.solved
             return
-        solved = self._solve(place, number, most, deadline)
+        solved = self._solve(place, number, deadline)
         if solved is not None and solved.exact:
             self.solved = solved
             if self._may_keep(len(solved.partial)):
@@ -301,9 +301,12 @@ class PartialResolver:
         return self._kept_histories <= _MOST_KEPT
 
     def _solve(
-        self, place: _Place, number: int, most: int, deadline: float | None
+        self, place: _Place, number: int, deadline: float | None
     ) -> SolvedTree | None:
         tree = place.tree.focus(place.ids)
+        # What leads to the place is there: it has to be laid out only.
+        if not (most := self._layers.affordable(deadline, len(tree))):
+            return None
         self._leaf.draw_from(self._number(number))
         lay_out = functools.partial(
             SolvedTree.of,
@@ -313,7 +316,9 @@ class PartialResolver:
             roots=place.ids,
             walk=_WALK[self.config.move_ms is not None] * most,
         )
-        return self._counted(self._layers.solve(tree, lay_out, most, deadline))
+        return self._counted(
+            self._layers.solve(tree, lay_out, most, deadline, roots=place.ids)
+        )
 
     def _counted(self, solved: SolvedTree | None) -> SolvedTree | None:
         """Notes whether what follows a tree could be walked."""

@@ -120,6 +120,10 @@ class PartialTree:
         """Histories by id, as the simulator gives them; stubs look like terminals."""
         return self.table.nodes(self.rows(ids))
 
+    def is_expanded(self, ids: np.ndarray) -> bool:
+        """Whether what follows histories is there, of each of them."""
+        return bool((self.table.first[self.rows(ids)] >= 0).all())
+
     def grow(self, most: int, *, deadline: float | None = None) -> None:
         """Expands public states in order of how much they matter, see `growth.py`.
 

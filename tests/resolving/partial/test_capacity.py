@@ -104,3 +104,25 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
     # Where the clock does not count they are.
     assert layers.solve(tree, lambda tree: None, 100, soon, start=True) is None
     assert leaf.asked
+
+
+def test_histories_that_are_there_need_not_be_expanded():
+    layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
+    layers._expanding.add(100, 0.03)
+    layers._laying.add(100, 0.005)
+    soon = time.perf_counter() + 0.05
+    # Of 35 ms for 0.35 each, and with 90 that cost 0.05.
+    assert layers.affordable(soon) == 0
+    assert 100 < layers.affordable(soon, 90) < 200
+
+
+def test_what_is_not_there_with_all_its_moves_is_not_laid_out():
+    layers = LayerSolver(0, ResolvingConfig(iterations=1), 500, Clock(None, 1))
+    tree = partial_trees.start("python_leduc_poker", 500)
+    partial_trees.by_levels(tree, 100)
+    ends, called = tree.table.id[tree.table.frontier()], []
+    assert not tree.is_expanded(ends) and tree.is_expanded(tree.table.id[:1])
+    assert layers.solve(tree, called.append, 100, None, roots=ends) is None
+    assert not called
+    assert layers.solve(tree, called.append, 100, None, roots=ends[:0]) is None
+    assert len(called) == 1
