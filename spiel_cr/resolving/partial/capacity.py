@@ -23,8 +23,8 @@ _LONGER_ROWS = 2.0
 _MORE_ACTIONS = 1.25
 _MORE_LEVELS = 2
 # Factors of the last shapes, which take what fits none of those learnt: the numbers of
-# infosets and rows, and the length of the first row.
-_LAST_PLACES = 1.25
+# infosets of a level, and the actions of the first one.
+_LAST_PLACES = 2.0
 _LAST_LONGER = 3
 # A game gets shapes of its own where the smallest ones that it fits are larger than
 # those would be by this factor.
@@ -48,7 +48,7 @@ class Capacities:
     def find(self, need: PaddedShapes) -> PaddedShapes | None:
         """The smallest shapes in which a game fits; None: there are none."""
         fitting = [shapes for shapes in self._known if fits(need, shapes)]
-        return min(fitting, key=_size, default=None)
+        return min(fitting, key=size_of, default=None)
 
     def learn(self, need: PaddedShapes) -> PaddedShapes | None:
         """Shapes in which a game fits, new ones if need be; once closed as `find`."""
@@ -56,7 +56,7 @@ class Capacities:
         if self._closed:
             return found
         full = len(self._known) == _MOST_SHAPES
-        if found is not None and (full or _size(found) <= _WASTE * _size(own)):
+        if found is not None and (full or size_of(found) <= _WASTE * size_of(own)):
             return found
         if full:
             own = common_shapes([self._known.pop(), own])
@@ -67,18 +67,22 @@ class Capacities:
         """Adds, and gives, the last shapes, wider than all of them together."""
         players = []
         for mine in common_shapes(self._known):
-            levels = [_more(counts, 1.0, _LAST_PLACES) for counts in mine.levels]
-            alike = tuple(np.full(len(x), x.max(initial=0)) for x in levels)
-            rows = _more(mine.rows, 1.0, _LAST_PLACES)
-            # The first one is that of the empty sequence, where a gadget's values are.
-            rows[:1] *= _LAST_LONGER
-            players.append(PaddedShape(alike, rows))
+            # What lies on one level here may lie on another one there.
+            places = max(map(len, mine.levels), default=0)
+            actions = max((int(x.max(initial=0)) for x in mine.levels), default=0)
+            level = _more(np.full(places, actions), 1.0, _LAST_PLACES)
+            # A gadget may have one infoset that leads to all others.
+            level[:1] *= _LAST_LONGER
+            # Of however many rows the n-th longest has at most 1/n of all entries.
+            entries = int(mine.rows.sum())
+            rows = entries // np.arange(1, entries + 1)
+            players.append(PaddedShape((level,) * len(mine.levels), rows))
         self._known.append((players[0], players[1]))
         self._closed = True
         return self._known[-1]
 
 
-def _size(shapes: PaddedShapes) -> int:
+def size_of(shapes: PaddedShapes) -> int:
     """What an iteration has to go through."""
     return sum(int(s.rows.sum()) + sum(map(len, s.levels)) for s in shapes)
 

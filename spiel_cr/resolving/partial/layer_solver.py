@@ -14,7 +14,7 @@ import numpy as np
 from spiel_cr.games.sequence_form.layout import PaddedShapes, build, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.gadget import Forest
-from spiel_cr.resolving.partial.capacity import Capacities
+from spiel_cr.resolving.partial.capacity import Capacities, size_of
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -65,8 +65,10 @@ class LayerSolver:
         self._capacities = Capacities(), Capacities()
         # For `close`, the last game of either.
         self._laid_out: dict[int, Forest] = {}
-        # To expand histories, to value leaves, and to lay all out for solving.
+        # To expand histories, to value leaves, and to lay all out; and to make a solver
+        # for so many places of padded shapes.
         self._expanding, self._valuing, self._laying = Cost(), Cost(), Cost()
+        self._making = Cost()
         self.shrunk = self.most_histories = 0
 
     def affordable(self, deadline: float | None, known: int = 0) -> int:
@@ -155,18 +157,17 @@ class LayerSolver:
                 return None
             if not _is_time(self._laying, len(tree), hurry):
                 return None
-            begun, programs = time.perf_counter(), cfr.programs()
-            solved, solver = lay_out(tree), None
-            if solved is not None:
-                game = solved.forest(self._config.gadget)
-                solver = self._solver_for(game)
+            begun = time.perf_counter()
+            solved = lay_out(tree)
+            game = None if solved is None else solved.forest(self._config.gadget)
             # What comes to nothing takes its time, too.
-            if cfr.programs() == programs:
-                self._laying.add(len(tree), time.perf_counter() - begun)
-            if solved is None:
+            self._laying.add(len(tree), time.perf_counter() - begun)
+            if solved is None or game is None:
                 return None
-            if solver is not None:
+            if (shapes := self._shapes_for(game)) is not None:
                 if solved.exact:
+                    if (solver := self._solver_for(game, shapes, hurry)) is None:
+                        return None
                     with self._clock.solve(solver, deadline, iterations):
                         solved.replan(game, solver)
                 return solved
@@ -187,15 +188,28 @@ class LayerSolver:
         self._valuing.add(count, time.perf_counter() - begun)
         return True
 
-    def _solver_for(self, game: Forest) -> Solver | None:
-        """A solver of learnt shapes; None: the game fits none."""
-        first = self._player ^ game.front.other_first
-        capacity = self._capacities[first].learn(
-            shapes_of(game.decisions, game.payoffs)
-        )
+    def _first(self, game: Forest) -> int:
+        return self._player ^ game.front.other_first
+
+    def _shapes_for(self, game: Forest) -> PaddedShapes | None:
+        """Learnt shapes; None: the game fits none."""
+        first = self._first(game)
         if self._config.move_ms is not None:
             self._laid_out[first] = game
-        return None if capacity is None else self._make_solver(game, capacity, first)
+        return self._capacities[first].learn(shapes_of(game.decisions, game.payoffs))
+
+    def _solver_for(
+        self, game: Forest, shapes: PaddedShapes, deadline: float | None
+    ) -> Solver | None:
+        """A solver of learnt shapes; None: there is no time to make one."""
+        size = size_of(shapes)
+        if not _is_time(self._making, size, deadline):
+            return None
+        begun, programs = time.perf_counter(), cfr.programs()
+        solver = self._make_solver(game, shapes, self._first(game))
+        if cfr.programs() == programs:
+            self._making.add(size, time.perf_counter() - begun)
+        return solver
 
     def _make_solver(self, game: Forest, capacity: PaddedShapes, first: int) -> Solver:
         form = build(game.decisions, game.payoffs, capacity=capacity)
@@ -203,7 +217,7 @@ class LayerSolver:
 
 
 def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:
-    """Whether work on so many histories will be done by a deadline, if there is one."""
+    """Whether work on so many histories, or places, ends by a deadline, if any."""
     fixed, each = cost.line
     left = math.inf if deadline is None else deadline - time.perf_counter()
     in_time = fixed + count * each <= left

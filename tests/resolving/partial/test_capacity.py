@@ -3,12 +3,15 @@
 import time
 
 import numpy as np
+from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cr.games.sequence_form.layout import PaddedShape
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import Clock
+from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.capacity import Capacities
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
+from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from tests.support import partial_trees
 
@@ -47,6 +50,38 @@ def test_capacities_take_what_fits():
     assert alone.learn(tiny) is alone.find(tiny) and len(alone) == 2
     known.close()
     assert known.find(mixed) is not None
+
+
+def test_the_last_shapes_take_the_same_in_other_places():
+    """Levels in another order, the same entries in fewer rows, a gadget's infoset."""
+    known = Capacities()
+    need = padded_shape([3, 2], [4] * 6, rows=[6] * 20)
+    known.learn((need, need))
+    for other in (
+        padded_shape([4] * 6, [4] * 3, rows=[6] * 20),
+        padded_shape([3, 2], [4] * 6, rows=[60, 30, 20, 10]),
+        padded_shape([11], [4] * 6, rows=[6] * 20),
+    ):
+        assert known.find((need, other)) is None
+        last = Capacities()
+        last.learn((need, need))
+        assert last.close() is last.find((need, other))
+
+
+def test_no_solver_is_made_where_there_is_no_time_for_it():
+    config = ResolvingConfig(iterations=20, move_ms=50)
+    layers = LayerSolver(0, config, 500, Clock(50, 20))
+    tree = partial_trees.start("kuhn_poker", 500)
+    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+
+    def lay_out(tree):
+        return SolvedTree.of(tree, 0, beliefs, walk=1000)
+
+    later = time.perf_counter() + 60
+    assert layers.solve(tree, lay_out, 58, later).accepted
+    layers._making.add(1000, 300.0)
+    assert layers.solve(tree, lay_out, 58, later) is None
+    assert layers.solve(tree, lay_out, 58, later, start=True).accepted
 
 
 def test_lay_outs_that_come_to_nothing_cost_time():
