@@ -119,7 +119,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     parser.option(
         "--dtype",
         "arithmetic; float32 stalls earlier (default float64; float32 for algorithms "
-        "that sample, and where auto finds that --until needs no more)",
+        "that sample, and where auto takes it for --until)",
         choices=("float64", "float32"),
     )
     parser.option(

@@ -55,9 +55,11 @@ _TRIAL, _TRIAL_SECONDS = 0.3, 0.1
 # No checkpoint is written before the end of the trial, which then is at most so long.
 _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
 # Signals get float32 where `until` is at least `_FINE` of the range of payoffs: it
-# stalls at 4e-6 of it and less. Below `_ROUGH` it is watched: where twice as many
-# iterations have left more than `_STALLED` of NashConv, float64 goes on.
-_ROUGH, _FINE, _STALLED = 2e-5, 5e-6, 0.7
+# stalls at 4e-6 of it and less. Where that is below `_ROUGH`, it is watched: where
+# twice as many iterations have left more than this share of a NashConv below `_ROUGH`,
+# or four times as many of a larger one, float64 goes on.
+_ROUGH, _FINE = 2e-5, 5e-6
+_STALLED = {2: 0.7, 4: 0.95}
 # With `until` alone trials are as long as these, until one gets there.
 _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 
@@ -194,21 +196,17 @@ def _run_roughly(
         footprint.check(laid.game, config, np.float64, limit)
         said = f"; in float32, for until={until:g}"
 
-    def finer(curve: Sequence[CurvePoint]) -> tabular_run.TabularRun | None:
+    def stalls(curve: Sequence[CurvePoint]) -> bool:
         last = curve[-1]
-        before = [point for point in curve if 2 * point.iterations <= last.iterations]
-        if last.nash_conv > bound or not before:
-            return None
-        if last.nash_conv <= _STALLED * before[-1].nash_conv:
-            return None
-        double = _run(find, laid, task, name, why)
-        assert isinstance(double, tabular_run.TabularRun)
-        return double
+        factor = 2 if last.nash_conv <= bound else 4
+        before = [one for one in curve if factor * one.iterations <= last.iterations]
+        share = _STALLED[factor]
+        return bool(before) and last.nash_conv > share * before[-1].nash_conv
 
     single = dataclasses.replace(task, dtype="float32")
     run = _run(find, laid, single, name, why + said)
     assert isinstance(run, tabular_run.TabularRun)
-    run.finer = finer if watched else None
+    run.stalls = stalls if watched else None
     return run
 
 

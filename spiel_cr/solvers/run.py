@@ -189,8 +189,8 @@ class Run(abc.ABC):
         """NashConv of the average strategy, exact, in the game's units."""
         return self.solver.nash_conv()
 
-    def seen(self, curve: Sequence[CurvePoint]) -> None:  # noqa: B027
-        """Is told what was evaluated, each time that something was.
+    def going_on(self, curve: Sequence[CurvePoint]) -> None:  # noqa: B027
+        """Is told, before it iterates further, what was evaluated so far.
 
         Args:
           curve: all of it, the latest last.
@@ -271,7 +271,6 @@ def drive(
             if not curve or curve[-1].iterations < run.iterations:
                 point = CurvePoint(run.iterations, run.seconds, run.nash_conv())
                 curve.append(point)
-                run.seen(curve)
             last = curve[-1].nash_conv
             bar.set_postfix(nash_conv=f"{last:.2e}", refresh=sys.stderr.isatty())
             return goal.until is not None and last <= goal.until
@@ -283,6 +282,7 @@ def drive(
             if done and goal.next_evaluation(done - 1, most) == done:
                 stopped = evaluate() or stopped
             while run.iterations < most and not stopped:
+                run.going_on(curve)
                 following = goal.next_evaluation(run.iterations, most)
                 more = following - run.iterations
                 stopped = run.advance(more, left(), after_chunk) or late()

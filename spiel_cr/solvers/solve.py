@@ -95,8 +95,8 @@ def solve(
         or a `Checkpoint`.
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
         earlier. By default float32 for sampled algorithms, whose noise is larger than
-        its rounding, and where "auto" finds that `until` needs no more; float64 for
-        all others.
+        its rounding, and where "auto" takes it for `until` (where it stalls, float64
+        goes on); float64 for all others.
       seed: of what is sampled; full-width algorithms sample nothing.
       progress: show progress bars on stderr, of a long walk, too.
 

@@ -1,5 +1,6 @@
 """Laid-out games on their way: solvers of tables and of linear programs as runs."""
 
+import dataclasses
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -158,13 +159,13 @@ class TabularRun(Run):
       simplex: iterations at most of each of two linear programs, on what the average
         plays, that follow the last iteration; 0: there are none.
       enough: nor are there any where NashConv is at most this.
-      finer: of a run in single precision, what goes on in double from where its curve
-        has come to; None as long as it goes on itself.
+      stalls: of a run in single precision, whether double precision is to go on, by
+        what was evaluated; None: it never is.
     """
 
     simplex: int = 0
     enough: float = 0.0
-    finer: Callable[[Sequence[CurvePoint]], "TabularRun | None"] | None = None
+    stalls: Callable[[Sequence[CurvePoint]], bool] | None = None
 
     def __init__(
         self, solver: Solver, held: Held, *, batch: int = 0, seed: int | None = None
@@ -199,17 +200,26 @@ class TabularRun(Run):
         """See `run.Run`; a chunk takes about a quarter of a second."""
         return self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
 
-    def seen(self, curve: Sequence[CurvePoint]) -> None:
+    def going_on(self, curve: Sequence[CurvePoint]) -> None:
         """See `run.Run`."""
-        other = self.finer and self.finer(curve)
-        if not other:
+        if not curve or self.stalls is None or not self.stalls(curve):
             return
-        finer = [leaf.dtype for leaf in other.solver.leaves()]
-        leaves = zip(self.solver.leaves(), finer, strict=True)
-        state = [leaf.astype(dtype) for leaf, dtype in leaves]
-        other.solver.restore(state, seconds=self.seconds)
-        other.solver.compile_seconds += self.solver.compile_seconds
-        self.solver, self._held, self.finer = other.solver, other._held, None
+        announce("going on in float64, since float32 stalls")
+        single, double = self.solver, np.dtype(np.float64)
+        config, buckets, seconds = single.config, single.buckets, single.seconds
+        state = [
+            leaf.astype(double if leaf.dtype.kind == "f" else leaf.dtype)
+            for leaf in single.leaves()
+        ]
+        compiling = single.compile_seconds
+        # Both would not always fit.
+        self.solver = single = self.stalls = None
+        self._held = dataclasses.replace(self._held, dtype=double)
+        self.solver = cfr.make_solver(
+            self._held.form, config=config, dtype=double, buckets=buckets
+        )
+        self.solver.restore(state, seconds=seconds)
+        self.solver.compile_seconds += compiling
         self.compile_seconds = self.solver.compile_seconds
         self.why += f"; float64 after {self.iterations:,} iterations, where it stalled"
 

@@ -77,8 +77,13 @@ def test_joint_components_are_those_of_scipy(height, width, count):
     assert found.heights.sum() == height and found.widths.sum() == width
 
 
-def test_components_of_a_chain():
-    chain = np.arange(1000)
+@pytest.mark.parametrize("shuffled", [False, True])
+def test_components_of_a_chain(shuffled):
+    """However its rows are numbered, rounds are few: of n there would be n squared."""
+    count = 100_000
+    chain = np.roll(np.arange(count), -1)
+    if shuffled:
+        chain = np.random.default_rng(0).permutation(count)
     rows, columns = np.append(chain, chain[1:]), np.append(chain, chain[:-1])
-    found = arrays.joint_components(rows, columns, (1000, 1000))
+    found = arrays.joint_components(rows, columns, (count, count))
     assert found.number == 1 and not found.rows.any() and not found.columns.any()

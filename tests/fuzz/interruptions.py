@@ -267,7 +267,8 @@ class Harness:
         """Of this command; run twice, once.
 
         The second time counts: as in a trial, what JAX compiles is in its cache. The
-        quick way is to guess it: of the processor's time, a third is compilation.
+        quick way is to guess it: of the processor's time, a third is compilation, where
+        anything was compiled.
         """
         if command not in self._baselines and self._quick:
             before = _kept_programs()
@@ -395,6 +396,8 @@ def _import_everything() -> None:
 def _kept_programs() -> set[pathlib.Path]:
     """The compiled programs that commands find."""
     folder = os.environ.get(program_cache.VARIABLE, "")
+    if folder in ("", "off"):
+        folder = os.environ.get("JAX_COMPILATION_CACHE_DIR", os.devnull)
     return {*pathlib.Path(folder).rglob("*-cache")}
 
 

@@ -225,7 +225,7 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     solved = bot.agent.solved
     assert bot.statistics.solves == 1 and solved is not bot.agent._start
     bot.restart()
-    monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline: 0)
+    monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline, known=0: 0)
     assert bot.get_policy(state) == found and bot.agent.solved is solved
     assert bot.statistics.solves == 1
 
@@ -369,7 +369,7 @@ def test_how_answers_are_counted(monkeypatch):
     assert dataclasses.astuple(bot.counts)[:3] == (0, 0, 1)
     # So does joining a match late, with no time for anything.
     bot = make("kuhn_poker", 0, 58, blueprint=policy)
-    monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline: 0)
+    monkeypatch.setattr(bot.agent._layers, "affordable", lambda deadline, known=0: 0)
     assert dict(bot.get_policy(state)) == planned
     assert bot.counts.plan == 1
 

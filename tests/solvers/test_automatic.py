@@ -101,6 +101,22 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     assert single.nash_conv() <= 1e-5 * span
 
 
+def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
+    """Neither at the last iteration, nor where what was asked for is reached."""
+    monkeypatch.setattr(automatic, "_FINE", 1e-8)
+    monkeypatch.setattr(automatic, "_STALLED", {2: 0.0, 4: 0.0})
+    layout = Layout("signals")
+    for goal in (
+        spiel_cr.Goal(20, until=1e-4, eval_every=20),
+        spiel_cr.Goal(2000, until=1e-3, eval_every=2000),
+    ):
+        result = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
+        assert len(result.curve) == 1 and result.average[0].dtype == np.float32
+    goal = spiel_cr.Goal(80, until=1e-4, eval_every=10)
+    result = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
+    assert "float64 after 40 iterations" in result.why
+
+
 def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
     """A run that may go on in double precision is refused where that is too large."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)

@@ -65,6 +65,7 @@ class LayerSolver:
         self._capacities = Capacities(), Capacities()
         # For `close`, the last game of either.
         self._laid_out: dict[int, Forest] = {}
+        self._closed = False
         # To expand histories, to value leaves, and to lay all out; and to make a solver
         # for so many places of padded shapes.
         self._expanding, self._valuing, self._laying = Cost(), Cost(), Cost()
@@ -111,6 +112,7 @@ class LayerSolver:
                 self._make_solver(game, shapes, first)
             self._make_solver(game, capacities.close(), first)
         self._laid_out.clear()
+        self._closed = True
 
     def solve(
         self,
@@ -152,6 +154,9 @@ class LayerSolver:
                 iterations = min(_START_ITERATIONS * iterations, MOST_ITERATIONS)
         for _ in range(_MOST_SHRINKS):
             if roots is not None and not tree.is_expanded(roots):
+                if hurry is not None:  # there may be time for more than is thought
+                    self._expanding.fade()
+                    self._laying.fade()
                 return None
             if not self._value(tree, hurry):
                 return None
@@ -164,10 +169,21 @@ class LayerSolver:
             self._laying.add(len(tree), time.perf_counter() - begun)
             if solved is None or game is None:
                 return None
-            if (shapes := self._shapes_for(game)) is not None:
+            first = self._player ^ game.front.other_first
+            # Before the first match all shapes are learnt, and programs compiled.
+            learns = self._config.move_ms is not None and not self._closed
+            if learns:
+                self._laid_out[first] = game
+            if not solved.exact and not learns:
+                return solved
+            need = shapes_of(game.decisions, game.payoffs)
+            if (shapes := self._capacities[first].learn(need)) is not None:
+                solver = self._solver_for(
+                    game, shapes, first, None if learns else hurry
+                )
+                if solver is None:
+                    return None
                 if solved.exact:
-                    if (solver := self._solver_for(game, shapes, hurry)) is None:
-                        return None
                     with self._clock.solve(solver, deadline, iterations):
                         solved.replan(game, solver)
                 return solved
@@ -188,25 +204,15 @@ class LayerSolver:
         self._valuing.add(count, time.perf_counter() - begun)
         return True
 
-    def _first(self, game: Forest) -> int:
-        return self._player ^ game.front.other_first
-
-    def _shapes_for(self, game: Forest) -> PaddedShapes | None:
-        """Learnt shapes; None: the game fits none."""
-        first = self._first(game)
-        if self._config.move_ms is not None:
-            self._laid_out[first] = game
-        return self._capacities[first].learn(shapes_of(game.decisions, game.payoffs))
-
     def _solver_for(
-        self, game: Forest, shapes: PaddedShapes, deadline: float | None
+        self, game: Forest, shapes: PaddedShapes, first: int, deadline: float | None
     ) -> Solver | None:
         """A solver of learnt shapes; None: there is no time to make one."""
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
             return None
         begun, programs = time.perf_counter(), cfr.programs()
-        solver = self._make_solver(game, shapes, self._first(game))
+        solver = self._make_solver(game, shapes, first)
         if cfr.programs() == programs:
             self._making.add(size, time.perf_counter() - begun)
         return solver

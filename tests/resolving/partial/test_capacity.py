@@ -1,5 +1,6 @@
 """Padded shapes that subgames are laid out in, and what laying out costs."""
 
+import functools
 import time
 
 import numpy as np
@@ -7,12 +8,13 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cr.games.sequence_form.layout import PaddedShape
 from spiel_cr.policies.leaf_values import HistoryValues
-from spiel_cr.resolving.clock import Clock
+from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.capacity import Capacities
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.solvers.cfr import cfr
 from tests.support import partial_trees
 
 
@@ -79,9 +81,33 @@ def test_no_solver_is_made_where_there_is_no_time_for_it():
 
     later = time.perf_counter() + 60
     assert layers.solve(tree, lay_out, 58, later).accepted
+    layers.close()
     layers._making.add(1000, 300.0)
     assert layers.solve(tree, lay_out, 58, later) is None
     assert layers.solve(tree, lay_out, 58, later, start=True).accepted
+
+
+def test_shapes_of_what_is_not_solved_are_compiled_too():
+    """They are learnt before the first match, and nothing is compiled in it."""
+    config = ResolvingConfig(iterations=3, move_ms=50)
+    layers = LayerSolver(0, config, 500, Clock(50, 3))
+
+    def solved(game, most, walk):
+        tree = partial_trees.start(game, 500)
+        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+        lay_out = functools.partial(
+            SolvedTree.of, player=0, blueprint=beliefs, walk=walk
+        )
+        return layers.solve(tree, lay_out, most, time.perf_counter() + 60)
+
+    assert not solved("python_leduc_poker", 400, 0).exact
+    layers._making.add(1000, 300.0)
+    assert solved("kuhn_poker", 20, 1000).exact
+    layers.close()
+    programs = cfr.programs()
+    layers._making = Cost()
+    assert solved("python_leduc_poker", 400, 100_000).exact
+    assert cfr.programs() == programs
 
 
 def test_lay_outs_that_come_to_nothing_cost_time():
@@ -143,10 +169,10 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
 
 def test_histories_that_are_there_need_not_be_expanded():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
-    layers._expanding.add(100, 0.03)
-    layers._laying.add(100, 0.005)
-    soon = time.perf_counter() + 0.05
-    # Of 35 ms for 0.35 each, and with 90 that cost 0.05.
+    layers._expanding.add(100, 3.0)
+    layers._laying.add(100, 0.5)
+    soon = time.perf_counter() + 5
+    # Of 3.5 s for 0.035 each, and with 90 that cost 0.005.
     assert layers.affordable(soon) == 0
     assert 100 < layers.affordable(soon, 90) < 200
 
