@@ -180,7 +180,7 @@ def joint_components(
       columns: integers [nnz], likewise.
       shape: of the matrix.
     """
-    # For a few hundred entries this takes a quarter of the time of scipy's graphs, which
+    # For some hundred entries this takes a quarter of the time of scipy's graphs, which
     # was a third of what a player of a partial tree needs to lay out a subgame.
     height, part = shape[0], np.arange(sum(shape))
     ends = rows, height + columns

@@ -29,8 +29,8 @@ class Bug(NamedTuple):
 BUGS = (
     Bug(
         "spiel_cr/games/sequence_form/treeplex.py",
-        "return vector.at[self.starts].add(values, mode",
-        "return vector.at[self.starts].set(values, mode",
+        "return lax.scatter_add(",
+        "return lax.scatter(",
         "tests/solvers/cfr",
         "of several infosets below an action only one counts",
     ),
