@@ -167,9 +167,9 @@ def _suits_polish(laid: Laid, task: Task) -> bool:
 
 
 def _rough_bound(laid: Laid, task: Task) -> float:
-    """Down to which NashConv single precision, which takes half of the time, is good.
+    """Down to which NashConv single precision is good for sure; it takes half the time.
 
-    0 where it does not come to what is asked for.
+    0 where it is not taken: it would not come to what is asked for.
     """
     until = task.goal.until
     if until is None or task.dtype is not None or task.checkpoint is not None:
@@ -183,7 +183,15 @@ def _rough_bound(laid: Laid, task: Task) -> float:
 def _run_roughly(
     find: Find, laid: Laid, task: Task, name: str, why: str, bound: float
 ) -> Run:
-    """A run in single precision; one in double goes on where it stalls below a bound.
+    """A run in single precision; double goes on where it stalls, if it may.
+
+    Args:
+      find: reads algorithms by name.
+      laid: the game in its form.
+      task: what is asked for.
+      name: of the algorithm.
+      why: this one.
+      bound: down to which NashConv nobody has seen single precision stall.
 
     Raises:
       GameTooLargeError: double precision, which may be needed, takes too much.

@@ -80,7 +80,7 @@ class Slices:
 
 
 def _gather(vector: jax.Array, places: jax.Array) -> jax.Array:
-    """vector[places], traced in a fraction of the time: no place is negative."""
+    """vector[places], with less to trace, since no place is negative."""
     numbers = lax.GatherDimensionNumbers((), (0,), (0,))
     return lax.gather(
         *(vector, places[..., None], numbers, (1,)),
