@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic, memory, storage
-from spiel_cr.common.checks import check_choice, check_whole
+from spiel_cr.common.checks import check_choice, check_whole, read_budget
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executing import MOST_WORKERS
 from spiel_cr.games.opening import estimate, game_checks
@@ -85,6 +85,8 @@ class Layout:
     def __post_init__(self) -> None:
         check_choice(self.form, "form", FORMS)
         check_whole(self.workers, "workers", 1, MOST_WORKERS)
+        if self.hand_buckets is not None:
+            read_budget(self.hand_buckets, "hand_buckets")
 
 
 class Need(NamedTuple):

@@ -9,6 +9,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
+from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.signals import public_nodes
@@ -111,7 +112,10 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
     if policy is None:
         return None
     if isinstance(policy, str | os.PathLike):
-        policy = load_policy(policy, laid)
+        try:
+            policy = load_policy(policy, laid)
+        except DamagedFileError as error:
+            raise DamagedFileError(f"locks (--lock): {error}") from error
     if isinstance(policy, Result):
         policy = policy.average_policy()
     if isinstance(laid, CompiledGame):

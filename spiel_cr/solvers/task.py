@@ -223,6 +223,8 @@ class Task:
         if layout.hand_buckets is not None:
             text = _ONLY_STEPPED.format(layout.hand_buckets)
             refused |= dict.fromkeys(LAID_OUT[1:], text)  # "auto" is stepped
+            if why := refused.get(STEPPED):
+                refused[STEPPED] = f"hand_buckets={layout.hand_buckets!r}: {why}"
         elif SIGNALS not in refused:
             if why := _needs_strings(layout.buckets, layout.imperfect_recall):
                 refused[SIGNALS] = why
@@ -268,7 +270,8 @@ class Task:
         try:
             config = self.algorithm.config_in(STEPPED)
         except ValueError as error:
-            return str(error)
+            given = layout.hand_buckets
+            return f"hand_buckets={given!r}: {error}" if given else str(error)
         if layout.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
                 f"hand_buckets={layout.hand_buckets}: players forget, so averages are "

@@ -84,7 +84,8 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     ("solve", "--plot"): {"--eval-every": "1", "--compile": None},
     ("spot", "--plot"): {"--eval-every": "1"},
     ("solve", "--lock"): {
-        **{"--game": "kuhn_poker", "--compile": None, "--judge": None}
+        **{"--game": "kuhn_poker", "--compile": None, "--judge": None},
+        "--algorithm": None,
     },
     ("resolve", "--lock"): {
         **{"--game": "kuhn_poker", "--depth": None, "--form": None, "--judge": None},
@@ -121,8 +122,8 @@ _NEEDS: dict[tuple[str, str], dict[str, str | None]] = {
     },
 }
 # What a line that makes sense has not: nobody is there to play in a page; options of
-# policies of signal games; processes take seconds to start; names of algorithms are no
-# opponents.
+# policies of signal games; no game here puts hands into buckets; processes take seconds
+# to start; names of algorithms are no opponents.
 _LEFT_OUT = {
     "play": ("--web", "--no-open", "--port"),
     "show": ("--node", "--board", "--plot", "--csv"),
@@ -130,7 +131,7 @@ _LEFT_OUT = {
     **dict.fromkeys(
         ("tournament", "evaluate", "jam-fold", "study"), ("--ray", "--workers")
     ),
-    "solve": ("--imperfect-recall", "--lock-player"),
+    "solve": ("--imperfect-recall", "--lock-player", "--hand-buckets"),
     "spot": ("--lock",),
     "resolve": ("--lock-player",),
     "exploit": ("--trained", "--iterations", "--ray", "--workers"),
