@@ -16,6 +16,7 @@ import numpy as np
 from benchmarks.c_reference import CReference
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.contestants import protocol, registry
+from spiel_cr.games.sequence_form import forced
 from spiel_cr.solvers import algorithms
 from spiel_cr.solvers.cfr import cfr
 
@@ -136,7 +137,7 @@ def find(name: str) -> Solver:
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        form = instance.tree.form
+        form = forced.without(instance.tree.form)
         return protocol.IteratingAdapter(
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )

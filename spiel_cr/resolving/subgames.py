@@ -82,7 +82,12 @@ class Subgames(Protocol):
 
 
 def full_width_solver(
-    form: SequenceForm, algorithm: CFRConfig, config: ResolvingConfig, first: int
+    form: SequenceForm,
+    algorithm: CFRConfig,
+    config: ResolvingConfig,
+    first: int,
+    *,
+    values: bool = True,
 ) -> Solver:
     """A solver of a gadget game, whose program does not depend on the subgame.
 
@@ -91,11 +96,12 @@ def full_width_solver(
       algorithm: of `config`.
       config: says how many iterations are planned.
       first: the player who updates first.
+      values: keep the mean counterfactual values of infosets.
     """
     return cfr.make_solver(
         form,
         config=algorithm,
-        values=True,
+        values=values,
         first=first,
         compile=cfr.compile_for(form, config.iterations or _SHORT_RUN),
         put=on_device,

@@ -13,6 +13,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_dtype, check_iterations
 from spiel_cr.common.memory import Limit
+from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
@@ -52,7 +53,8 @@ class CFRSolver:
         check_dtype(dtype)
         self._tree = as_compiled(game, memory_limit=memory_limit)
         footprint.check(self._tree, config, dtype, memory_limit)
-        self._solver = cfr.make_solver(self._tree.form, config=config, dtype=dtype)
+        form = forced.without(self._tree.form)
+        self._solver = cfr.make_solver(form, config=config, dtype=dtype)
         self.game = self._tree.game
 
     @property

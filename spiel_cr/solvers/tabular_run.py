@@ -11,6 +11,7 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
@@ -33,16 +34,27 @@ from spiel_cr.solvers.task import Task
 def full_width(laid: Laid, task: Task) -> Run:
     """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    config, labels = task.algorithm.config, _labels(held, task)
-    solver = cfr.make_solver(held.form, config=config, dtype=task.kind, buckets=labels)
+    solver = _full_width(
+        held, task.algorithm.config, dtype=task.kind, buckets=_labels(held, task)
+    )
     return TabularRun(solver, held)
+
+
+def _full_width(
+    held: Held, config: Any, *, dtype: np.dtype, buckets: bucket_labels.Labels
+) -> Solver:
+    """A solver of tables; forced moves are left out where no buckets number them."""
+    form = held.form
+    if all(labels is None for labels in buckets):
+        form = forced.without(form)
+    return cfr.make_solver(form, config=config, dtype=dtype, buckets=buckets)
 
 
 def first_order(laid: Laid, task: Task) -> Run:
     """A first-order method on the whole game; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    config = task.algorithm.config
-    solver = methods.make_solver(held.form, config=config, dtype=task.kind)
+    config, form = task.algorithm.config, forced.without(held.form)
+    solver = methods.make_solver(form, config=config, dtype=task.kind)
     return TabularRun(solver, held)
 
 
@@ -215,9 +227,7 @@ class TabularRun(Run):
         # Both would not always fit.
         self.solver = single = self.stalls = None
         self._held = dataclasses.replace(self._held, dtype=double)
-        self.solver = cfr.make_solver(
-            self._held.form, config=config, dtype=double, buckets=buckets
-        )
+        self.solver = _full_width(self._held, config, dtype=double, buckets=buckets)
         self.solver.restore(state, seconds=seconds)
         self.solver.compile_seconds += compiling
         self.compile_seconds = self.solver.compile_seconds

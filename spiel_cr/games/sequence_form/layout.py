@@ -30,7 +30,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 # What one more block, or one more group of payoff rows, costs in a solver's step,
 # measured in array elements processed in the same time. Fewer, more padded blocks also
 # compile faster.
-_BLOCK_OVERHEAD = 4000
+_BLOCK_OVERHEAD = 1000
 _ROW_GROUP_OVERHEAD = 600
 
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of
@@ -46,10 +46,13 @@ class Layout:
       arrays: gives `sequences` and `infosets`; those of large games of signals are made
         when they are asked for, and not kept.
       size: length of vectors over positions; more than S where blocks are padded.
+      forced: int32 [k], sequences that have the position of the one before them (see
+        `forced.without`); None: each has its own.
     """
 
     arrays: Callable[[], tuple[np.ndarray, np.ndarray]]
     size: int
+    forced: np.ndarray | None = None
 
     @property
     def sequences(self) -> np.ndarray:
@@ -60,6 +63,13 @@ class Layout:
     def infosets(self) -> np.ndarray:
         """int32 [I], position of each logical infoset in vectors over infosets."""
         return self.arrays()[1]
+
+    def behaviour(self, by_position: np.ndarray) -> np.ndarray:
+        """[S], action probabilities by logical sequence, from those by position."""
+        played = by_position[self.sequences]
+        if self.forced is not None:
+            played[self.forced] = 1
+        return played
 
 
 def given(arrays: Any) -> Any:

@@ -11,7 +11,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spiel_cr.games.sequence_form.layout import PaddedShapes, build, shapes_of
+from spiel_cr.games.sequence_form.forced import Free, lay_out, leave_out
+from spiel_cr.games.sequence_form.layout import PaddedShapes, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.partial.capacity import Capacities, size_of
@@ -106,11 +107,12 @@ class LayerSolver:
         """
         for first, capacities in enumerate(self._capacities):
             game = self._laid_out[first if first in self._laid_out else 1 - first]
+            free = leave_out(game.decisions, game.payoffs)
             if not len(capacities):
-                shapes = capacities.learn(shapes_of(game.decisions, game.payoffs))
+                shapes = capacities.learn(shapes_of(free.decisions, free.payoffs))
                 assert shapes is not None
-                self._make_solver(game, shapes, first)
-            self._make_solver(game, capacities.close(), first)
+                self._make_solver(game, free, shapes, first)
+            self._make_solver(game, free, capacities.close(), first)
         self._laid_out.clear()
         self._closed = True
 
@@ -165,9 +167,10 @@ class LayerSolver:
             begun = time.perf_counter()
             solved = lay_out(tree)
             game = None if solved is None else solved.forest(self._config.gadget)
+            free = game and leave_out(game.decisions, game.payoffs)
             # What comes to nothing takes its time, too.
             self._laying.add(len(tree), time.perf_counter() - begun)
-            if solved is None or game is None:
+            if solved is None or game is None or free is None:
                 return None
             first = self._player ^ game.front.other_first
             # Before the first match all shapes are learnt, and programs compiled.
@@ -176,11 +179,10 @@ class LayerSolver:
                 self._laid_out[first] = game
             if not solved.exact and not learns:
                 return solved
-            need = shapes_of(game.decisions, game.payoffs)
+            need = shapes_of(free.decisions, free.payoffs)
             if (shapes := self._capacities[first].learn(need)) is not None:
-                solver = self._solver_for(
-                    game, shapes, first, None if learns else hurry
-                )
+                until = None if learns else hurry
+                solver = self._solver_for(game, free, shapes, first, until)
                 if solver is None:
                     return None
                 if solved.exact:
@@ -205,21 +207,30 @@ class LayerSolver:
         return True
 
     def _solver_for(
-        self, game: Forest, shapes: PaddedShapes, first: int, deadline: float | None
+        self,
+        game: Forest,
+        free: Free,
+        shapes: PaddedShapes,
+        first: int,
+        deadline: float | None,
     ) -> Solver | None:
         """A solver of learnt shapes; None: there is no time to make one."""
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
             return None
         begun, programs = time.perf_counter(), cfr.programs()
-        solver = self._make_solver(game, shapes, first)
+        solver = self._make_solver(game, free, shapes, first)
         if cfr.programs() == programs:
             self._making.add(size, time.perf_counter() - begun)
         return solver
 
-    def _make_solver(self, game: Forest, capacity: PaddedShapes, first: int) -> Solver:
-        form = build(game.decisions, game.payoffs, capacity=capacity)
-        return full_width_solver(form, self._algorithm, self._config, first)
+    def _make_solver(
+        self, game: Forest, free: Free, capacity: PaddedShapes, first: int
+    ) -> Solver:
+        form = lay_out(game.decisions, game.payoffs, free, capacity)
+        return full_width_solver(
+            form, self._algorithm, self._config, first, values=False
+        )
 
 
 def _is_time(cost: Cost, count: int, deadline: float | None) -> bool:

@@ -365,7 +365,7 @@ class Solver:
             end = begin + block.size
             positions[begin:end] = np.asarray(block).reshape(-1)
             begin = end
-        return positions[self.form.layouts[player].sequences]
+        return self.form.layouts[player].behaviour(positions)
 
     def infoset_values(self, player: int) -> np.ndarray:
         """float64 [I], mean counterfactual values under the iterates (see PlayerState).
@@ -408,7 +408,7 @@ class Solver:
                 np.divide(
                     block, total, out=played, where=total > 0, casting="same_kind"
                 )
-        return behaviour[self.form.layouts[player].sequences]
+        return self.form.layouts[player].behaviour(behaviour)
 
     def _compile(self, start: Start) -> float:
         """Compiles the program for states like the first; the seconds that it took."""

@@ -1,0 +1,112 @@
+"""Games laid out without their forced moves, where nothing is to be decided.
+
+An infoset with one action is worth what that action is, and its sequence is reached as
+often as the own sequence before it. So payoffs of the one can be paid at the other: the
+same game with fewer infosets, of which liar's dice has half.
+"""
+
+import functools
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+
+
+class Free(NamedTuple):
+    """What is left of a game.
+
+    Attributes:
+      decisions: each player's decision points with several actions, numbered anew.
+      payoffs: between the sequences of these.
+      numbers: for each player int32 [S], what each logical sequence is numbered now:
+        forced moves as the sequence before them.
+    """
+
+    decisions: tuple[Decisions, Decisions]
+    payoffs: Payoffs
+    numbers: tuple[np.ndarray, np.ndarray]
+
+
+def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
+    """Leaves forced moves out.
+
+    Args:
+      decisions: each player's decision points, logical.
+      payoffs: pairs of logical sequences with player 0's utility times chance.
+    """
+    (first, first_numbers), (second, second_numbers) = map(_free, decisions)
+    rows, columns = first_numbers[payoffs.rows], second_numbers[payoffs.columns]
+    paid = sum_payoffs(rows, columns, payoffs.values)
+    return Free((first, second), paid, (first_numbers, second_numbers))
+
+
+def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
+    """One player's part of `Free`."""
+    is_forced = decisions.num_actions == 1
+    # What stands for each sequence: itself, or what is before a forced move.
+    stands = np.arange(decisions.num_sequences, dtype=np.int32)
+    stands[decisions.first_sequence[is_forced]] = decisions.parent[is_forced]
+    is_left = stands == np.arange(len(stands))
+    while (stands[stands] != stands).any():  # forced moves after forced moves
+        stands = stands[stands]
+    numbers = (np.cumsum(is_left, dtype=np.int32) - 1)[stands]
+    parent = numbers[decisions.parent[~is_forced]]
+    return Decisions(parent, decisions.num_actions[~is_forced]), numbers
+
+
+def without(form: layout.SequenceForm) -> layout.SequenceForm:
+    """A game whose arrays are laid out without its forced moves.
+
+    Args:
+      form: the game; where nothing is forced, or where it is locked or its payoffs are
+        not listed, it is given back.
+    """
+    if not form.is_listed or any(rows is not None for rows in form.locks):
+        return form
+    if all((own.num_actions > 1).all() for own in form.decisions):
+        return form
+    free = leave_out(form.decisions, form.payoffs)
+    return lay_out(form.decisions, form.payoffs, free)
+
+
+def lay_out(
+    decisions: tuple[Decisions, Decisions],
+    payoffs: Payoffs,
+    free: Free,
+    capacity: layout.PaddedShapes | None = None,
+) -> layout.SequenceForm:
+    """Lays out what is left of a game, to be read by its logical numbers.
+
+    A forced move has the position of the sequence before it, so its reach is read
+    there. Its infoset has no position.
+
+    Args:
+      decisions: each player's decision points, logical.
+      payoffs: pairs of logical sequences with player 0's utility times chance.
+      free: of these, by `leave_out`.
+      capacity: of what is left, see `layout.build`.
+
+    Raises:
+      ValueError: what is left does not fit into the capacity.
+    """
+    laid = layout.build(free.decisions, free.payoffs, capacity=capacity)
+    first, second = map(_read_by, laid.layouts, free.numbers, decisions)
+    return layout.SequenceForm(
+        functools.partial(layout.given, decisions),
+        functools.partial(Payoffs, *payoffs),
+        (first, second),
+        laid.arrays,
+    )
+
+
+def _read_by(
+    own: layout.Layout, numbers: np.ndarray, decisions: Decisions
+) -> layout.Layout:
+    """A layout by the logical numbers that were before moves were left out."""
+    is_free = decisions.num_actions > 1
+    infosets = np.full(len(decisions), -1, np.int32)
+    infosets[is_free] = own.infosets
+    arrays = functools.partial(layout.given, (own.sequences[numbers], infosets))
+    return layout.Layout(arrays, own.size, decisions.first_sequence[~is_free])
