@@ -6,9 +6,11 @@ import time
 import numpy as np
 from open_spiel.python.policy import UniformRandomPolicy
 
+from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.layout import PaddedShape
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import Clock, Cost
+from spiel_cr.resolving.partial import layer_solver
 from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.capacity import Capacities
 from spiel_cr.resolving.partial.layer_solver import LayerSolver
@@ -187,3 +189,23 @@ def test_what_is_not_there_with_all_its_moves_is_not_laid_out():
     assert not called
     assert layers.solve(tree, called.append, 100, None, roots=ends[:0]) is None
     assert len(called) == 1
+
+
+def test_forced_moves_have_no_places(monkeypatch):
+    needs = []
+
+    def shapes_of(*given):
+        needs.append(layout.shapes_of(*given))
+        return needs[-1]
+
+    monkeypatch.setattr(layer_solver, "shapes_of", shapes_of)
+    layers = LayerSolver(0, ResolvingConfig(iterations=3), 5000, Clock(None, 3))
+    tree = partial_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
+    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+    lay_out = functools.partial(
+        SolvedTree.of, player=0, blueprint=beliefs, walk=100_000
+    )
+    assert layers.solve(tree, lay_out, 5000, None, start=True).accepted
+    for shape in needs[0]:
+        assert [len(counts) for counts in shape.levels] == [1, 7]
+        assert all((counts > 1).all() for counts in shape.levels)
