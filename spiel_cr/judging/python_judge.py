@@ -1,12 +1,14 @@
 """Exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyspiel
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score, exploitability
+from tqdm import tqdm
 
 from spiel_cr.common import memory
+from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.opening import estimate
@@ -23,6 +25,8 @@ _MOST_HISTORIES = 500_000
 # And bytes: for each history, for each infoset with its state, and for each number of
 # an infoset's tensor, which a `TabularPolicy` holds as Python's floats and as numpy's.
 _HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
+# Nothing is shown of what takes fewer seconds.
+_SILENT = 2.0
 # So many outcomes of probability zero are tried, for whether OpenSpiel takes them.
 _MOST_TRIED = 1000
 
@@ -54,11 +58,32 @@ def judge(game: pyspiel.Game, policy: policy_lib.Policy) -> Verdict:
       game: a sequential two-player game.
       policy: a policy for both players.
     """
-    value = expected_game_score.policy_value(game.new_initial_state(), [policy] * 2)
-    return Verdict(
-        nash_conv=float(exploitability.nash_conv(game, policy)),
-        game_value=float(value[0]),
-    )
+    with tqdm(
+        desc="judging (OpenSpiel)",
+        unit=" decisions",
+        delay=_SILENT,
+        leave=False,
+        disable=not is_wanted(),
+    ) as bar:
+        asked = _Counted(game, policy, bar)
+        state = game.new_initial_state()
+        value = expected_game_score.policy_value(state, [asked] * 2)
+        nash_conv = float(exploitability.nash_conv(game, asked))
+    return Verdict(nash_conv=nash_conv, game_value=float(value[0]))
+
+
+class _Counted(policy_lib.Policy):
+    """A policy that shows how often it was asked."""
+
+    def __init__(self, game: pyspiel.Game, policy: policy_lib.Policy, bar: Any) -> None:
+        super().__init__(game, list(range(2)))
+        self._policy, self._bar = policy, bar
+
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        self._bar.update()
+        return self._policy.action_probabilities(state, player_id)
 
 
 def openspiel_bytes(tree: CompiledGame) -> int:

@@ -217,9 +217,7 @@ def _by_position(
     own: layout.Layout, values: np.ndarray, dtype: np.typing.DTypeLike = np.float64
 ) -> np.ndarray:
     """[positions], numbers of sequences; zeros at padding."""
-    positions = np.zeros(own.size, dtype)
-    positions[own.sequences] = values
-    return positions
+    return own.by_position(values.astype(dtype, copy=False))
 
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:

@@ -115,7 +115,7 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
         try:
             policy = load_policy(policy, laid)
         except DamagedFileError as error:
-            raise DamagedFileError(f"locks (--lock): {error}") from error
+            raise DamagedFileError(f"locks[{player}] (--lock): {error}") from error
     if isinstance(policy, Result):
         policy = policy.average_policy()
     if isinstance(laid, CompiledGame):

@@ -271,7 +271,7 @@ class Task:
             config = self.algorithm.config_in(STEPPED)
         except ValueError as error:
             given = layout.hand_buckets
-            return f"hand_buckets={given!r}: {error}" if given else str(error)
+            return str(error) if given is None else f"hand_buckets={given!r}: {error}"
         if layout.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
                 f"hand_buckets={layout.hand_buckets}: players forget, so averages are "

@@ -5,28 +5,38 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.games.sequence_form import forced, locking
+from spiel_cr.games.sequence_form import forced, layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
-from spiel_cr.games.sequence_form.layout import build
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.first_order import solvers as methods
 from spiel_cr.solvers.run import Goal
 from tests.support import games
 from tests.support.strategies import solver_of
 
-# Forced moves at the end, in the middle and for one player more often.
+# Forced moves in the middle, at the end, and for one player more often.
 GAMES = ["chained", "liars_dice_1x4", "ii_goofspiel4", "dark_hex"]
+
+
+def made(own, other, values):
+    """A game with a payoff for each pair of sequences: float [S, S']."""
+    rows, columns = np.indices(values.shape).reshape(2, -1).astype(np.int32)
+    decisions = tuple(Decisions(*map(np.array, each)) for each in (own, other))
+    assert values.shape == tuple(each.num_sequences for each in decisions)
+    return decisions, Payoffs(rows, columns, values.reshape(-1))
 
 
 def chained():
     """Player 0: a forced start, a choice, two forced moves, a choice; 1: a choice."""
-    own = Decisions(np.array([0, 1, 2, 4, 5]), np.array([1, 2, 1, 1, 2]))
-    other = Decisions(np.array([0]), np.array([2]))
-    rng = np.random.default_rng(5)
-    rows, columns = np.indices((own.num_sequences, other.num_sequences)).reshape(2, -1)
-    return (own, other), Payoffs(
-        rows.astype(np.int32), columns.astype(np.int32), rng.normal(size=len(rows))
-    )
+    values = np.random.default_rng(5).normal(size=(8, 3))
+    return made(([0, 1, 2, 4, 5], [1, 2, 1, 1, 2]), ([0], [2]), values)
+
+
+def form_of(name):
+    if name == "chained":
+        return layout.build(*chained())
+    return games.compiled(name).form
 
 
 def test_forced_moves_are_numbered_as_what_is_before_them():
@@ -40,12 +50,9 @@ def test_forced_moves_are_numbered_as_what_is_before_them():
     assert free.payoffs.values.sum() == pytest.approx(chained()[1].values.sum())
 
 
-def form_of(name):
-    return build(*chained()) if name == "chained" else games.compiled(name).form
-
-
 @pytest.mark.parametrize("name", GAMES)
 def test_the_game_is_the_same(name):
+    """By all that is paid, and by best responses to sums of reach by position."""
     form = form_of(name)
     without = forced.without(form)
     before, after = (sum(own.size for own in f.layouts) for f in (form, without))
@@ -57,12 +64,28 @@ def test_the_game_is_the_same(name):
         total = np.bincount(own.owner[1:], weights[1:])
         behaviours.append(np.append(1.0, weights[1:] / total[own.owner[1:]]))
     reach = tuple(map(reach_from_behaviour, form.decisions, behaviours))
-    assert best_responses.nash_conv(without, reach) == pytest.approx(
-        best_responses.nash_conv(form, reach), abs=1e-12
-    )
-    assert best_responses.expected_value(without, reach) == pytest.approx(
+    free, left = forced.leave_out(form.decisions, form.payoffs), []
+    for player, own in enumerate(without.layouts):
+        positions = own.by_position(reach[player])
+        np.testing.assert_array_equal(positions[own.sequences], reach[player])
+        played = own.behaviour(own.by_position(behaviours[player]))
+        np.testing.assert_array_equal(played, behaviours[player])
+        numbers = free.numbers[player]
+        left.append(reach[player][np.unique(numbers, return_index=True)[1]])
+    rows, columns, values = free.payoffs
+    assert (values * left[0][rows] * left[1][columns]).sum() == pytest.approx(
         best_responses.expected_value(form, reach), abs=1e-12
     )
+    found = [
+        best_responses.nash_conv_of_averages(
+            f,
+            tuple(own.by_position(r) for own, r in zip(f.layouts, reach, strict=True)),
+        )
+        for f in (form, without)
+    ]
+    assert found[1] == pytest.approx(found[0], abs=1e-12)
+    with pytest.raises(ValueError, match="forced moves have no position"):
+        best_responses.nash_conv(without, reach)
 
 
 def test_games_without_forced_moves_and_locked_ones_stay_as_they_are():
@@ -93,15 +116,86 @@ def test_solvers_do_the_same(name, algorithm):
         assert (played[own.first_sequence[own.num_actions == 1]] == 1).all()
 
 
-@pytest.mark.parametrize("algorithm", ["cfr+", "pdhg"])
-def test_solve_leaves_them_out(algorithm, monkeypatch):
-    seen = []
-    without = forced.without
-    monkeypatch.setattr(
-        forced, "without", lambda form: seen.append(form) or without(form)
+def test_ties_are_ties():
+    """Payoffs that add up to nothing but rounding decide nothing."""
+    values = np.zeros((3, 4))
+    values[1, 1:] = 0.1, 0.2, -0.3
+    assert values[1, 1:].sum() != 0
+    game = made(([0], [2]), ([0, 0, 0], [1, 1, 1]), values)
+    for form in (layout.build(*game), forced.without(layout.build(*game))):
+        solver = solver_of(form, "cfr")
+        solver.run(5)
+        assert solver.average_behaviour(0).tolist() == [1, 0.5, 0.5]
+
+
+@pytest.mark.parametrize(
+    "game",
+    [
+        made(([0, 1], [1, 1]), ([0], [2]), np.arange(9.0).reshape(3, 3)),
+        made(([0], [1]), ([0, 1], [1, 1]), np.ones((2, 3))),
+        (made(([0], [1]), ([0], [2]), np.ones((2, 3)))[0], Payoffs(*np.zeros((3, 0)))),
+    ],
+    ids=["one player decides", "nobody does", "nothing is paid"],
+)
+def test_who_has_nothing_to_decide(game):
+    decisions, payoffs = game
+    payoffs = Payoffs(*(part.astype(np.int32) for part in payoffs[:2]), payoffs.values)
+    form = layout.build(decisions, payoffs)
+    assert any(own.forced is not None for own in forced.without(form).layouts)
+    for make in (
+        solver_of,
+        lambda f, _: methods.make_solver(f, config=find("pdhg").config),
+    ):
+        plain, solver = make(form, "cfr+"), make(forced.without(form), "cfr+")
+        for each in (plain, solver):
+            each.run(300)
+        assert solver.nash_conv() == pytest.approx(plain.nash_conv(), abs=1e-6)
+        assert (solver.average_behaviour(0)[: len(decisions[0]) + 1] == 1).all()
+
+
+def test_padding_changes_nothing():
+    form = form_of("liars_dice_1x4")
+    free = forced.leave_out(form.decisions, form.payoffs)
+    need = layout.shapes_of(free.decisions, free.payoffs)
+    more = tuple(
+        layout.PaddedShape((*each.levels, np.full(3, 2)), np.append(each.rows, 1))
+        for each in need
     )
-    tree = games.compiled("ii_goofspiel4")
-    result = spiel_cr.solve(tree, algorithm, Goal(200, eval_every=200))
-    assert seen == [tree.form]
+    given = form.decisions, form.payoffs, free
+    solvers = [solver_of(forced.lay_out(*given, room), "cfr+") for room in (None, more)]
+    for solver in solvers:
+        solver.run(20)
+    for player in range(2):
+        first, second = (solver.average_behaviour(player) for solver in solvers)
+        np.testing.assert_allclose(first, second, atol=1e-9)
+    with pytest.raises(ValueError, match="does not fit"):
+        forced.lay_out(*given, layout.shapes_of(*chained()))
+
+
+@pytest.mark.parametrize("algorithm", ["cfr+", "pdhg"])
+def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
+    seen, without = [], forced.without
+
+    def spy(form):
+        seen.append(without(form))
+        return seen[-1]
+
+    monkeypatch.setattr(forced, "without", spy)
+    tree, path = games.compiled("ii_goofspiel4"), tmp_path / "state.npz"
+    spiel_cr.solve(tree, algorithm, 100, checkpoint=path)
+    result = spiel_cr.solve(tree, algorithm, Goal(200, eval_every=100), checkpoint=path)
+    assert [own.size for own in seen[-1].layouts] == [175, 175]
     judged = exploitability.nash_conv(tree.game, result.average_policy())
     assert result.curve[-1].nash_conv == pytest.approx(judged, abs=1e-9)
+    straight = spiel_cr.solve(tree, algorithm, 200).average_policy()
+    np.testing.assert_array_equal(
+        result.average_policy().action_probability_array,
+        straight.action_probability_array,
+    )
+    if algorithm == "cfr+":
+        solver = spiel_cr.CFRPlusSolver(tree)
+        assert solver._solver.form is seen[-1]
+        seen.clear()
+        layouts = spiel_cr.Layout(buckets=(np.arange(len(tree.infosets[0])), None))
+        spiel_cr.solve(tree, algorithm, 2, layout=layouts)
+        assert not seen

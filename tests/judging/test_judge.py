@@ -6,6 +6,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 
 import game_defs  # noqa: F401  (registers the games)
+from spiel_cr.common import announcing
 from spiel_cr.judging import python_judge
 
 
@@ -50,3 +51,14 @@ def test_judge_agrees_with_the_bundled_cpp(name, seed):
     values = pyspiel.expected_returns(game.new_initial_state(), bundled, -1, False)
     assert verdict.game_value == pytest.approx(values[0], abs=1e-9)
     assert verdict.nash_conv > 0.1
+
+
+def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
+    game = pyspiel.load_game("kuhn_poker")
+    table = random_table(game, 1)
+    silent = python_judge.judge(game, table)
+    assert not capsys.readouterr().err
+    monkeypatch.setattr(python_judge, "_SILENT", 0.0)
+    with announcing.listening():
+        assert python_judge.judge(game, table) == silent
+    assert "judging (OpenSpiel): " in capsys.readouterr().err

@@ -20,12 +20,15 @@ class Free(NamedTuple):
     Attributes:
       decisions: each player's decision points with several actions, numbered anew.
       payoffs: between the sequences of these.
+      sizes: for each player float64, the sum of |payoff| of each of these sequences
+        before payoffs were added up: what rounding errors are measured by.
       numbers: for each player int32 [S], what each logical sequence is numbered now:
         forced moves as the sequence before them.
     """
 
     decisions: tuple[Decisions, Decisions]
     payoffs: Payoffs
+    sizes: tuple[np.ndarray, np.ndarray]
     numbers: tuple[np.ndarray, np.ndarray]
 
 
@@ -38,8 +41,12 @@ def leave_out(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Free:
     """
     (first, first_numbers), (second, second_numbers) = map(_free, decisions)
     rows, columns = first_numbers[payoffs.rows], second_numbers[payoffs.columns]
-    paid = sum_payoffs(rows, columns, payoffs.values)
-    return Free((first, second), paid, (first_numbers, second_numbers))
+    return Free(
+        (first, second),
+        sum_payoffs(rows, columns, payoffs.values),
+        layout.sizes_of((first, second), Payoffs(rows, columns, payoffs.values)),
+        (first_numbers, second_numbers),
+    )
 
 
 def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
@@ -57,7 +64,7 @@ def _free(decisions: Decisions) -> tuple[Decisions, np.ndarray]:
 
 
 def without(form: layout.SequenceForm) -> layout.SequenceForm:
-    """A game whose arrays are laid out without its forced moves.
+    """A game as solvers go through it, without its forced moves.
 
     Args:
       form: the game; where nothing is forced, or where it is locked or its payoffs are
@@ -79,8 +86,9 @@ def lay_out(
 ) -> layout.SequenceForm:
     """Lays out what is left of a game, to be read by its logical numbers.
 
-    A forced move has the position of the sequence before it, so its reach is read
-    there. Its infoset has no position.
+    Decisions and payoffs are those of the game, the arrays what is left of it. A forced
+    move has the position of the sequence before it, where its reach is read. Its
+    infoset has none, so values of infosets are asked of the game itself.
 
     Args:
       decisions: each player's decision points, logical.
@@ -91,7 +99,9 @@ def lay_out(
     Raises:
       ValueError: what is left does not fit into the capacity.
     """
-    laid = layout.build(free.decisions, free.payoffs, capacity=capacity)
+    laid = layout.build(
+        free.decisions, free.payoffs, capacity=capacity, below=free.sizes
+    )
     first, second = map(_read_by, laid.layouts, free.numbers, decisions)
     return layout.SequenceForm(
         functools.partial(layout.given, decisions),
@@ -105,8 +115,6 @@ def _read_by(
     own: layout.Layout, numbers: np.ndarray, decisions: Decisions
 ) -> layout.Layout:
     """A layout by the logical numbers that were before moves were left out."""
-    is_free = decisions.num_actions > 1
-    infosets = np.full(len(decisions), -1, np.int32)
-    infosets[is_free] = own.infosets
-    arrays = functools.partial(layout.given, (own.sequences[numbers], infosets))
-    return layout.Layout(arrays, own.size, decisions.first_sequence[~is_free])
+    forced = decisions.first_sequence[decisions.num_actions == 1]
+    arrays = functools.partial(layout.given, (own.sequences[numbers], own.infosets))
+    return layout.Layout(arrays, own.size, forced)

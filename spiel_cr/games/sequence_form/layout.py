@@ -46,8 +46,8 @@ class Layout:
       arrays: gives `sequences` and `infosets`; those of large games of signals are made
         when they are asked for, and not kept.
       size: length of vectors over positions; more than S where blocks are padded.
-      forced: int32 [k], sequences that have the position of the one before them (see
-        `forced.without`); None: each has its own.
+      forced: int32 [k], sequences that share the position of the one before them (see
+        `forced.lay_out`); None: each has its own.
     """
 
     arrays: Callable[[], tuple[np.ndarray, np.ndarray]]
@@ -61,7 +61,13 @@ class Layout:
 
     @property
     def infosets(self) -> np.ndarray:
-        """int32 [I], position of each logical infoset in vectors over infosets."""
+        """int32 [I], position of each logical infoset in vectors over infosets.
+
+        Raises:
+          ValueError: forced moves were left out, so some have none.
+        """
+        if self.forced is not None:
+            raise ValueError("infosets of forced moves have no position")
         return self.arrays()[1]
 
     def behaviour(self, by_position: np.ndarray) -> np.ndarray:
@@ -70,6 +76,16 @@ class Layout:
         if self.forced is not None:
             played[self.forced] = 1
         return played
+
+    def by_position(self, values: np.ndarray, padding: float = 0.0) -> np.ndarray:
+        """[size], numbers of sequences [S]; of those that share a place the first's."""
+        positions = np.full(self.size, padding, values.dtype)
+        places = self.sequences
+        if self.forced is not None:
+            places = np.delete(places, self.forced)
+            values = np.delete(values, self.forced)
+        positions[places] = values
+        return positions
 
 
 def given(arrays: Any) -> Any:
@@ -179,6 +195,7 @@ def build(
     payoffs: Payoffs,
     *,
     capacity: PaddedShapes | None = None,
+    below: tuple[np.ndarray, np.ndarray] | None = None,
 ) -> SequenceForm:
     """Lays out both players' decision trees and the coupling for the solvers.
 
@@ -187,6 +204,8 @@ def build(
       payoffs: pairs of logical sequences with player 0's utility times chance.
       capacity: shapes to pad to, so that games with the same capacity have arrays of
         equal shapes and share a compiled program; None: the shapes that they need.
+      below: for each player float64 [S], the sum of |payoff| of each sequence, which
+        says how large rounding errors are; None: as `payoffs` has them.
 
     Raises:
       ValueError: the game does not fit into the capacity.
@@ -195,11 +214,11 @@ def build(
     capacity = need if capacity is None else capacity
     if not fits(need, capacity):
         raise ValueError("the game does not fit into the capacity")
+    if below is None:
+        below = sizes_of(decisions, payoffs)
     (layout0, levels0), (layout1, levels1) = (
-        place(own, _absolute(own, ends, payoffs.values), shape.levels)
-        for own, ends, shape in zip(
-            decisions, (payoffs.rows, payoffs.columns), capacity, strict=True
-        )
+        place(own, sizes.copy(), shape.levels)
+        for own, sizes, shape in zip(decisions, below, capacity, strict=True)
     )
     rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
     arrays = (
@@ -333,13 +352,15 @@ def _couple(
     return treeplex.Treeplex(coupled, tuple(groups), typed(source[:1]), zero)
 
 
-def _absolute(
-    decisions: Decisions, sequences: np.ndarray, values: np.ndarray
-) -> np.ndarray:
-    """float64 [S], the sum of |payoff| of each sequence."""
-    return np.bincount(
-        sequences, weights=np.abs(values), minlength=decisions.num_sequences
+def sizes_of(
+    decisions: tuple[Decisions, Decisions], payoffs: Payoffs
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each player float64 [S], the sum of |payoff| of each sequence."""
+    first, second = (
+        np.bincount(ends, np.abs(payoffs.values), own.num_sequences)
+        for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True)
     )
+    return first, second
 
 
 def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:

@@ -37,8 +37,7 @@ def _locked(
     if kept is None:
         levels = [level._replace(locked=()) for level in tree.levels]
         return tree._replace(levels=tuple(levels))
-    positions = np.full(own.size, -1.0)
-    positions[own.sequences] = np.where(np.isnan(kept), -1.0, kept)
+    positions = own.by_position(np.where(np.isnan(kept), -1.0, kept), -1.0)
     levels = []
     parts = treeplex.by_level(tree.levels, positions)
     for level, part in zip(tree.levels, parts, strict=True):

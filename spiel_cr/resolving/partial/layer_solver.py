@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spiel_cr.games.sequence_form.forced import Free, lay_out, leave_out
+from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.sequence_form.layout import PaddedShapes, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.gadget import Forest
@@ -107,7 +107,7 @@ class LayerSolver:
         """
         for first, capacities in enumerate(self._capacities):
             game = self._laid_out[first if first in self._laid_out else 1 - first]
-            free = leave_out(game.decisions, game.payoffs)
+            free = forced.leave_out(game.decisions, game.payoffs)
             if not len(capacities):
                 shapes = capacities.learn(shapes_of(free.decisions, free.payoffs))
                 assert shapes is not None
@@ -165,24 +165,25 @@ class LayerSolver:
             if not _is_time(self._laying, len(tree), hurry):
                 return None
             begun = time.perf_counter()
-            solved = lay_out(tree)
+            solved, free = lay_out(tree), None
             game = None if solved is None else solved.forest(self._config.gadget)
-            free = game and leave_out(game.decisions, game.payoffs)
-            # What comes to nothing takes its time, too.
-            self._laying.add(len(tree), time.perf_counter() - begun)
-            if solved is None or game is None or free is None:
-                return None
-            first = self._player ^ game.front.other_first
             # Before the first match all shapes are learnt, and programs compiled.
             learns = self._config.move_ms is not None and not self._closed
+            if solved is not None and game is not None and (solved.exact or learns):
+                free = forced.leave_out(game.decisions, game.payoffs)
+            # What comes to nothing takes its time, too.
+            self._laying.add(len(tree), time.perf_counter() - begun)
+            if solved is None or game is None:
+                return None
+            first = self._player ^ game.front.other_first
             if learns:
                 self._laid_out[first] = game
-            if not solved.exact and not learns:
+            if free is None:
                 return solved
             need = shapes_of(free.decisions, free.payoffs)
             if (shapes := self._capacities[first].learn(need)) is not None:
-                until = None if learns else hurry
-                solver = self._solver_for(game, free, shapes, first, until)
+                in_time = None if learns else hurry
+                solver = self._solver_for(game, free, shapes, first, in_time)
                 if solver is None:
                     return None
                 if solved.exact:
@@ -209,7 +210,7 @@ class LayerSolver:
     def _solver_for(
         self,
         game: Forest,
-        free: Free,
+        free: forced.Free,
         shapes: PaddedShapes,
         first: int,
         deadline: float | None,
@@ -225,9 +226,9 @@ class LayerSolver:
         return solver
 
     def _make_solver(
-        self, game: Forest, free: Free, capacity: PaddedShapes, first: int
+        self, game: Forest, free: forced.Free, capacity: PaddedShapes, first: int
     ) -> Solver:
-        form = lay_out(game.decisions, game.payoffs, free, capacity)
+        form = forced.lay_out(game.decisions, game.payoffs, free, capacity)
         return full_width_solver(
             form, self._algorithm, self._config, first, values=False
         )

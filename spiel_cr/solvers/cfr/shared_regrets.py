@@ -16,7 +16,7 @@ from spiel_cr.games.sequence_form import layout as sequence_form
 from spiel_cr.games.sequence_form import packing, treeplex
 from spiel_cr.solvers.cfr import bucket_labels, regret_matching
 
-# What one more block of buckets costs, in array elements; as in `sequence_form`.
+# What one more block of buckets costs, in array elements.
 _BLOCK_OVERHEAD = 4000
 
 
