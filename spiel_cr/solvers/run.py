@@ -296,5 +296,7 @@ def drive(
                 )
         finally:
             if keeper is not None:
-                keeper.write_end(whole=run.whole)
+                # A signal that comes while this is written would lose all of it.
+                with interrupts.Steps() as steps, steps.step():
+                    keeper.write_end(whole=run.whole)
     return tuple(curve)

@@ -3,6 +3,7 @@
 import errno
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import time
@@ -292,3 +293,16 @@ def test_bad_checkpoint_every_refused(tmp_path, every):
             checkpoint=spiel_cr.Checkpoint(tmp_path / "checkpoint", every),
         )
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_waits_until_the_end_is_written(tmp_path, monkeypatch):
+    write, path = checkpoint.Keeper.write, tmp_path / "state.npz"
+
+    def disturbed(keeper):
+        signal.raise_signal(signal.SIGINT)
+        write(keeper)
+
+    monkeypatch.setattr(checkpoint.Keeper, "write", disturbed)
+    with pytest.raises(KeyboardInterrupt):
+        spiel_cr.solve("kuhn_poker", "cfr+", 10, checkpoint=path)
+    assert storage.load_metadata(path)["iterations"] == 10
