@@ -22,8 +22,8 @@ from spiel_cr.games.signals.public_terms import PublicSide, logical_starts
 
 # Narrower slices are moved element by element, and all at once.
 _NARROW = 8
-# What one more block costs, in array elements. In
-# large games it is the compiler's time that counts: this share of all elements.
+# What one more block costs, in array elements. In large games it is the compiler's time
+# that counts: this share of all elements.
 _BLOCK_OVERHEAD = 4000
 _BLOCK_SHARE = 1 / 300
 # From so many positions on, where sequences lie is not kept.

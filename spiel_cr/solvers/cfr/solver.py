@@ -373,7 +373,7 @@ class Solver:
         They are in the game's units.
 
         Raises:
-          ValueError: it was made without `values=True`.
+          ValueError: it was made without `values=True`, or without forced moves.
         """
         values = None if self._reader is not None else self._player(player).values
         if values is None:
