@@ -121,7 +121,8 @@ def pytest_collection(session: pytest.Session):
     """Collecting is for names: no game is compiled before a test asks for it.
 
     What is imported and collected stays to the end, so the search for cycles is to
-    leave it out: it would go through all that again and again while tests run.
+    leave it out: it would go through all that again and again while tests run. What
+    JAX traces is many objects, too, and hardly garbage: one search for fifty.
     """
     number = numbering.number
     numbering.number = _refuse
@@ -132,6 +133,7 @@ def pytest_collection(session: pytest.Session):
         numbering.number = number
         gc.collect()
         gc.freeze()
+        gc.set_threshold(50_000)
         gc.enable()
 
 
