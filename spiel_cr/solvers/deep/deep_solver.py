@@ -274,6 +274,10 @@ class DeepSolver(Training):
             raise ValueError(f"its counts are {counts.tolist()}")
         for name, part in self._parts():
             part.restore(within(arrays, f"{name}."))
+        for own, bank in zip(self._advantages, self._banks, strict=False):
+            shapes = [leaf.shape for leaf in own.approximator.leaves()]
+            if any([leaf.shape for leaf in kept] != shapes for kept in bank.leaves):
+                raise ValueError("its iterates are of another network")
         for player, reach in enumerate(self._reaches):
             total = arrays[f"reach{player}"]
             if total.shape != reach.total.shape:

@@ -180,6 +180,16 @@ def test_states_of_others_are_refused(damage):
         DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
 
 
+def test_iterates_of_other_networks_are_refused():
+    """Not only when they are asked, after the run."""
+    solver = DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})")
+    solver.run(2)
+    arrays = solver.arrays()
+    arrays["bank1.leaf0"] = arrays["bank1.leaf0"][:, :-1]
+    with pytest.raises(ValueError, match="its iterates are of another network"):
+        DeepSolver(game_of("kuhn"), f"sd-cfr({TABLE})").restore(arrays)
+
+
 def test_a_game_without_tensors_needs_a_table():
     with pytest.raises(ValueError, match="features=information_state"):
         DeepSolver(game_of("twice"), "sd-cfr")
