@@ -8,6 +8,7 @@ results that people see come from OpenSpiel's own exact tools.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -46,7 +47,7 @@ def infoset_values(
     other_positions = _by_position(other, other_reach)
     own_positions = None if behaviour is None else _by_position(own, behaviour)
     with jax.enable_x64(True):
-        values, root = _evaluate(form.arrays[player], other_positions, own_positions)
+        values, root = _evaluated(form, player, other_positions, own_positions)
         by_position, root_value = np.asarray(values), float(root)
     return np.concatenate([by_position[own.infosets], [root_value]])
 
@@ -76,15 +77,13 @@ def action_values(
         return total, below
     own, other = form.layouts[player], form.layouts[1 - player]
     own_positions = None if behaviour is None else _by_position(own, behaviour)
-    evaluate = _evaluate_lightly() if _is_large(form) else _evaluate
+    other_positions = _by_position(other, other_reach)
     with jax.enable_x64(True):
-        values, _, actions = evaluate(
-            form.arrays[player],
-            _by_position(other, other_reach),
-            own_positions,
-            actions=True,
+        values, _, actions = map(
+            np.asarray,
+            _evaluated(form, player, other_positions, own_positions, actions=True),
         )
-    return np.asarray(actions)[own.sequences], np.asarray(values)[own.infosets]
+    return actions[own.sequences], values[own.infosets]
 
 
 def best_response_value(
@@ -204,7 +203,11 @@ def behaviour_value(
     with jax.enable_x64(True):
         reach = [_reach(form, player, behaviour[player]) for player in range(2)]
         _trim(form)
-        return float(_expected(form.arrays[0], *reach))
+        if not _is_large(form):
+            return float(_expected(form.arrays[0], *reach))
+        leaves = _leaves(form.arrays[0], reach[1])
+        expected = _of_large(_expected_of_leaves)
+        return float(expected(form.arrays[0], reach[0], leaves))
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
@@ -222,10 +225,26 @@ def _by_position(
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
     """A player's value of a best response; the opponent's reach by position."""
-    evaluate = _evaluate_lightly() if _is_large(form) else _evaluate
-    value = float(evaluate(form.arrays[player], reach, None)[1])
+    value = float(_evaluated(form, player, reach)[1])
     _trim(form)
     return value
+
+
+def _evaluated(
+    form: layout.SequenceForm,
+    player: int,
+    other_reach: jax.Array | np.ndarray,
+    behaviour: np.ndarray | None = None,
+    *,
+    actions: bool = False,
+) -> tuple[jax.Array, ...]:
+    """`_values`; of large games by two programs, of which others share the first."""
+    tree = form.arrays[player]
+    if not _is_large(form):
+        return _evaluate(tree, other_reach, behaviour, actions=actions)
+    evaluate, leaves = _of_large(_of_leaves), _leaves(tree, other_reach)
+    found: tuple[jax.Array, ...] = evaluate(tree, leaves, behaviour, actions=actions)
+    return found
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -240,7 +259,7 @@ def _trim(form: layout.SequenceForm) -> None:
 
 def programs() -> int:
     """How many programs this process has compiled for best responses."""
-    programs: tuple[Any, ...] = (_evaluate, _evaluate_lightly())
+    programs: tuple[Any, ...] = (_evaluate, _of_large(_of_leaves))
     return sum(run._cache_size() for run in programs)
 
 
@@ -253,6 +272,17 @@ def _values(
 ) -> tuple[jax.Array, ...]:
     """Values of all infosets by position, and of the root; if asked, of actions."""
     leaves = treeplex.leaf_values(tree, other_reach)
+    return _of_leaves(tree, leaves, behaviour, actions=actions)
+
+
+def _of_leaves(
+    tree: treeplex.Treeplex,
+    leaves: jax.Array,
+    behaviour: jax.Array | None,
+    *,
+    actions: bool = False,
+) -> tuple[jax.Array, ...]:
+    """`_values` by what each sequence gets at once, by position."""
     child: treeplex.Level | None = None
     child_values: jax.Array | None = None
     chosen = None
@@ -294,50 +324,41 @@ _evaluate = jax.jit(_values, static_argnames="actions")
 
 
 @functools.cache
-def _evaluate_lightly() -> Any:
-    """`_evaluate` compiled in half the time, and with much less memory."""
-    options = quick_options()
-    return jax.jit(_values, static_argnames="actions", compiler_options=options)
+def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
+    """A program for large games, compiled in a quarter of the time; optimised: in half.
+
+    Memory holds most of them up: code that is not optimised takes at most half longer.
+    """
+    return jax.jit(
+        run,
+        static_argnames="actions" if run is _of_leaves else None,
+        compiler_options=quick_options(optimise=optimise),
+    )
+
+
+def _leaves(tree: treeplex.Treeplex, other_reach: jax.Array | np.ndarray) -> jax.Array:
+    """What each sequence gets at once, by position; of large games."""
+    leaves: jax.Array = _of_large(treeplex.leaf_values, optimise=True)(
+        tree, other_reach
+    )
+    return leaves
 
 
 def _normalised_reach(tree: treeplex.Treeplex, average: np.ndarray) -> jax.Array:
-    """float64 [positions], the reach of a strategy that is given by sums of reach.
-
-    Of large games level by level: all strategies at once would be as much again.
-    """
-    if len(average) <= _LARGE:
-        return _reach_at_once(tree, average)
-    reach, begin = jnp.ones(len(average)), 1
-    above = reach[:1]
-    parts = treeplex.by_level(tree.levels, average)
-    for level, part in zip(tree.levels, parts, strict=True):
-        above = _level_reach()(level, part, above)
-        reach = _written(reach, above, begin)
-        begin += len(part)
+    """float64 [positions], the reach of a strategy that is given by sums of reach."""
+    large = len(average) > _LARGE
+    reach: jax.Array = (_of_large(_reach_of) if large else _reach_of_sums)(
+        tree, average
+    )
     return reach
 
 
-@jax.jit
-def _reach_at_once(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
+def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:
     parts = treeplex.by_level(tree.levels, average)
     return treeplex.reach(tree, tuple(map(_shares, tree.levels, parts)))
 
 
-@functools.cache
-def _level_reach() -> Any:
-    """A level's reach by sums of reach and the reach above; compiled quickly."""
-
-    def level_reach(
-        level: treeplex.Level, average: jax.Array, above: jax.Array
-    ) -> jax.Array:
-        return treeplex.level_reach(level, _shares(level, average), above)
-
-    return jax.jit(level_reach, compiler_options=quick_options())
-
-
-@functools.partial(jax.jit, donate_argnums=0)
-def _written(whole: jax.Array, part: jax.Array, begin: int) -> jax.Array:
-    return jax.lax.dynamic_update_slice(whole, part, (begin,))
+_reach_of_sums = jax.jit(_reach_of)
 
 
 def _shares(level: treeplex.Level, average: jax.Array) -> tuple[jax.Array, ...]:
@@ -357,6 +378,13 @@ def _expected(
 ) -> jax.Array:
     """The owner's expected utility; both players' reach by position."""
     leaves = treeplex.leaf_values(tree, other_reach)
+    return _expected_of_leaves(tree, own_reach, leaves)
+
+
+def _expected_of_leaves(
+    tree: treeplex.Treeplex, own_reach: jax.Array, leaves: jax.Array
+) -> jax.Array:
+    """`_expected` by what each sequence gets at once, by position."""
     total = treeplex.root_value(tree, leaves)
     parts = treeplex.by_level(tree.levels, own_reach)
     for level, part in zip(tree.levels, parts, strict=True):

@@ -204,13 +204,29 @@ def test_places_of_large_games_are_made_when_asked_and_not_kept(monkeypatch):
         np.testing.assert_array_equal(made.infosets, kept.infosets)
 
 
-def test_large_games_are_judged_level_by_level_alike(monkeypatch):
+def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
     solved = form.form_of(kuhn_signals.kuhn(), products=True)
     solver = cfr.make_solver(solved, config=find("dcfr").config)
     solver.run(20)
-    at_once = solver.nash_conv()
+    played = solver.average_behaviour(0), solver.average_behaviour(1)
+
+    def judged():
+        reach = best_responses.reach_of(solved, played)
+        return (
+            solver.nash_conv(),
+            best_responses.behaviour_value(solved, played),
+            best_responses.value_bounds(solved, played),
+            *best_responses.action_values(solved, 0, reach[1], played[0]),
+            best_responses.infoset_values(solved, 1, reach[0]),
+            best_responses.best_response(solved, 1, reach[0]),
+        )
+
+    at_once = judged()
+    for name in ("_evaluate", "_expected", "_reach_of_sums"):
+        monkeypatch.setattr(best_responses, name, None)
     monkeypatch.setattr(best_responses, "_LARGE", 0)
-    assert solver.nash_conv() == pytest.approx(at_once, abs=1e-15)
+    for ours, theirs in zip(judged(), at_once, strict=True):
+        np.testing.assert_allclose(ours, theirs, atol=1e-15)
 
 
 def test_forms_go_to_other_processes():
