@@ -276,9 +276,8 @@ def place(
             legal[:, : len(members)] = (
                 np.arange(len(legal))[:, None] < decisions.num_actions[members]
             )
-            for a, row in enumerate(legal):
-                columns = np.flatnonzero(row)
-                in_level[first[members[columns]] + a] = size + a * width + columns
+            a, column = np.nonzero(legal)
+            in_level[first[members[column]] + a] = size + a * width + column
             infoset_position[members] = infoset_offset + np.arange(len(members))
             infoset_offset += width
             size += legal.size
@@ -334,14 +333,13 @@ def _couple(
     ranked = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     for places, high in packing.groups(capacity, _ROW_GROUP_OVERHEAD):
         # In the order of positions, which gathers read faster.
-        rows = np.sort(ranked[places])
-        column = np.arange(high)[:, None]
-        padding = places.stop - places.start - len(rows)
-        entry = np.pad(start[rows], (0, padding)) + column
-        entry[column >= np.pad(lengths[rows], (0, padding))] = len(order)
+        rows, width = np.sort(ranked[places]), places.stop - places.start
+        column, padded = np.arange(high)[:, None], np.zeros((2, width), np.int64)
+        padded[:, : len(rows)] = start[rows], lengths[rows]
+        entry = np.where(column < padded[1], padded[0] + column, len(order))
         groups.append(treeplex.RowGroup(typed(other[entry]), typed(values[entry])))
         source[rows] = done + np.arange(len(rows), dtype=np.int32)
-        done += len(rows) + padding
+        done += width
     source[source < 0] = done
     ends = np.cumsum([1, *(level.num_sequences for level in levels)])
     coupled = tuple(

@@ -1,8 +1,13 @@
 """Which rows share a dense block: padding is traded for fewer blocks."""
 
+import functools
+
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
+
+# Groups of so many rows at most are remembered: padded shapes are met again and again.
+_FEW = 8192
 
 
 def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -38,6 +43,17 @@ def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     Returns:
       The places of each group and its largest size; groups of small sizes first.
     """
+    if len(lengths) > _FEW:
+        return _groups(lengths, overhead)
+    return list(_known(np.asarray(lengths, np.int64).tobytes(), overhead))
+
+
+@functools.lru_cache(maxsize=256)
+def _known(lengths: bytes, overhead: float) -> list[tuple[slice, int]]:
+    return _groups(np.frombuffer(lengths, np.int64), overhead)
+
+
+def _groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     distinct, rows = np.unique(lengths[lengths > 0], return_counts=True)
     cost = np.zeros(len(distinct) + 1)
     begin = np.zeros(len(distinct) + 1, np.int64)
