@@ -83,10 +83,36 @@ def test_no_solver_is_made_where_there_is_no_time_for_it():
 
     later = time.perf_counter() + 60
     assert layers.solve(tree, lay_out, 58, later).accepted
+    # Programs were compiled, and what else it takes to make a solver is known.
+    fixed, each = layers._making.line
+    assert 0 < fixed + 1000 * each < 1
     layers.close()
     layers._making.add(1000, 300.0)
     assert layers.solve(tree, lay_out, 58, later) is None
     assert layers.solve(tree, lay_out, 58, later, start=True).accepted
+
+
+def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
+    """What JAX does once more when it meets them again is then over."""
+    made, run, make = [], [], layer_solver.full_width_solver
+
+    def solver(*args, **settings):
+        made.append(make(*args, **settings))
+        number = len(made)
+        monkeypatch.setattr(made[-1], "run", lambda n: run.append((number, n)))
+        return made[-1]
+
+    monkeypatch.setattr(layer_solver, "full_width_solver", solver)
+    # How many there are, before and after a solver is made: one is compiled.
+    programs = iter([0, 1, 1, 1])
+    monkeypatch.setattr(cfr, "programs", lambda: next(programs))
+    layers = LayerSolver(0, ResolvingConfig(iterations=3), 500, Clock(None, 3))
+    tree = partial_trees.start("kuhn_poker", 500)
+    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+    lay_out = functools.partial(SolvedTree.of, player=0, blueprint=beliefs, walk=1000)
+    for done in ([(1, 1), (2, 3)], [(1, 1), (2, 3), (3, 3)]):
+        layers.solve(tree, lay_out, 58, None)
+        assert run == done
 
 
 def test_shapes_of_what_is_not_solved_are_compiled_too():
