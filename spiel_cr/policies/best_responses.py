@@ -141,9 +141,9 @@ def expected_value(
     if form.is_listed:  # and needs no program
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
-    positions = map(_by_position, form.layouts, reach)
+    first, second = map(_by_position, form.layouts, reach)
     with jax.enable_x64(True):
-        return float(_expected(form.arrays[0], *positions))
+        return _expected_by_position(form, first, second)
 
 
 def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
@@ -173,8 +173,9 @@ def nash_conv_of_averages(
     with jax.enable_x64(True):
         for player in range(2):
             other = 1 - player
-            reach = _normalised_reach(form.arrays[other], averages[other])
-            total += _value(form, player, reach)
+            total += _value(
+                form, player, _normalised_reach(form, other, averages[other])
+            )
     return total
 
 
@@ -191,8 +192,8 @@ def value_bounds(
     _trim(form)
     with jax.enable_x64(True):
         for player in (1, 0):
-            reach = _reach(form, 1 - player, behaviour[1 - player])
-            found.append(_value(form, player, reach))
+            other = 1 - player
+            found.append(_value(form, player, _reach(form, other, behaviour[other])))
     return -found[0], found[1]
 
 
@@ -203,17 +204,26 @@ def behaviour_value(
     with jax.enable_x64(True):
         reach = [_reach(form, player, behaviour[player]) for player in range(2)]
         _trim(form)
-        if not _is_large(form):
-            return float(_expected(form.arrays[0], *reach))
-        leaves = _leaves(form.arrays[0], reach[1])
-        expected = _of_large(_expected_of_leaves)
-        return float(expected(form.arrays[0], reach[0], leaves))
+        return _expected_by_position(form, *reach)
+
+
+def _expected_by_position(
+    form: layout.SequenceForm,
+    first: np.ndarray | jax.Array,
+    second: np.ndarray | jax.Array,
+) -> float:
+    """Player 0's expected utility; both players' reach by position."""
+    tree = form.arrays[0]
+    if not _is_large(form):
+        return float(_expected(tree, first, second))
+    leaves = _leaves(tree, second)
+    return float(_of_large(_expected_of_leaves)(tree, first, leaves))
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
     """float64 [positions], a player's reach from its action probabilities."""
     positions = _by_position(form.layouts[player], behaviour, behaviour.dtype)
-    return _normalised_reach(form.arrays[player], positions)
+    return _normalised_reach(form, player, positions)
 
 
 def _by_position(
@@ -344,12 +354,12 @@ def _leaves(tree: treeplex.Treeplex, other_reach: jax.Array | np.ndarray) -> jax
     return leaves
 
 
-def _normalised_reach(tree: treeplex.Treeplex, average: np.ndarray) -> jax.Array:
+def _normalised_reach(
+    form: layout.SequenceForm, player: int, average: np.ndarray
+) -> jax.Array:
     """float64 [positions], the reach of a strategy that is given by sums of reach."""
-    large = len(average) > _LARGE
-    reach: jax.Array = (_of_large(_reach_of) if large else _reach_of_sums)(
-        tree, average
-    )
+    run = _of_large(_reach_of) if _is_large(form) else _reach_of_sums
+    reach: jax.Array = run(form.arrays[player], average)
     return reach
 
 

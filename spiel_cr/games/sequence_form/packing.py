@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 
 # Groups of so many rows at most are remembered: padded shapes are met again and again.
-_FEW = 8192
+_FEW = 1 << 15
 
 
 def cover(owner: np.ndarray, sizes: np.ndarray) -> np.ndarray:
@@ -48,7 +48,7 @@ def groups(lengths: np.ndarray, overhead: float) -> list[tuple[slice, int]]:
     return list(_known(np.asarray(lengths, np.int64).tobytes(), overhead))
 
 
-@functools.lru_cache(maxsize=256)
+@functools.lru_cache(maxsize=64)
 def _known(lengths: bytes, overhead: float) -> list[tuple[slice, int]]:
     return _groups(np.frombuffer(lengths, np.int64), overhead)
 

@@ -217,8 +217,8 @@ class LayerSolver:
     ) -> Solver | None:
         """A solver of learnt shapes; None: there is no time to make one.
 
-        Of new shapes it is made twice, and the first one runs: what JAX does once more
-        when it meets them again, 20 ms each, is then over before there is a clock.
+        Before the first match under a clock one of new shapes is made twice, and the
+        first one runs: what JAX does once more when it meets shapes again is then over.
         """
         size = size_of(shapes)
         if not _is_time(self._making, size, deadline):
@@ -226,6 +226,8 @@ class LayerSolver:
         begun, programs = time.perf_counter(), cfr.programs()
         solver = self._make_solver(game, free, shapes, first)
         if cfr.programs() != programs:
+            if self._config.move_ms is None or self._closed:
+                return solver
             solver.run(1)
             begun = time.perf_counter()
             solver = self._make_solver(game, free, shapes, first)

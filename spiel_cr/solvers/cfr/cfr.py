@@ -265,7 +265,8 @@ _run = jax.jit(_iterate, static_argnames="config")
 def _run_in_place() -> Any:
     """`_run` for large games: writes into the arrays of the state that it is given.
 
-    It is as fast as `_run` there, by options that compile it in two thirds of the time.
+    By options that compile it in two thirds of the time; measured on Rhode Island
+    Hold'em, phantom tic-tac-toe and a turn, it is as fast there, or somewhat faster.
     """
     return jax.jit(
         _iterate,

@@ -215,6 +215,7 @@ def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
         return (
             solver.nash_conv(),
             best_responses.behaviour_value(solved, played),
+            best_responses.expected_value(solved, reach),
             best_responses.value_bounds(solved, played),
             *best_responses.action_values(solved, 0, reach[1], played[0]),
             best_responses.infoset_values(solved, 1, reach[0]),

@@ -104,15 +104,20 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
 
     monkeypatch.setattr(layer_solver, "full_width_solver", solver)
     # How many there are, before and after a solver is made: one is compiled.
-    programs = iter([0, 1, 1, 1])
+    programs = iter([0, 1, 1, 1] * 2)
     monkeypatch.setattr(cfr, "programs", lambda: next(programs))
-    layers = LayerSolver(0, ResolvingConfig(iterations=3), 500, Clock(None, 3))
-    tree = partial_trees.start("kuhn_poker", 500)
-    beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-    lay_out = functools.partial(SolvedTree.of, player=0, blueprint=beliefs, walk=1000)
-    for done in ([(1, 1), (2, 3)], [(1, 1), (2, 3), (3, 3)]):
-        layers.solve(tree, lay_out, 58, None)
-        assert run == done
+    for move_ms, runs in ((50, [(1, 1), (2, 3), (3, 3)]), (None, [(4, 3), (5, 3)])):
+        config = ResolvingConfig(iterations=3, move_ms=move_ms)
+        layers = LayerSolver(0, config, 500, Clock(None, 3))
+        tree = partial_trees.start("kuhn_poker", 500)
+        beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
+        lay_out = functools.partial(
+            SolvedTree.of, player=0, blueprint=beliefs, walk=1000
+        )
+        for _ in range(2):
+            layers.solve(tree, lay_out, 58, None)
+        assert run == runs
+        run.clear()
 
 
 def test_shapes_of_what_is_not_solved_are_compiled_too():
