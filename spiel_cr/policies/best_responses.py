@@ -216,7 +216,7 @@ def _expected_by_position(
     tree = form.arrays[0]
     if not _is_large(form):
         return float(_expected(tree, first, second))
-    leaves = _leaves(tree, second)
+    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, second)
     return float(_of_large(_expected_of_leaves)(tree, first, leaves))
 
 
@@ -252,7 +252,8 @@ def _evaluated(
     tree = form.arrays[player]
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
-    evaluate, leaves = _of_large(_of_leaves), _leaves(tree, other_reach)
+    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
+    evaluate = _of_large(_of_leaves)
     found: tuple[jax.Array, ...] = evaluate(tree, leaves, behaviour, actions=actions)
     return found
 
@@ -344,14 +345,6 @@ def _of_large(run: Callable[..., Any], *, optimise: bool = False) -> Any:
         static_argnames="actions" if run is _of_leaves else None,
         compiler_options=quick_options(optimise=optimise),
     )
-
-
-def _leaves(tree: treeplex.Treeplex, other_reach: jax.Array | np.ndarray) -> jax.Array:
-    """What each sequence gets at once, by position; of large games."""
-    leaves: jax.Array = _of_large(treeplex.leaf_values, optimise=True)(
-        tree, other_reach
-    )
-    return leaves
 
 
 def _normalised_reach(

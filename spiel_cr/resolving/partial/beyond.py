@@ -1,22 +1,28 @@
 """What the opponent can do beyond a partial tree's frontier, where that can be walked.
 
-The player goes on by its blueprint there, so the opponent meets one fixed strategy: the
+The player goes on by its plan there, so the opponent meets one fixed strategy: the
 rest of the game is walked level by level, and nothing of it is kept but the opponent's
 infosets and what it gets. A walk costs what one iteration of a solver would cost there,
 so the rest may have many times the histories of the tree.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.compiling import Snapshot
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.plans import Beyond
+
+
+class Plan(Protocol):
+    """How a player goes on: a blueprint, or what was solved and a blueprint."""
+
+    def play(self, nodes: Nodes, player: int) -> np.ndarray:
+        """See `Blueprint.play`."""
 
 
 class _Level(NamedTuple):
@@ -47,10 +53,10 @@ def walk_beyond(
     partial: PartialTree,
     snapshot: Snapshot,
     d: Decomposition,
-    blueprint: Blueprint,
+    plan: Plan,
     most: int,
 ) -> Beyond | None:
-    """Walks all that may follow the frontier if the player plays its blueprint.
+    """Walks all that may follow the frontier if the player plays its plan.
 
     What the opponent knows is told apart by its place in the tree, too. So where a game
     tells a player something that it forgets later, it is thought to know a little more
@@ -60,7 +66,7 @@ def walk_beyond(
       partial: the tree.
       snapshot: it as a compiled game.
       d: the layers of that.
-      blueprint: of the player whose layers they are.
+      plan: of the player whose layers they are.
       most: histories to walk at most.
 
     Returns:
@@ -80,7 +86,7 @@ def walk_beyond(
     simulator.acting_labels = partial.simulator.acting_labels
     counts = [len(labels) for labels in simulator.acting_labels]
     try:
-        return _walk(frontier, table.depth[rows], simulator, d, blueprint, most)
+        return _walk(frontier, table.depth[rows], simulator, d, plan, most)
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
             labels.forget(count)
@@ -91,7 +97,7 @@ def _walk(
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
-    blueprint: Blueprint,
+    plan: Plan,
     most: int,
 ) -> Beyond | None:
     sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
@@ -122,7 +128,7 @@ def _walk(
             begins = sequences + np.cumsum(num_actions) - num_actions
             level.other[acts] = begins[group.reshape(-1)]
             sequences += int(num_actions.sum())
-        level = _children(level, simulator, d.player, blueprint)
+        level = _children(level, simulator, d.player, plan)
     parent, num_actions = np.concatenate(points, axis=1)
     own, other, gain = np.concatenate(ends, axis=1)
     sign = 1.0 if d.player == 1 else -1.0
@@ -132,7 +138,7 @@ def _walk(
 
 
 def _children(
-    level: _Level, simulator: LabelledSimulator, player: int, blueprint: Blueprint
+    level: _Level, simulator: LabelledSimulator, player: int, plan: Plan
 ) -> _Level:
     """What comes next; the opponent's sequences are those of its first actions."""
     if not len(level.own):
@@ -148,7 +154,7 @@ def _children(
     own = actor == player
     if own.any():
         acting = nodes.player == player
-        weight[own] *= blueprint.play(nodes.select(acting), player)
+        weight[own] *= plan.play(nodes.select(acting), player)
     other = level.other[parents] + np.where(actor == 1 - player, place, 0)
     return _Level(below, weight, level.own[parents], other)
 

@@ -208,13 +208,15 @@ class PartialResolver:
             for number in range(len(self._stages), len(stages)):
                 self._decide(stages, number)
             self._stages = list(stages)
-            infoset = self.solved.find(stages[-1].seen[-1])
-            answer = None
-            if infoset < 0:
-                self.counts.blueprint += 1
+            answer, plan = None, self.solved
+            while (infoset := plan.find(stages[-1].seen[-1])) < 0:
+                if not isinstance(plan.plan, SolvedTree):
+                    self.counts.blueprint += 1
+                    break
+                plan = plan.plan
             else:
-                answer = self.solved.strategy(infoset)
-                resolved = self.solved.accepted and self.solved.is_solved(infoset)
+                answer = plan.strategy(infoset)
+                resolved = plan.accepted and plan.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.plan += not resolved
         self.statistics.programs_compiled += cfr.programs() - programs
@@ -311,8 +313,7 @@ class PartialResolver:
         lay_out = functools.partial(
             SolvedTree.of,
             player=self.player,
-            blueprint=self.blueprint,
-            before=self.solved,
+            plan=self.solved,
             roots=place.ids,
             walk=_WALK[self.config.move_ms is not None] * most,
         )
@@ -332,7 +333,7 @@ class PartialResolver:
         lay_out = functools.partial(
             SolvedTree.of,
             player=self.player,
-            blueprint=self.blueprint,
+            plan=self.blueprint,
             walk=_WALK[0] * most,
         )
         solved = self._counted(self._layers.solve(tree, lay_out, most, end, start=True))

@@ -7,6 +7,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.games.stepping.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
@@ -32,11 +33,13 @@ class SolvedTree:
 
     Attributes:
       partial: the tree.
+      plan: what was played before, and is played beyond the tree: what was solved
+        there, and the blueprint.
       snapshot: it as a compiled game.
       decomposition: the layers of the compiled game.
       layer: the layer that is solved.
       whole: whether it is solved from the start of the game, without gadget.
-      behaviour: float64 [S of i], the plan: what was solved, and the blueprint.
+      behaviour: float64 [S of i], the plan in the tree.
       promised: float64 [G + 1], what the opponent's best responses get against it.
       responses: these best responses.
       exact: whether they go on to the end of the game.
@@ -46,6 +49,7 @@ class SolvedTree:
     """
 
     partial: PartialTree
+    plan: "SolvedTree | Blueprint"
     snapshot: Snapshot
     decomposition: Decomposition
     layer: int
@@ -62,8 +66,7 @@ class SolvedTree:
         cls,
         partial: PartialTree,
         player: int,
-        blueprint: Blueprint,
-        before: "SolvedTree | None" = None,
+        plan: "SolvedTree | Blueprint",
         roots: np.ndarray | None = None,
         walk: int = 0,
     ) -> "SolvedTree | None":
@@ -72,8 +75,7 @@ class SolvedTree:
         Args:
           partial: the tree.
           player: i.
-          blueprint: the plan where nothing was solved.
-          before: has the plan from before this decision; None: the blueprint.
+          plan: that of the player so far.
           roots: int64 [n], ids of the player's decisions in one public state, whose
             subgame is to be solved; None: the whole tree.
           walk: histories beyond the tree to walk at most.
@@ -104,24 +106,28 @@ class SolvedTree:
         behaviour = np.ones(1)
         if len(own):
             nodes = partial.nodes(snapshot.ids[own.history])
-            behaviour = np.append(1.0, blueprint.play(nodes, player))
-        beyond = walk_beyond(partial, snapshot, d, blueprint, walk)
+            behaviour = np.append(1.0, plan.play(nodes, player))
+        beyond = walk_beyond(partial, snapshot, d, plan, walk)
         responses = Responses(d, beyond)
-        if before is not None:
-            mine, theirs = snapshot.labels[player], before.snapshot.labels[player]
-            known, old = find_numbers(theirs, mine)
-            source = before._sequences(old[known])
-            places = _sequences(d, np.flatnonzero(known))
-            behaviour[places] = before.behaviour[source]
         promised = responses.values(behaviour)
         return cls(
-            *(partial, snapshot, d, layer, roots is None, behaviour, promised),
+            *(partial, plan, snapshot, d, layer, roots is None, behaviour, promised),
             *(responses, beyond is not None),
         )
 
     @property
     def player(self) -> int:
         return self.decomposition.player
+
+    def play(self, nodes: Nodes, player: int) -> np.ndarray:
+        """Action probabilities by the plan, see `Blueprint.play`."""
+        known, at = find_numbers(self.snapshot.labels[player], nodes.label)
+        of_known = np.repeat(known, nodes.num_actions)
+        odds = np.empty(len(of_known))
+        odds[of_known] = self.behaviour[self._sequences(at[known])]
+        if not known.all():
+            odds[~of_known] = self.plan.play(nodes.select(~known), player)
+        return odds
 
     @functools.cached_property
     def _keys(self) -> dict[str, int]:

@@ -111,9 +111,7 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
         layers = LayerSolver(0, config, 500, Clock(None, 3))
         tree = partial_trees.start("kuhn_poker", 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(
-            SolvedTree.of, player=0, blueprint=beliefs, walk=1000
-        )
+        lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=1000)
         for _ in range(2):
             layers.solve(tree, lay_out, 58, None)
         assert run == runs
@@ -128,9 +126,7 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
     def solved(game, most, walk):
         tree = partial_trees.start(game, 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(
-            SolvedTree.of, player=0, blueprint=beliefs, walk=walk
-        )
+        lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=walk)
         return layers.solve(tree, lay_out, most, time.perf_counter() + 60)
 
     assert not solved("python_leduc_poker", 400, 0).exact
@@ -233,9 +229,7 @@ def test_forced_moves_have_no_places(monkeypatch):
     layers = LayerSolver(0, ResolvingConfig(iterations=3), 5000, Clock(None, 3))
     tree = partial_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
     beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-    lay_out = functools.partial(
-        SolvedTree.of, player=0, blueprint=beliefs, walk=100_000
-    )
+    lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=100_000)
     assert layers.solve(tree, lay_out, 5000, None, start=True).accepted
     for shape in needs[0]:
         assert [len(counts) for counts in shape.levels] == [1, 7]

@@ -118,7 +118,7 @@ def test_the_plan_is_what_was_solved_before():
     table = NodeTable(old.capacity, old.ids, root)
     small = dataclasses.replace(solved.partial, table=table)
     partial_trees.by_levels(small, 200)
-    after = SolvedTree.of(small, 0, blueprint, solved)
+    after = SolvedTree.of(small, 0, solved)
     keys = solved.snapshot.tree.infosets[0].keys
     known = 0
     for number, key in enumerate(after.snapshot.tree.infosets[0].keys):
@@ -143,3 +143,30 @@ def test_roots_that_are_not_all_expanded_are_not_resolved():
     blank = Blueprint(policy("leduc7"), tree.simulator)
     assert SolvedTree.of(tree, 0, blank, roots=roots) is None
     assert SolvedTree.of(solved.partial, 0, blueprint, roots=ids[inside][1:]) is None
+
+
+def test_the_plan_goes_on_beyond_a_smaller_tree():
+    """As it was solved in a larger one, in what is promised and in what is played."""
+    place, ids, _, _ = beginning("leduc7", 0)
+    small = place.focus(ids)
+    partial_trees.by_levels(place)
+    solved = SolvedTree.of(place, 0, Blueprint(policy("leduc7"), place.simulator), ids)
+    game = solved.forest("maxmargin")
+    solver = solver_of(game.form, "pcfr+", values=True, first=1)
+    solver.run(300)
+    blueprint = solved.promised
+    solved.replan(game, solver)
+    assert solved.accepted
+    partial_trees.by_levels(small, len(small) + 40)
+    after = SolvedTree.of(small, 0, solved, ids, walk=10_000)
+    assert after.exact and small.table.frontier().size
+
+    def of_roots(tree, values):
+        return np.sort(values[:-1][tree.decomposition.augmented_layer == tree.layer])
+
+    kept = of_roots(solved, solved.responses.values(solved.behaviour))
+    np.testing.assert_allclose(of_roots(after, after.promised), kept, atol=TOLERANCE)
+    assert np.abs(kept - of_roots(solved, blueprint)).max() > 0.003
+    own = solved.snapshot.tree.infosets[0]
+    nodes = place.nodes(solved.snapshot.ids[own.history])
+    np.testing.assert_array_equal(after.play(nodes, 0), solved.behaviour[1:])
