@@ -1,7 +1,7 @@
 """Continual resolving in a game that is never compiled whole.
 
 The player has a blueprint, and at each of its decisions a *plan*: what it solved last,
-and the blueprint beyond that. A decision lies in a public state: all histories that
+beyond that what it solved before, and the blueprint beyond all. A decision lies in a public state: all histories that
 players may take for each other. These are the roots of a subgame. A tree of at most N
 histories is grown below them, and its gadget game is solved; see `SolvedTree` for what
 is promised to the opponent, and for which solutions become the plan. Where a public
