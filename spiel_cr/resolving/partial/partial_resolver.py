@@ -1,12 +1,13 @@
 """Continual resolving in a game that is never compiled whole.
 
 The player has a blueprint, and at each of its decisions a *plan*: what it solved last,
-beyond that what it solved before, and the blueprint beyond all. A decision lies in a public state: all histories that
-players may take for each other. These are the roots of a subgame. A tree of at most N
-histories is grown below them, and its gadget game is solved; see `SolvedTree` for what
-is promised to the opponent, and for which solutions become the plan. Where a public
-state has no room, the plan is played, and the next one is looked for from there: so the
-first one that fits is resolved, to the end of the game if all of it fits.
+beyond that what it solved before, and the blueprint beyond all. A decision lies in a
+public state: all histories that players may take for each other. These are the roots of
+a subgame. A tree of at most N histories is grown below them, and its gadget game is
+solved; see `SolvedTree` for what is promised to the opponent, and for which solutions
+become the plan. Where a public state has no room, the plan is played, and the next one
+is looked for from there: so the first one that fits is resolved, to the end of the game
+if all of it fits.
 """
 
 import dataclasses
