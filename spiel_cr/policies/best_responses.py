@@ -141,9 +141,9 @@ def expected_value(
     if form.is_listed:  # and needs no program
         rows, columns, values = form.payoffs
         return float(np.sum(values * reach[0][rows] * reach[1][columns]))
-    first, second = map(_by_position, form.layouts, reach)
+    positions = map(_by_position, form.layouts, reach)
     with jax.enable_x64(True):
-        return _expected_by_position(form, first, second)
+        return _expected_by_position(form, *positions)
 
 
 def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
@@ -208,16 +208,14 @@ def behaviour_value(
 
 
 def _expected_by_position(
-    form: layout.SequenceForm,
-    first: np.ndarray | jax.Array,
-    second: np.ndarray | jax.Array,
+    form: layout.SequenceForm, *reach: np.ndarray | jax.Array
 ) -> float:
     """Player 0's expected utility; both players' reach by position."""
     tree = form.arrays[0]
     if not _is_large(form):
-        return float(_expected(tree, first, second))
-    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, second)
-    return float(_of_large(_expected_of_leaves)(tree, first, leaves))
+        return float(_expected(tree, *reach))
+    leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, reach[1])
+    return float(_of_large(_expected_of_leaves)(tree, reach[0], leaves))
 
 
 def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax.Array:
@@ -253,9 +251,7 @@ def _evaluated(
     if not _is_large(form):
         return _evaluate(tree, other_reach, behaviour, actions=actions)
     leaves = _of_large(treeplex.leaf_values, optimise=True)(tree, other_reach)
-    evaluate = _of_large(_of_leaves)
-    found: tuple[jax.Array, ...] = evaluate(tree, leaves, behaviour, actions=actions)
-    return found
+    return tuple(_of_large(_of_leaves)(tree, leaves, behaviour, actions=actions))
 
 
 def _is_large(form: layout.SequenceForm) -> bool:
@@ -352,8 +348,7 @@ def _normalised_reach(
 ) -> jax.Array:
     """float64 [positions], the reach of a strategy that is given by sums of reach."""
     run = _of_large(_reach_of) if _is_large(form) else _reach_of_sums
-    reach: jax.Array = run(form.arrays[player], average)
-    return reach
+    return jnp.asarray(run(form.arrays[player], average))
 
 
 def _reach_of(tree: treeplex.Treeplex, average: jax.Array) -> jax.Array:

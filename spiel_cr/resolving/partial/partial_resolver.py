@@ -344,7 +344,7 @@ class PartialResolver:
 
     def _forget_all(self) -> None:
         """Forgets solutions, and the labels of infosets that were met for them."""
-        self._start.after.clear()
+        self._start.forget()
         self._root.after.clear()
         self._kept_histories = 0
         labels = self._root.tree.simulator.labels

@@ -129,6 +129,12 @@ class SolvedTree:
             odds[~of_known] = self.plan.play(nodes.select(~known), player)
         return odds
 
+    def forget(self) -> None:
+        """Drops what was solved after it, which refers to it: so all of it is freed."""
+        for solved in filter(None, self.after.values()):
+            solved.forget()
+        self.after.clear()
+
     @functools.cached_property
     def _keys(self) -> dict[str, int]:
         keys = self.snapshot.tree.infosets[self.player].keys

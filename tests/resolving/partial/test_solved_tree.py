@@ -2,6 +2,8 @@
 
 import dataclasses
 import functools
+import gc
+import weakref
 from types import SimpleNamespace
 
 import numpy as np
@@ -170,3 +172,19 @@ def test_the_plan_goes_on_beyond_a_smaller_tree():
     own = solved.snapshot.tree.infosets[0]
     nodes = place.nodes(solved.snapshot.ids[own.history])
     np.testing.assert_array_equal(after.play(nodes, 0), solved.behaviour[1:])
+
+
+def test_what_is_forgotten_is_freed():
+    """By counts of references: players under a clock search for little garbage."""
+    solved, _, _ = ends("leduc7", 0)
+    below = dataclasses.replace(solved, plan=solved, after={})
+    last = dataclasses.replace(solved, plan=below, after={1: None})
+    solved.after[0], below.after[0] = below, last
+    freed = [weakref.ref(below), weakref.ref(last)]
+    del below, last
+    gc.disable()
+    try:
+        solved.forget()
+        assert [ref() for ref in freed] == [None, None]
+    finally:
+        gc.enable()
