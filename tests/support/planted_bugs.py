@@ -78,8 +78,8 @@ BUGS = (
     ),
     Bug(
         "spiel_cr/resolving/partial/solved_tree.py",
-        "behaviour[places] = before.behaviour[source]",
-        "pass",
+        "behaviour = np.append(1.0, plan.play(nodes, player))",
+        "behaviour = np.append(1.0, getattr(plan, 'plan', plan).play(nodes, player))",
         "tests/resolving/partial",
         "promises are made against the blueprint, not the plan",
     ),

@@ -87,6 +87,7 @@ def test_no_solver_is_made_where_there_is_no_time_for_it():
     fixed, each = layers._making.line
     assert 0 < fixed + 1000 * each < 1
     layers.close()
+    layers._making = Cost()
     layers._making.add(1000, 300.0)
     assert layers.solve(tree, lay_out, 58, later) is None
     assert layers.solve(tree, lay_out, 58, later, start=True).accepted
