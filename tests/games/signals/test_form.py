@@ -227,7 +227,7 @@ def test_large_games_are_judged_alike_by_programs_of_their_own(monkeypatch):
         monkeypatch.setattr(best_responses, name, None)
     monkeypatch.setattr(best_responses, "_LARGE", 0)
     for ours, theirs in zip(judged(), at_once, strict=True):
-        np.testing.assert_allclose(ours, theirs, atol=1e-15)
+        np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-15)
 
 
 def test_forms_go_to_other_processes():
