@@ -60,7 +60,9 @@ def walk_beyond(
 
     What the opponent knows is told apart by its place in the tree, too. So where a game
     tells a player something that it forgets later, it is thought to know a little more
-    than it does.
+    than it does. So it is at infosets that have histories in the tree and beyond it, as
+    trees of single infosets may have; and the player's own ones go on by the plan,
+    which a solution of the tree changes there alone.
 
     Args:
       partial: the tree.
