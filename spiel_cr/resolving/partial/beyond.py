@@ -62,7 +62,7 @@ def walk_beyond(
     tells a player something that it forgets later, it is thought to know a little more
     than it does. So it is at infosets that have histories in the tree and beyond it, as
     trees of single infosets may have; and the player's own ones go on by the plan,
-    which a solution of the tree changes there alone.
+    which a solution changes in the tree alone.
 
     Args:
       partial: the tree.
