@@ -7,6 +7,7 @@ import time
 import numpy as np
 import pyspiel
 import pytest
+from open_spiel.python.algorithms.exploitability import nash_conv as nash_conv_of
 from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the games
@@ -22,7 +23,7 @@ from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from tests.support import games
+from tests.support import games, made_games
 from tests.support.states import agree_on_scrambled_cards
 
 SOLVER = "pdcfr+"
@@ -132,6 +133,37 @@ def test_better_than_its_blueprint(name, share):
     assert value < 0.9 * blueprint(name).nash_conv()
     assert bot.counts.resolved > bot.counts.plan
     assert bot.counts.most_histories <= most
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("transient", [0.0, 0.9])
+def test_never_worse_than_its_blueprint_in_random_games(transient):
+    """Also where players are told what they forget; a quarter of the histories."""
+    played = better = 0
+    for seed in range(14):
+        game = made_games.random_game(
+            seed, depth=7, max_actions=3, remembered=0.3, transient=transient
+        )
+        tree = compiler.compile_game(game, observations=True)
+        if len(tree.histories) < 60:
+            continue
+        policy, found = spiel_cr.solve(tree, "cfr", 3).average_policy(), []
+        partial = PartialConfig(len(tree.histories) // 4, policy, warmup_matches=0)
+        try:
+            for player in PLAYERS:
+                config = ResolvingConfig("cfr+", iterations=40)
+                bot = partial_bots.PartialResolvingBot(
+                    game, player, config, partial=partial, seed=0
+                )
+                found.append(traversing.traverse(tree, bot))
+        except ValueError as error:
+            assert "has no room for a decision" in str(error)
+            continue
+        after = traversing.evaluate(tree, (found[0], found[1])).nash_conv
+        before = nash_conv_of(game, policy)
+        played, better = played + 1, better + (after < 0.7 * before)
+        assert after <= before + 1e-9
+    assert played >= 8 and better >= played / 2
 
 
 @pytest.mark.slow

@@ -58,12 +58,6 @@ def walk_beyond(
 ) -> Beyond | None:
     """Walks all that may follow the frontier if the player plays its plan.
 
-    What the opponent knows is told apart by its place in the tree, too. So where a game
-    tells a player something that it forgets later, it is thought to know a little more
-    than it does. So it is at infosets that have histories in the tree and beyond it, as
-    trees of single infosets may have; and the player's own ones go on by the plan,
-    which a solution changes in the tree alone.
-
     Args:
       partial: the tree.
       snapshot: it as a compiled game.
@@ -72,7 +66,10 @@ def walk_beyond(
       most: histories to walk at most.
 
     Returns:
-      The opponent's infosets there, and what it gets; None: there are more histories.
+      The opponent's infosets there, and what it gets; None: there are more histories,
+      or an infoset has some in the tree and others beyond it, or beyond it after
+      different numbers of moves, or after augmented infosets that the opponent tells
+      apart and forgets later.
     """
     player, table = d.player, partial.table
     rows = table.frontier()
@@ -88,7 +85,8 @@ def walk_beyond(
     simulator.acting_labels = partial.simulator.acting_labels
     counts = [len(labels) for labels in simulator.acting_labels]
     try:
-        return _walk(frontier, table.depth[rows], simulator, d, plan, most)
+        labels = snapshot.labels
+        return _walk(frontier, table.depth[rows], simulator, d, labels, plan, most)
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
             labels.forget(count)
@@ -99,9 +97,11 @@ def _walk(
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
+    labels: tuple[np.ndarray, np.ndarray],
     plan: Plan,
     most: int,
 ) -> Beyond | None:
+    known = labels[1 - d.player]
     sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
     sequences += len(d.augmented_layer)
     points, ends = [np.zeros((2, 0), np.int64)], [np.zeros((3, 0))]
@@ -117,18 +117,22 @@ def _walk(
         level = level.select(~over & (level.weight > 0))
         if not len(level.own) and not (depth > moves).any():
             break
+        label, own = level.nodes.label, level.nodes.player == d.player
+        if np.isin(label[own], labels[d.player]).any():
+            return None
         acts = level.nodes.player == 1 - d.player
         if acts.any():
-            infosets, first, group = np.unique(
-                np.stack([level.nodes.label[acts], level.other[acts]], axis=1),
-                axis=0,
-                return_index=True,
-                return_inverse=True,
+            met, first, group = np.unique(
+                label[acts], return_index=True, return_inverse=True
             )
+            parent = level.other[acts][first]
+            if np.isin(met, known).any() or (parent[group] != level.other[acts]).any():
+                return None
+            known = np.append(known, met)
             num_actions = level.nodes.num_actions[acts][first].astype(np.int64)
-            points.append(np.stack([infosets[:, 1], num_actions]))
+            points.append(np.stack([parent, num_actions]))
             begins = sequences + np.cumsum(num_actions) - num_actions
-            level.other[acts] = begins[group.reshape(-1)]
+            level.other[acts] = begins[group]
             sequences += int(num_actions.sum())
         level = _children(level, simulator, d.player, plan)
     parent, num_actions = np.concatenate(points, axis=1)

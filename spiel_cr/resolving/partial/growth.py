@@ -21,8 +21,6 @@ from spiel_cr.resolving.partial.nodes import NodeTable
 
 # Of the room that is left, this share is given away at a time.
 _SHARE = 0.25
-# Where whole public states fill less than this share of the room, infosets follow.
-_FILLED = 0.5
 
 
 def grow(
@@ -30,18 +28,16 @@ def grow(
     simulator: LabelledSimulator,
     most: int,
     *,
-    player: int,
     blueprint: Blueprint | None,
     deadline: float | None,
 ) -> None:
     """Expands public states in order of how much they matter, on all levels.
 
     All histories of the frontier that a player cannot tell from one that is expanded
-    are expanded with it: so the tree ends between public states, and can be resolved
-    beyond its end by what was promised there. Public states that do not fit are left
+    are expanded with it: so the tree ends between public states, and what the opponent
+    gets beyond it can be told (`beyond.py`). Public states that do not fit are left
     out; where one fits and what must come with it does not, none is expanded after it,
-    although less urgent ones might fit. Where that leaves much room, infosets are
-    expanded instead.
+    although less urgent ones might fit.
 
     Chance moves are expanded, and further histories of infosets that are expanded
     already, as soon as they are met: none of these is at the frontier.
@@ -50,9 +46,6 @@ def grow(
       table: the histories; `own_reach` and `spread` say how much they matter.
       simulator: of the game.
       most: rows to have at most.
-      player: who resolves. Its decisions that the opponent cannot tell from those
-        that are expanded are expanded with them: else the opponent would learn at the
-        frontier what the player hides.
       blueprint: how players go; None: alike everywhere.
       deadline: by `time.perf_counter`; after it no more is expanded than was begun.
     """
@@ -62,30 +55,23 @@ def grow(
         if blueprint is not None:
             _follow(table, rows, blueprint)
 
-    begun, closed = table.used, True
     share, taken = _SHARE, 0
     while True:
-        if stuck := not _complete(table, expand, most, player, closed=closed):
+        if not _complete(table, expand, most):
             # Too much has to come with what was expanded last.
             table.truncate(table.marks[-1])
-            share, stuck = share / 4, taken <= 1
+            share = share / 4
+            if taken <= 1:
+                return
         elif table.used > table.marks[-1]:
             table.marks.append(table.used)
-        frontier = table.frontier()
-        if is_late(deadline) or not len(frontier) or table.used >= most:
+        left, frontier = most - table.used, table.frontier()
+        if is_late(deadline) or not len(frontier) or left <= 0:
             return
-        if not stuck:
-            left = most - table.used
-            rows, taken = _choose(
-                table, frontier, left, int(share * left), closed=closed
-            )
-            stuck = not taken
-        if not stuck:
-            expand(rows)
-        elif closed and table.used - begun < _FILLED * (most - begun):
-            closed, share, taken = False, _SHARE, 0
-        else:
+        rows, taken = _choose(table, frontier, left, int(share * left))
+        if not taken:
             return
+        expand(rows)
 
 
 def is_late(deadline: float | None) -> bool:
@@ -105,21 +91,17 @@ def _total(reach: np.ndarray) -> float:
 
 
 def _choose(
-    table: NodeTable, frontier: np.ndarray, budget: int, share: int, *, closed: bool
+    table: NodeTable, frontier: np.ndarray, budget: int, share: int
 ) -> tuple[np.ndarray, int]:
-    """Rows of the infosets, or public states, that matter most; of how many.
+    """Rows of the public states that matter most; of how many.
 
     Args:
       table: the histories.
       frontier: rows that can be expanded.
       budget: how many children one may have.
       share: how many all of them may have; of one, more.
-      closed: of public states.
     """
-    if closed:
-        group = public_states(table, frontier)
-    else:
-        group = groups(table.infosets(frontier))
+    group = public_states(table, frontier)
     cost = np.bincount(group, table.num_actions[frontier])
     gain = np.bincount(group, urgency(table, frontier))
     order = np.argsort(-gain, kind="stable")
@@ -162,15 +144,10 @@ def _last_step(table: NodeTable, rows: np.ndarray, player: np.ndarray) -> np.nda
 
 
 def _complete(
-    table: NodeTable,
-    expand: Callable[[np.ndarray], None],
-    limit: int,
-    player: int,
-    *,
-    closed: bool,
+    table: NodeTable, expand: Callable[[np.ndarray], None], limit: int
 ) -> bool:
     """Expands what must come with what is expanded; False: there is no room."""
-    while len(rows := _due(table, player, closed)):
+    while len(rows := _due(table)):
         if table.used + int(table.num_actions[rows].sum()) > limit:
             return False
         expand(rows)
@@ -188,14 +165,14 @@ def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
             table.own_reach[children, p] = reach * odds
 
 
-def _due(table: NodeTable, player: int, closed: bool) -> np.ndarray:
+def _due(table: NodeTable) -> np.ndarray:
     """int64, rows that must not be at the frontier."""
     frontier = table.frontier()
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     known = np.unique(table.infosets(expanded))
     due = np.isin(table.infosets(frontier), known)
     due |= table.player[frontier] == CHANCE
-    for p in (0, 1) if closed else (player,):
+    for p in range(2):
         own = table.player[frontier] == p
         seen = table.observation[expanded[table.player[expanded] == p]]
         due |= own & np.isin(table.observation[frontier], seen[seen >= 0])

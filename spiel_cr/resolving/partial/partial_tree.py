@@ -134,7 +134,6 @@ class PartialTree:
         try:
             growth.grow(
                 *(self.table, self.simulator, min(most, self.table.capacity)),
-                player=self.player,
                 blueprint=self.blueprint,
                 deadline=deadline,
             )

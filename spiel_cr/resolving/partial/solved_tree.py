@@ -25,11 +25,11 @@ class SolvedTree:
     """What a player knows of the game: a partial tree, and its plan there.
 
     Promises, and what a solution must keep, are those of `plans.py`. Best responses are
-    exact where the tree ends between public states, and what follows it can be walked
-    (`beyond.py`). Where that is too much they end with the tree, where the opponent has
-    its continuations, which are not all that it can do; so nothing is solved there. On
-    II-goofspiel with 6 cards a start, solved in 20,000 histories and better by such
-    responses, was a plan nine times as exploitable as its blueprint.
+    exact where what follows the tree can be walked (`beyond.py`). Elsewhere they end
+    with the tree, where the opponent has its continuations, which are not all that it
+    can do; so nothing is solved there. On II-goofspiel with 6 cards a start, solved in
+    20,000 histories and better by such responses, was a plan nine times as exploitable
+    as its blueprint.
 
     Attributes:
       partial: the tree.

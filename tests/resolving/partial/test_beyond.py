@@ -4,8 +4,11 @@ import dataclasses
 
 import numpy as np
 import pytest
+from open_spiel.python.policy import UniformRandomPolicy
 
-from spiel_cr import solve
+from spiel_cr import compile_game, solve
+from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.games.histories import CHANCE
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -13,7 +16,7 @@ from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.plans import Responses
-from tests.support import games
+from tests.support import games, made_games, partial_trees
 
 # Sums of hundreds of doubles of size 1.
 TOLERANCE = 1e-12
@@ -51,6 +54,104 @@ def test_best_responses_are_those_of_the_whole_game(name, player, vectorised):
     whole = np.sort(values[:-1][first])
     found = np.sort(solved.promised[:-1][mine])
     np.testing.assert_allclose(found, whole, atol=TOLERANCE)
+
+
+def by_infosets(partial, most, random):
+    """Expands infosets that are drawn, and what must come with them."""
+    table = partial.table
+    while table.used < most and len(frontier := table.frontier()):
+        infosets = table.infosets(frontier)
+        expanded = table.infosets(np.flatnonzero(table.first[: table.used] >= 0))
+        due = np.isin(infosets, expanded) | (table.player[frontier] == CHANCE)
+        if not due.any():
+            due = infosets == random.choice(infosets)
+        table.expand_rows(partial.simulator, frontier[due])
+
+
+def part_of(tree, random, *, whole_states):
+    """A third of a game as seen by player 0, under uniform play."""
+    count = len(tree.histories)
+    start = partial_trees.start(tree.game, count, player=0)
+    uniform = Blueprint(UniformRandomPolicy(tree.game), start.simulator)
+    if whole_states:
+        start.grow(count // 3)
+    else:
+        by_infosets(start, count // 3, random)
+    return SolvedTree.of(start, 0, uniform, walk=100_000)
+
+
+def change(solved, game, infosets, random):
+    """Random play at some infosets of a tree, uniform play elsewhere.
+
+    Args:
+      solved: the tree.
+      game: `Decomposition` of the whole game.
+      infosets: the player's, of the tree.
+      random: a generator.
+
+    Returns:
+      float64 [S], action probabilities in the tree; in the whole game.
+    """
+    own, behaviour = game.tree.infosets[0], solved.behaviour.copy()
+    whole = np.append(
+        1.0, np.repeat(1 / own.decisions.num_actions, own.decisions.num_actions)
+    )
+    keys = solved.snapshot.tree.infosets[0].keys
+    for infoset in infosets:
+        place = solved._sequences(np.array([infoset]))
+        behaviour[place] = random.dirichlet(np.full(len(place), 0.5))
+        first = own.decisions.first_sequence[own.keys.index(keys[infoset])]
+        whole[first : first + len(place)] = behaviour[place]
+    return behaviour, whole
+
+
+@pytest.mark.parametrize("name", ["leduc7", "liars_dice_1x4"])
+def test_trees_that_end_within_infosets_are_not_checked(name):
+    """Some of whose histories, beyond the tree, would be played by the old plan."""
+    random = np.random.default_rng(0)
+    tree = games.compiled(name)
+    assert not part_of(tree, random, whole_states=False).exact
+    solved = part_of(tree, random, whole_states=True)
+    assert solved.exact and len(solved.partial.table.frontier())
+    game, own = decompose(tree, 0), solved.snapshot.tree.infosets[0]
+    behaviour, whole = change(solved, game, range(len(own)), random)
+    said, true = solved.responses.values(behaviour), Responses(game).values(whole)
+    assert said[-1] == pytest.approx(true[-1], abs=TOLERANCE)
+
+
+FORGETS = {"depth": 7, "max_actions": 3, "remembered": 0.2, "transient": 0.9}
+UNCOUNTED = {"depth": 8, "turns": "by history", "remembered": 0.3, "transient": 0.5}
+
+
+@pytest.mark.parametrize("whole_states", [True, False])
+@pytest.mark.parametrize("kind", [FORGETS, UNCOUNTED], ids=["forgets", "uncounted"])
+def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, whole_states):
+    """Also where players are told what they forget, and cannot count turns."""
+    random, checked, kept = np.random.default_rng(0), 0, 0
+    for seed in range(60):
+        tree = compile_game(made_games.random_game(seed, **kind), observations=True)
+        if len(tree.histories) < 30:
+            continue
+        try:
+            game = decompose(tree, 0)
+        except HiddenTurnsError:
+            continue
+        solved = part_of(tree, random, whole_states=whole_states)
+        if not solved.exact:
+            continue
+        checked += 1
+        d, responses, in_game = solved.decomposition, solved.responses, Responses(game)
+        for subgame in range(d.own_subgame.max(initial=-1) + 1):
+            mine = np.flatnonzero(d.own_subgame == subgame)
+            for _ in range(10):
+                behaviour, whole = change(solved, game, mine, random)
+                said, true = responses.values(behaviour), in_game.values(whole)
+                assert said[-1] == pytest.approx(true[-1], abs=TOLERANCE)
+                rises = responses.rises(solved.promised, said)[:-1]
+                if not rises[d.augmented_subgame == subgame].any():
+                    kept += 1
+                    assert true[-1] <= solved.promised[-1] + TOLERANCE
+    assert checked >= 10 and kept >= 200
 
 
 def test_what_is_too_much_to_walk_ends_with_the_tree():

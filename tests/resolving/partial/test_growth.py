@@ -10,8 +10,8 @@ from tests.support import partial_trees
 LEDUC = "leduc_poker"
 
 
-def grown(most, *, player=0):
-    tree = partial_trees.start(LEDUC, 4000, player=player)
+def grown(most, *, player=0, game=LEDUC):
+    tree = partial_trees.start(game, max(most, 4000), player=player)
     tree.grow(300)
     tree.grow(most)
     return tree
@@ -39,24 +39,23 @@ def test_decisions_that_the_opponent_cannot_tell_apart_come_together():
 
 
 @pytest.mark.parametrize("player", [0, 1])
-def test_trees_end_between_public_states(player):
-    """Nobody takes a history of the frontier for one that the tree goes on from."""
-    table = grown(1500, player=player).table
+@pytest.mark.parametrize(
+    ("game", "most", "least"), [(LEDUC, 1500, 750), ("phantom_ttt", 6000, 100)]
+)
+def test_trees_end_between_public_states(game, most, least, player):
+    """Nobody takes a history of the frontier for one that the tree goes on from.
+
+    In phantom_ttt nearly all histories after as many moves are one public state.
+    """
+    table = grown(most, player=player, game=game).table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
     frontier = table.frontier()
-    assert len(frontier) and 750 < table.used <= 1500
+    assert len(frontier) and least < table.used <= most
     for p in range(2):
         ends = frontier[table.player[frontier] == p]
         inside = expanded[table.player[expanded] == p]
         assert not np.isin(table.label[ends], table.label[inside]).any()
         assert not np.isin(table.observation[ends], table.observation[inside]).any()
-
-
-def test_where_public_states_do_not_fit_infosets_do():
-    """In phantom_ttt nearly all histories after as many moves are one public state."""
-    tree = partial_trees.start("phantom_ttt", 6000)
-    tree.grow(6000)
-    assert 5000 < len(tree) <= 6000
 
 
 class FirstActions:
