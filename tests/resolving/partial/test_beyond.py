@@ -68,7 +68,7 @@ def by_infosets(partial, most, random):
         table.expand_rows(partial.simulator, frontier[due])
 
 
-def part_of(tree, random, *, whole_states):
+def a_third_of(tree, random, *, whole_states):
     """A third of a game as seen by player 0, under uniform play."""
     count = len(tree.histories)
     start = partial_trees.start(tree.game, count, player=0)
@@ -110,8 +110,8 @@ def test_trees_that_end_within_infosets_are_not_checked(name):
     """Some of whose histories, beyond the tree, would be played by the old plan."""
     random = np.random.default_rng(0)
     tree = games.compiled(name)
-    assert not part_of(tree, random, whole_states=False).exact
-    solved = part_of(tree, random, whole_states=True)
+    assert not a_third_of(tree, random, whole_states=False).exact
+    solved = a_third_of(tree, random, whole_states=True)
     assert solved.exact and len(solved.partial.table.frontier())
     game, own = decompose(tree, 0), solved.snapshot.tree.infosets[0]
     behaviour, whole = change(solved, game, range(len(own)), random)
@@ -136,7 +136,7 @@ def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, whole_s
             game = decompose(tree, 0)
         except HiddenTurnsError:
             continue
-        solved = part_of(tree, random, whole_states=whole_states)
+        solved = a_third_of(tree, random, whole_states=whole_states)
         if not solved.exact:
             continue
         checked += 1
