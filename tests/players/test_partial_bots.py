@@ -138,7 +138,8 @@ def test_better_than_its_blueprint(name, share):
 @pytest.mark.slow
 @pytest.mark.parametrize("transient", [0.0, 0.9])
 def test_never_worse_than_its_blueprint_in_random_games(transient):
-    """Also where players are told what they forget; a quarter of the histories."""
+    """A quarter of the histories. With some that players are told and forget nothing
+    is promised, but so it is in these games."""
     played = better = 0
     for seed in range(14):
         game = made_games.random_game(

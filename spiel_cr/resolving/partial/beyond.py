@@ -67,9 +67,9 @@ def walk_beyond(
 
     Returns:
       The opponent's infosets there, and what it gets; None: there are more histories,
-      or an infoset has some in the tree and others beyond it, or beyond it after
-      different numbers of moves, or after augmented infosets that the opponent tells
-      apart and forgets later.
+      or an infoset has some in the tree and others beyond it, or the opponent's has
+      some that were dropped, or comes after different numbers of moves or extended
+      sequences.
     """
     player, table = d.player, partial.table
     rows = table.frontier()
@@ -84,9 +84,10 @@ def walk_beyond(
     simulator = LabelledSimulator(partial.simulator.source, observations=False)
     simulator.acting_labels = partial.simulator.acting_labels
     counts = [len(labels) for labels in simulator.acting_labels]
+    known = np.append(snapshot.labels[1 - player], partial.dropped)
+    known_of = snapshot.labels[player], known
     try:
-        labels = snapshot.labels
-        return _walk(frontier, table.depth[rows], simulator, d, labels, plan, most)
+        return _walk(frontier, table.depth[rows], simulator, d, known_of, plan, most)
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
             labels.forget(count)
@@ -97,11 +98,11 @@ def _walk(
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
-    labels: tuple[np.ndarray, np.ndarray],
+    known_of: tuple[np.ndarray, np.ndarray],
     plan: Plan,
     most: int,
 ) -> Beyond | None:
-    known = labels[1 - d.player]
+    mine, known = known_of  # Infosets of the player and of the opponent.
     sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
     sequences += len(d.augmented_layer)
     points, ends = [np.zeros((2, 0), np.int64)], [np.zeros((3, 0))]
@@ -118,7 +119,7 @@ def _walk(
         if not len(level.own) and not (depth > moves).any():
             break
         label, own = level.nodes.label, level.nodes.player == d.player
-        if np.isin(label[own], labels[d.player]).any():
+        if np.isin(label[own], mine).any():
             return None
         acts = level.nodes.player == 1 - d.player
         if acts.any():

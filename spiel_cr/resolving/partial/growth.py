@@ -60,7 +60,7 @@ def grow(
         if not _complete(table, expand, most):
             # Too much has to come with what was expanded last.
             table.truncate(table.marks[-1])
-            share = share / 4
+            share /= 4
             if taken <= 1:
                 return
         elif table.used > table.marks[-1]:
@@ -172,8 +172,7 @@ def _due(table: NodeTable) -> np.ndarray:
     known = np.unique(table.infosets(expanded))
     due = np.isin(table.infosets(frontier), known)
     due |= table.player[frontier] == CHANCE
-    for p in range(2):
-        own = table.player[frontier] == p
-        seen = table.observation[expanded[table.player[expanded] == p]]
-        due |= own & np.isin(table.observation[frontier], seen[seen >= 0])
+    seen = 2 * table.observation[: table.used].astype(np.int64)
+    seen += table.player[: table.used]
+    due |= (seen[frontier] >= 0) & np.isin(seen[frontier], seen[expanded])
     return frontier[due]

@@ -6,8 +6,7 @@ public state: all histories that players may take for each other. These are the 
 a subgame. A tree of at most N histories is grown below them, and its gadget game is
 solved; see `SolvedTree` for what is promised to the opponent, and for which solutions
 become the plan. Where a public state has no room, the plan is played, and the next one
-is looked for from there: so the first one that fits is resolved, to the end of the game
-if all of it fits.
+is looked for from there.
 """
 
 import dataclasses

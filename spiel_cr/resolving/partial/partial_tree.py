@@ -44,6 +44,8 @@ class PartialTree:
       table: the histories.
       player: who resolves; the other one chooses among continuations at the frontier.
       blueprint: how players go, for growth that is guided; None: alike everywhere.
+      dropped: int32 [n], ascending, labels of the opponent's infosets that histories
+        were dropped of by `focus`.
     """
 
     __repr__ = short_repr
@@ -53,6 +55,7 @@ class PartialTree:
     table: NodeTable
     player: int
     blueprint: Blueprint | None = None
+    dropped: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(0, int))
 
     @classmethod
     def start(
@@ -247,7 +250,9 @@ class PartialTree:
         table.num_actions[stubs] = 0
         table.first[stubs] = -1
         table.utility[stubs] = 0.0
-        return dataclasses.replace(self, table=table)
+        lost = ~(within | above) & (self.table.player[: len(parent)] == 1 - self.player)
+        dropped = np.union1d(self.dropped, self.table.label[: len(parent)][lost])
+        return dataclasses.replace(self, table=table, dropped=dropped)
 
     def compile(self) -> compiler.Snapshot:
         """The tree as a compiled game, which ends at the frontier.

@@ -25,11 +25,11 @@ class SolvedTree:
     """What a player knows of the game: a partial tree, and its plan there.
 
     Promises, and what a solution must keep, are those of `plans.py`. Best responses are
-    exact where what follows the tree can be walked (`beyond.py`). Elsewhere they end
-    with the tree, where the opponent has its continuations, which are not all that it
-    can do; so nothing is solved there. On II-goofspiel with 6 cards a start, solved in
-    20,000 histories and better by such responses, was a plan nine times as exploitable
-    as its blueprint.
+    exact where what follows the tree can be walked (`beyond.py`), and the opponent
+    forgets nothing that it was told. Where it cannot, they end with the tree, where the
+    opponent has its continuations, which are not all that it can do; so nothing is
+    solved there. On II-goofspiel with 6 cards a start, solved in 20,000 histories and
+    better by such responses, was a plan nine times as exploitable as its blueprint.
 
     Attributes:
       partial: the tree.
@@ -82,7 +82,8 @@ class SolvedTree:
 
         Returns:
           The tree; None: the subgame cannot be resolved, since the opponent cannot tell
-          the player's turns apart, or not all of its roots are expanded.
+          the player's turns apart, or takes histories of it for some that are not in
+          the tree, or not all of its roots are expanded.
 
         Raises:
           ImperfectRecallError: a player forgets something.
@@ -100,7 +101,9 @@ class SolvedTree:
             rows = find_numbers(snapshot.ids, roots)[1]
             layer = int(d.layer[rows[0]])
             at = d.roots[d.layer[d.roots] == layer]
-            if not np.array_equal(at, np.sort(rows)):
+            below = snapshot.labels[1 - player][d.other_layer >= layer]
+            shared = np.isin(below, partial.dropped).any()
+            if shared or not np.array_equal(at, np.sort(rows)):
                 return None
         own = snapshot.tree.infosets[player]
         behaviour = np.ones(1)

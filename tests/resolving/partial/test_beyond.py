@@ -8,7 +8,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 from spiel_cr import compile_game, solve
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -17,6 +17,7 @@ from spiel_cr.resolving.partial.partial_tree import PartialTree
 from spiel_cr.resolving.partial.solved_tree import SolvedTree
 from spiel_cr.resolving.plans import Responses
 from tests.support import games, made_games, partial_trees
+from tests.support.made_games import Node
 
 # Sums of hundreds of doubles of size 1.
 TOLERANCE = 1e-12
@@ -163,3 +164,39 @@ def test_what_is_too_much_to_walk_ends_with_the_tree():
     # One rollout each: the opponent chooses what looks best, and is wrong.
     assert again.exact and abs(again.promised[-1] - solved.promised[-1]) > 0.01
     assert [len(own) for own in labels] == known
+
+
+def hidden_failure(path):
+    """Player 1 is told how player 0 began, but not whether it moved again.
+
+    It moves again where that failed.
+    """
+    mine = "m" + "".join(map(str, path[:1]))
+    if len(path) < 2:
+        return Node(0 if not path else CHANCE, (0, 1), (mine, mine), 0.0, (0.6, 0.4))
+    failed = path[1]
+    info = f"{mine} {failed} " + "".join(map(str, path[2 : 2 + failed])), mine
+    if len(path) < 3 + failed:
+        return Node(0 if failed > len(path) - 2 else 1, (0, 1), info)
+    gains = ((1.0, 0.0), (0.0, 1.5), (1.4, 0.0))[failed * (1 + path[2])]
+    return Node(TERMINAL, utility=-gains[path[-1]])
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
+    """After a failure it may guess at the same infoset as without one."""
+    game = made_games.MadeGame(hidden_failure, "hidden_failure")
+    decompose(compile_game(game), 0)
+    start = partial_trees.start(game, 24, player=0)
+    uniform = Blueprint(UniformRandomPolicy(game), start.simulator)
+    place, ids = start, start.table.id[:1]
+    for number, key in enumerate(("m", "m0 1 ")):
+        begins = number == 0
+        place, ids, _ = place.next_public_state(ids, key, most=24, begins=begins)
+    subgame = place.focus(ids)
+    subgame.table.expand_rows(subgame.simulator, subgame.rows(ids))
+    if whole:
+        subgame.grow(24)
+    assert len(subgame.table.frontier()) == (0 if whole else 2)
+    solved = SolvedTree.of(subgame, 0, uniform, roots=ids, walk=100)
+    assert solved is None or not solved.exact
