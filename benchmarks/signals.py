@@ -1,7 +1,6 @@
 """Signal games: endgames of Libratus by several algorithms."""
 
 import spiel_cr
-from benchmarks.automatic import hs_dcfr
 from benchmarks.document import PEAK_GB, WHO, Column, count
 from benchmarks.frame import Benchmark, Option, Part, Row, Table, plan
 from benchmarks.games import ENDGAMES, endgame
@@ -14,7 +13,7 @@ OPTIONS = {
     "algorithms": Option(
         ("dcfr", "pdcfr+", "cfr+", "sapcfr+", "dcfr+", "hs-dcfr"), "of `solve`"
     ),
-    "iterations": Option(1000, "at most, and of schedules"),
+    "iterations": Option(1000, "at most"),
 }
 # Exploitability that is looked for, as shares of the pot.
 _SHARES = (0.01, 0.001)
@@ -27,8 +26,7 @@ def measure_endgame(
 
     Args:
       game: one of `ENDGAMES`.
-      algorithm: of `solve`, or "hs-dcfr" with gamma 2, whose schedule is over all
-        iterations.
+      algorithm: of `solve`.
       iterations: at most.
       dtype: of the solver.
       folder: see `games.endgame`.
@@ -36,7 +34,7 @@ def measure_endgame(
     pot = ENDGAMES[game][0]
     result = spiel_cr.solve(
         endgame(game, folder),
-        hs_dcfr(iterations, 2) if algorithm == "hs-dcfr" else algorithm,
+        algorithm,
         spiel_cr.Goal(iterations, until=2 * min(_SHARES) * pot, eval_every=5),
         layout=spiel_cr.Layout("signals"),
         dtype=dtype,

@@ -30,7 +30,7 @@ from spiel_cr.solvers.task import Algorithm, Task
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
     COMPILED: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
-    SIGNALS: ("dcfr",),
+    SIGNALS: ("hs-dcfr",),
     WORLDS: ("dcfr+",),
     STEPPED: ("os-mccfr",),
 }

@@ -170,7 +170,7 @@ turn_based_simultaneous_game(game=kuhn_poker())
 ]
 _ALGORITHMS = [
     *_lines("cfr  cfr+  cfr()  dcfr(alpha=1.5,beta=0,gamma=2)  pcfr+  pdcfr+"),
-    *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ "),
+    *("lcfr(exploration=0.1)", "cfr+(alternating=false)", " cfr+ ", "hs-dcfr(ramp=9)"),
 ]
 SAMPLED = ("os-mccfr(batch=16)", "es-mccfr(batch=4)", "evr-mccfr(batch=16)")
 _BOTS = [

@@ -35,7 +35,7 @@ _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
         ),
         ("kuhn_poker", 20, Layout(buckets=([0, 0, 1, 2, 3, 4], None)), "cfr+"),
         ("kuhn_poker", 2, Layout("stepped"), "os-mccfr"),
-        (_RIVER, 20, Layout("signals"), "dcfr"),
+        (_RIVER, 20, Layout("signals"), "hs-dcfr"),
         ("dark_hex(board_size=2)", 20, Layout("worlds"), "dcfr+"),
     ],
 )
@@ -84,8 +84,8 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     layout, goal = Layout("signals"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     watched = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
-    alone = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout)
-    single = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout, dtype="float32")
+    alone = spiel_cr.solve(_RIVER, "hs-dcfr", goal, layout=layout)
+    single = spiel_cr.solve(_RIVER, "hs-dcfr", goal, layout=layout, dtype="float32")
     assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
     assert "where it stalled" in watched.why

@@ -62,7 +62,7 @@ ROWS = (
     Row("auto", "", 120, 0.05),
     *(
         Row(name, "", 60, 0.05)
-        for name in "cfr+ dcfr dcfr+ pcfr+ pcfr+30 sapcfr+ pdcfr+ lcfr".split()
+        for name in "cfr+ dcfr hs-dcfr dcfr+ pcfr+ pcfr+30 sapcfr+ pdcfr+ lcfr".split()
     ),
     Row("cfr", "", 60, 0.15),
     *(

@@ -228,6 +228,7 @@ class CFR:
       tree: the game.
       alpha, beta: positive and negative regrets are multiplied by t^x / (t^x + 1) after
         iteration t (Brown & Sandholm 2019); beta None: negative ones are cut (CFR+).
+      ramp: they come there from 1 and -1 in so many iterations, in equal steps.
       gamma: averaging weight t^gamma.
       predictive: match regrets plus the last instantaneous regret (Farina et al. 2021).
       alternating: player 1 sees player 0's update of the same iteration.
@@ -243,6 +244,7 @@ class CFR:
         alpha: float | None = None,
         beta: float | None = math.inf,
         gamma: float = 0.0,
+        ramp: int = 0,
         predictive: bool = False,
         alternating: bool = True,
         buckets: dict[Key, Hashable] | None = None,
@@ -250,6 +252,7 @@ class CFR:
         self.tree = tree
         self._bucket = buckets or {key: key for key in tree.infosets}
         self._alpha, self._beta, self._gamma = alpha, beta, gamma
+        self._ramp = ramp
         self._predictive, self._alternating = predictive, alternating
         self.policy = tree.uniform()
         self.regrets, self._total = (
@@ -304,6 +307,9 @@ class CFR:
         if regret < 0 and self._beta is None:
             return 0.0
         exponent = self._alpha if regret > 0 else self._beta
+        if t < self._ramp:
+            begin = 1 if regret > 0 else -1
+            exponent = begin + (exponent - begin) * t / self._ramp
         if exponent is None or exponent == math.inf:
             return regret
         return regret * t**exponent / (t**exponent + 1)

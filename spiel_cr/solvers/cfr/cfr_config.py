@@ -111,6 +111,8 @@ PRESETS: dict[str, CFRConfig] = {
         CFRConfig("cfr+", Rule(beta=-math.inf), gamma=1.0),
         CFRConfig("lcfr", Rule(alpha=1.0, beta=1.0), gamma=1.0),
         CFRConfig("dcfr", Rule(alpha=1.5, beta=0.0), gamma=2.0),
+        # Over a fixed number of iterations; see docs/measurements/automatic.md.
+        CFRConfig("hs-dcfr", Rule(alpha=3.5, beta=-3.0, ramp=300.0), gamma=3.0),
         CFRConfig("dcfr+", Rule(alpha=1.5, beta=-math.inf), gamma=4.0),
         CFRConfig("pcfr+", Rule(beta=-math.inf, predictive=True), gamma=2.0),
         CFRConfig("pcfr+30", Rule(beta=-math.inf, predictive=True), gamma=30.0),

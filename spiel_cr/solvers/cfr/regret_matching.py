@@ -94,6 +94,9 @@ class Rule:
       beta: the same for negative regrets; -inf: they are set to zero (regret
         matching+, Tammelin 2014, "Solving large imperfect information games using
         CFR+"), inf: they are kept.
+      ramp: alpha grows from 1, and beta falls from -1, to what they are in the first
+        iterations, as many as this (hyperparameter schedules, Zhang, McAleer & Sandholm
+        2024, where these are all of a run); 0: they are what they are from the start.
       predictive: choose the next strategy as if the last instantaneous regret came once
         more (Farina et al. 2021, "Faster game solving via predictive Blackwell
         approachability", PCFR+; with alpha finite PDCFR+, Xu et al. 2024).
@@ -107,6 +110,7 @@ class Rule:
 
     alpha: float = math.inf
     beta: float = math.inf
+    ramp: float = 0.0
     predictive: bool = False
     prediction: float = 1.0
     exploration: float = 0.0
@@ -124,6 +128,9 @@ class Rule:
                 f"beta={self.beta}: give a number, inf to keep negative regrets, or "
                 f"-inf to set them to zero"
             )
+        check_number(self.ramp, "ramp", "[0, inf)")
+        if self.ramp and (math.isinf(self.alpha) or math.isinf(self.beta)):
+            raise ValueError(f"ramp={self.ramp}: alpha and beta must be finite, or 0")
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
@@ -228,7 +235,11 @@ def update(
     else:
         regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
     if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
-        up, down = _discount(rule.alpha, iteration), _discount(rule.beta, iteration)
+        alpha, beta = rule.alpha, rule.beta
+        if rule.ramp:
+            share = jnp.minimum(iteration / rule.ramp, 1)
+            alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
+        up, down = _discount(alpha, iteration), _discount(beta, iteration)
         regrets = regrets * jnp.where(regrets > 0, up, down)
     predicted = regrets
     if rule.predictive:
@@ -237,8 +248,8 @@ def update(
     return regrets, match(rule, predicted, uniform)
 
 
-def _discount(exponent: float, iteration: jax.Array) -> jax.Array:
+def _discount(exponent: float | jax.Array, iteration: jax.Array) -> jax.Array:
     """t^exponent / (t^exponent + 1), also at infinite exponents; cannot overflow."""
-    if math.isinf(exponent):
+    if isinstance(exponent, float) and math.isinf(exponent):
         return jnp.ones_like(iteration) * (exponent > 0)
     return 1 / (1 + iteration**-exponent)

@@ -89,6 +89,7 @@ RECURSIVE = {
     "cfr+": {"beta": None, "gamma": 1.0},
     "lcfr": {"alpha": 1.0, "beta": 1.0, "gamma": 1.0},
     "dcfr": {"alpha": 1.5, "beta": 0.0, "gamma": 2.0},
+    "hs-dcfr(ramp=6)": {"alpha": 3.5, "beta": -3.0, "gamma": 3.0, "ramp": 6},
     "pcfr+": {"beta": None, "gamma": 2.0, "predictive": True},
     "pdcfr+": {"alpha": 2.3, "beta": None, "gamma": 5.0, "predictive": True},
     "pdcfr+(alternating=false)": {
