@@ -83,9 +83,12 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     """It comes to what double precision comes to alone, and says what it did."""
     layout, goal = Layout("signals"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
+    chosen = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
+    assert chosen.nash_conv() <= 1e-4 and "where it stalled" in chosen.why
+    monkeypatch.setitem(automatic.CANDIDATES, "signals", ("dcfr",))
     watched = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
-    alone = spiel_cr.solve(_RIVER, "hs-dcfr", goal, layout=layout)
-    single = spiel_cr.solve(_RIVER, "hs-dcfr", goal, layout=layout, dtype="float32")
+    alone = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout)
+    single = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout, dtype="float32")
     assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
     assert "where it stalled" in watched.why
