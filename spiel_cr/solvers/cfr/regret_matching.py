@@ -235,7 +235,8 @@ def update(
     else:
         regrets = jnp.where(jnp.abs(regrets) > tolerance, regrets, 0)
     if rule.alpha != math.inf or rule.beta not in (math.inf, -math.inf):
-        alpha, beta = rule.alpha, rule.beta
+        alpha: float | jax.Array = rule.alpha
+        beta: float | jax.Array = rule.beta
         if rule.ramp:
             share = jnp.minimum(iteration / rule.ramp, 1)
             alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
