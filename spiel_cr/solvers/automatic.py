@@ -30,13 +30,15 @@ from spiel_cr.solvers.task import Algorithm, Task
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
     COMPILED: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
-    SIGNALS: ("hs-dcfr",),
+    SIGNALS: ("dcfr",),
     WORLDS: ("dcfr+",),
     STEPPED: ("os-mccfr",),
 }
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
+# For signals where `until` is rough; on rivers it falls behind later.
+_ROUGHLY = "hs-dcfr"
 # A trial of fewer iterations would tell nothing, and compiling takes longer.
 _SHORT = 30
 # For solves of subgames, by the form of the game; their budgets are short.
@@ -171,13 +173,18 @@ def _rough_bound(laid: Laid, task: Task) -> float:
 
     0 where it is not taken: it would not come to what is asked for.
     """
+    if task.dtype is not None or task.checkpoint is not None:
+        return 0.0
+    return _ROUGH * _rough_span(laid, task)
+
+
+def _rough_span(laid: Laid, task: Task) -> float:
+    """The range of payoffs of signals, where `until` is rough; 0: it is not."""
     until = task.goal.until
-    if until is None or task.dtype is not None or task.checkpoint is not None:
+    if until is None or not isinstance(laid.game, SignalGame):
         return 0.0
-    if not isinstance(laid.game, SignalGame):
-        return 0.0
-    span = laid.game.game.max_utility() - laid.game.game.min_utility()
-    return _ROUGH * span if until >= _FINE * span else 0.0
+    span: float = laid.game.game.max_utility() - laid.game.game.min_utility()
+    return span if until >= _FINE * span else 0.0
 
 
 def _run_roughly(
@@ -228,6 +235,8 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
+    if _rough_span(laid, task):
+        return (_ROUGHLY,), f"the best in the form {laid.form} for a rough until"
     return CANDIDATES[laid.form], f"the best in the form {laid.form}"
 
 
