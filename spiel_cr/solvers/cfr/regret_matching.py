@@ -94,9 +94,9 @@ class Rule:
       beta: the same for negative regrets; -inf: they are set to zero (regret
         matching+, Tammelin 2014, "Solving large imperfect information games using
         CFR+"), inf: they are kept.
-      ramp: alpha grows from 1, and beta falls from -1, to what they are in the first
-        iterations, as many as this (hyperparameter schedules, Zhang, McAleer & Sandholm
-        2024, where these are all of a run); 0: they are what they are from the start.
+      ramp: in the first iterations, as many as this, alpha comes to its value from 1,
+        and beta from -1, in equal steps (hyperparameter schedules, Zhang, McAleer &
+        Sandholm 2024, there over all of a run); 0: they have it from the start.
       predictive: choose the next strategy as if the last instantaneous regret came once
         more (Farina et al. 2021, "Faster game solving via predictive Blackwell
         approachability", PCFR+; with alpha finite PDCFR+, Xu et al. 2024).
@@ -130,7 +130,7 @@ class Rule:
             )
         check_number(self.ramp, "ramp", "[0, inf)")
         if self.ramp and (math.isinf(self.alpha) or math.isinf(self.beta)):
-            raise ValueError(f"ramp={self.ramp}: alpha and beta must be finite, or 0")
+            raise ValueError(f"ramp={self.ramp}: give finite alpha and beta, or ramp=0")
         check_number(self.prediction, "prediction", "(0, 1]")
         check_number(self.exploration, "exploration", "[0, 1]")
 
