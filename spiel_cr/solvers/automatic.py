@@ -59,7 +59,7 @@ _KEPT_TRIAL, _KEPT_SECONDS = 1000, 60.0
 # Signals get float32 where `until` is at least `_FINE` of the range of payoffs: it
 # stalls at 4e-6 of it and less. Where that is below `_ROUGH`, it is watched: where
 # twice as many iterations have left more than this share of a NashConv below `_ROUGH`,
-# or four times as many of a larger one, float64 goes on.
+# or four times as many of a larger one, float64 goes on. Measured with dcfr.
 _ROUGH, _FINE = 2e-5, 5e-6
 _STALLED = {2: 0.7, 4: 0.95}
 # With `until` alone trials are as long as these, until one gets there.

@@ -221,7 +221,7 @@ def settings_text(config: Any) -> str:
     settings.pop("name")
     # What newer versions can do is left out where it is not used: files stay good.
     rule = settings.get("rule", {})
-    for name, plain in (("prediction", 1.0), ("custom", None)):
+    for name, plain in (("prediction", 1.0), ("ramp", 0.0), ("custom", None)):
         if rule.get(name) == plain:
             rule.pop(name, None)
     # JSON has no infinity.

@@ -20,6 +20,7 @@ from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.solver import Solver
+from spiel_cr.solvers.run import settings_text
 from spiel_cr.solvers.tabular_run import TabularRun
 from tests.support import games
 from tests.support.solving import assert_same, solve_with
@@ -306,3 +307,24 @@ def test_a_signal_waits_until_the_end_is_written(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         spiel_cr.solve("kuhn_poker", "cfr+", 10, checkpoint=path)
     assert storage.load_metadata(path)["iterations"] == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        (
+            "dcfr",
+            "{'rule': {'alpha': 1.5, 'beta': 0.0, 'predictive': False, "
+            "'exploration': 0.0}, 'gamma': 2.0, 'alternating': True}",
+        ),
+        (
+            "sapcfr+",
+            "{'rule': {'alpha': inf, 'beta': -inf, 'predictive': True, "
+            "'prediction': 0.5, 'exploration': 0.0}, 'gamma': 15.0, "
+            "'alternating': True}",
+        ),
+    ],
+)
+def test_files_stay_good_when_rules_get_settings(name, text):
+    """What files of earlier versions say of these algorithms."""
+    assert settings_text(find(name).config) == text

@@ -26,10 +26,12 @@ class SolvedTree:
 
     Promises, and what a solution must keep, are those of `plans.py`. Best responses are
     exact where what follows the tree can be walked (`beyond.py`), and the opponent
-    forgets nothing that it was told. Where it cannot, they end with the tree, where the
-    opponent has its continuations, which are not all that it can do; so nothing is
-    solved there. On II-goofspiel with 6 cards a start, solved in 20,000 histories and
-    better by such responses, was a plan nine times as exploitable as its blueprint.
+    forgets neither what it was told nor which of the player's moves that followed: else
+    it may take the subgame for another one, which was dropped before anything of it was
+    expanded. What cannot be walked ends with the tree, where the opponent has its
+    continuations, which are not all that it can do; so nothing is solved there. On
+    II-goofspiel with 6 cards a start, solved in 20,000 histories and better by such
+    responses, was a plan nine times as exploitable as its blueprint.
 
     Attributes:
       partial: the tree.

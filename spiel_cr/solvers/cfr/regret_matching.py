@@ -94,9 +94,6 @@ class Rule:
       beta: the same for negative regrets; -inf: they are set to zero (regret
         matching+, Tammelin 2014, "Solving large imperfect information games using
         CFR+"), inf: they are kept.
-      ramp: in the first iterations, as many as this, alpha comes to its value from 1,
-        and beta from -1, in equal steps (hyperparameter schedules, Zhang, McAleer &
-        Sandholm 2024, there over all of a run); 0: they have it from the start.
       predictive: choose the next strategy as if the last instantaneous regret came once
         more (Farina et al. 2021, "Faster game solving via predictive Blackwell
         approachability", PCFR+; with alpha finite PDCFR+, Xu et al. 2024).
@@ -105,15 +102,18 @@ class Rule:
         solving via asymmetry of step sizes", SAPCFR+).
       exploration: mix the matched strategy with this much of the uniform one
         (explorative regret matching).
+      ramp: in the first iterations, as many as this, alpha comes to its value from 1,
+        and beta from -1, in equal steps (hyperparameter schedules, Zhang, McAleer &
+        Sandholm 2024, there over all of a run); 0: they have it from the start.
       custom: a user's rule, which takes the place of all these.
     """
 
     alpha: float = math.inf
     beta: float = math.inf
-    ramp: float = 0.0
     predictive: bool = False
     prediction: float = 1.0
     exploration: float = 0.0
+    ramp: float = 0.0
     custom: CustomRule | None = dataclasses.field(
         default=None, metadata={"fixed": True}
     )
