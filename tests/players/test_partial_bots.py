@@ -138,8 +138,10 @@ def test_better_than_its_blueprint(name, share):
 @pytest.mark.slow
 @pytest.mark.parametrize("transient", [0.0, 0.9])
 def test_never_worse_than_its_blueprint_in_random_games(transient):
-    """A quarter of the histories. With some that players are told and forget nothing
-    is promised, but so it is in these games."""
+    """In a quarter of the histories.
+
+    Where players are told what they forget nothing is promised; here it is so, too.
+    """
     played = better = 0
     for seed in range(14):
         game = made_games.random_game(
