@@ -37,8 +37,8 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For signals where `until` is rough; on rivers it falls behind later.
-_ROUGHLY = "hs-dcfr"
+# For signals of several rounds; where all is dealt before the first move it is behind.
+_DEALT_LATER = "hs-dcfr"
 # A trial of fewer iterations would tell nothing, and compiling takes longer.
 _SHORT = 30
 # For solves of subgames, by the form of the game; their budgets are short.
@@ -235,8 +235,8 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if _rough_span(laid, task):
-        return (_ROUGHLY,), f"the best in the form {laid.form} for a rough until"
+    if isinstance(laid.game, SignalGame) and laid.game.betting.round.any():
+        return (_DEALT_LATER,), f"the best in the form {laid.form} for several rounds"
     return CANDIDATES[laid.form], f"the best in the form {laid.form}"
 
 
