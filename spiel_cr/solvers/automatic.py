@@ -173,18 +173,11 @@ def _rough_bound(laid: Laid, task: Task) -> float:
 
     0 where it is not taken: it would not come to what is asked for.
     """
-    if task.dtype is not None or task.checkpoint is not None:
-        return 0.0
-    return _ROUGH * _rough_span(laid, task)
-
-
-def _rough_span(laid: Laid, task: Task) -> float:
-    """The range of payoffs of signals, where `until` is rough; 0: it is not."""
-    until = task.goal.until
-    if until is None or not isinstance(laid.game, SignalGame):
+    until, given = task.goal.until, (task.dtype, task.checkpoint)
+    if until is None or given != (None, None) or not isinstance(laid.game, SignalGame):
         return 0.0
     span: float = laid.game.game.max_utility() - laid.game.game.min_utility()
-    return span if until >= _FINE * span else 0.0
+    return _ROUGH * span if until >= _FINE * span else 0.0
 
 
 def _run_roughly(

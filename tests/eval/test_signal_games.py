@@ -225,7 +225,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     def refuse(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(targets, "as_compiled", refuse)
+    monkeypatch.setattr(targets, "compile_game", refuse)
     monkeypatch.setattr(laying_out, "compile_game", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = told(capsys, *words, "--method", "exact")
