@@ -19,6 +19,7 @@ import numpy as np
 
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
+from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.result import CurvePoint
@@ -37,7 +38,7 @@ CANDIDATES: Mapping[str, tuple[str, ...]] = {
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
 _SHARED, _MANY, _LARGE = "cfr+", 2_000_000, "dcfr+"
-# For signals of several rounds; where all is dealt before the first move it is behind.
+# For signals whose players act in several rounds; in one, rivers are behind later.
 _DEALT_LATER = "hs-dcfr"
 # A trial of fewer iterations would tell nothing, and compiling takes longer.
 _SHORT = 30
@@ -228,8 +229,10 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if isinstance(laid.game, SignalGame) and laid.game.betting.round.any():
-        return (_DEALT_LATER,), f"the best in the form {laid.form} for several rounds"
+    if isinstance(laid.game, SignalGame):
+        betting = laid.game.betting
+        if betting.round[betting.player != TERMINAL].any():
+            return (_DEALT_LATER,), f"for several rounds in the form {laid.form}"
     return CANDIDATES[laid.form], f"the best in the form {laid.form}"
 
 

@@ -40,6 +40,7 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
         (_RIVER, 20, Layout("signals"), "dcfr"),
         (_RIVER, spiel_cr.Goal(20, until=0.1), Layout("signals"), "dcfr"),
         (_RHODE_ISLAND, 20, Layout("signals"), "hs-dcfr"),
+        (_RHODE_ISLAND, spiel_cr.Goal(seconds=0.01), Layout("signals"), "hs-dcfr"),
         ("dark_hex(board_size=2)", 20, Layout("worlds"), "dcfr+"),
     ],
 )
@@ -118,8 +119,10 @@ def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
         result = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
         assert len(result.curve) == 1 and result.average[0].dtype == np.float32
     goal = spiel_cr.Goal(80, until=1e-4, eval_every=10)
-    result = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
-    assert "float64 after 40 iterations" in result.why
+    for game, rule in ((_RIVER, "dcfr"), (_RHODE_ISLAND, "hs-dcfr")):
+        result = spiel_cr.solve(game, goal=goal, layout=layout)
+        assert "float64 after 40 iterations" in result.why
+        assert result.algorithm == rule and result.average[0].dtype == np.float64
 
 
 def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
