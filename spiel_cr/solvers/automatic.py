@@ -1,8 +1,8 @@
 """`auto`: the algorithm of a run, chosen by form, size, budget and a trial.
 
 Small games are solved by a linear program, and so are the supports of averages at the
-end of runs by iterations. Else there are one or three candidates by
-the form of the game and its rounds; of three the one goes on whose NashConv is lowest after a share of
+end of runs by iterations. Else there are one or three candidates by the form of the
+game and its rounds; of three the one goes on whose NashConv is lowest after a share of
 the budget. Which one that will be nothing tells before: prediction makes some games
 converge at a linear rate from some iteration on, and others slower than without.
 All figures are from docs/measurements/automatic.md.
