@@ -29,6 +29,14 @@ class InvalidGameError(ValueError):
     """A game breaks what it promises, such as zero sum; the message names a history."""
 
 
+class InvalidPolicyError(ValueError):
+    """A policy's answer is not a strategy; the message names class and history."""
+
+
+class OtherGameError(ValueError):
+    """A policy or result belongs to another game; the message names both games."""
+
+
 class DamagedFileError(ValueError):
     """A file does not hold what was written to it; the message names the file."""
 

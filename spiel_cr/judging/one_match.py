@@ -7,11 +7,13 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
+from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.opening.game_checks import chance_outcomes, returns
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.policies import best_responses
-from spiel_cr.policies.bot_base import check_seat
+from spiel_cr.policies.bot_base import check_seat, gives_policy, policy_at
+from spiel_cr.policies.foreign import distribution
 from spiel_cr.resolving.clock import KeepsStatistics, Statistics
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -151,17 +153,19 @@ def _ask(
     policy = None
     player, legal = state.current_player(), state.legal_actions()
     who = f"player {player}, a {type(bot).__name__},"
-    if bot.provides_policy():
-        policy = list(bot.get_policy(state))
-        probabilities = np.array([p for _, p in policy], dtype=float)
-        # Written so that NaN fails.
-        nonnegative = (probabilities >= 0).all()
-        if not (nonnegative and abs(probabilities.sum() - 1) < _SUM_TOLERANCE):
-            raise IllegalMoveError(
-                player,
-                f"{who} gave the policy {policy} after the actions {state.history()}; "
-                f"probabilities must be at least 0 and sum to 1",
+    if gives_policy(bot):
+        policy = policy_at(bot, state)
+        try:
+            distribution(
+                policy,
+                legal,
+                state.num_distinct_actions(),
+                lambda: f"{who} after the actions {state.history()}",
+                tolerance=_SUM_TOLERANCE,
             )
+        except InvalidPolicyError as error:
+            raise IllegalMoveError(player, str(error)) from error
+        policy = list(policy.items()) if isinstance(policy, dict) else list(policy)
         action = _draw(policy, rng)
     else:
         action = bot.step(state)

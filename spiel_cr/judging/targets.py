@@ -17,19 +17,22 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
+from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.estimate import estimate_histories
+from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.declaring.signal_rules import declares
 from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.signals.signal_loading import declared, signal_game
 from spiel_cr.games.tree.compiler import Game, compile_game
+from spiel_cr.games.tree.fingerprints import decisions_fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.abrupt import abrupt_game
 from spiel_cr.games.worlds.game import WorldGame, shared_worlds
@@ -43,6 +46,7 @@ from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.given_players import GivenPlayer, asked_player
 from spiel_cr.players.opponents import Answered, BotPolicy
 from spiel_cr.policies import array_answers, conversions, signal_answers
+from spiel_cr.policies.foreign import AdaptedPolicy, JointPolicy, probe
 from spiel_cr.policies.result import LaidGame, Result
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.policies.world_policy import (
@@ -193,12 +197,10 @@ def load_target(
     named = None
     if isinstance(given, str):
         named = opponent_strings.read_opponent(given, loaded)
-    elif isinstance(given, Result):
-        given = given.average_policy()
+        of_signals = opponent_strings.signal_file(given) is not None
+    else:
+        of_signals = isinstance(_policy_of(given), SignalPolicy)
     whole = named is not None and named.whole
-    of_signals = isinstance(given, SignalPolicy) or (
-        isinstance(given, str) and opponent_strings.signal_file(given) is not None
-    )
     laid: CompiledGame | WorldGame | None = None
     too_large = None
     try:
@@ -221,6 +223,9 @@ def load_target(
     dealt = not executor.is_here and _is_long(named, tree)
     if named is None:
         policy, rivals = asked_player(given, loaded, seat, seed=seed)
+        _check_belongs(given, tree)
+        if tree is None:
+            probe(policy, loaded)
     else:
         announce(f"taking the policy {given}")
         known = loaded if tree is None else tree
@@ -357,17 +362,26 @@ def _check_time(until: float) -> None:
         raise GameTooLargeError("there was no time to ask the policy everywhere")
 
 
-class _InTime(conversions.StatePolicy):
-    """A policy until some time."""
+def _policy_of(given: object) -> object:
+    """Return the policy in a result; anything else as it is."""
+    return given.average_policy() if isinstance(given, Result) else given
 
-    def __init__(self, policy: openspiel_policy.Policy, until: float) -> None:
-        super().__init__(policy.game)
-        self.policy, self._until = policy, until
 
-    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
-        """As the policy; raises GameTooLargeError when the time is over."""
-        _check_time(self._until)
-        return self.policy.action_probabilities(state, player)
+def _check_belongs(given: object, tree: CompiledGame | None) -> None:
+    """Raise an error if a result's game tree has other decisions than the game.
+
+    Args:
+      given: What a user gave as a policy.
+      tree: The game tree; None: the game has another form, which checks by itself.
+
+    Raises:
+      OtherGameError: If the infosets or actions differ.
+    """
+    if tree is None or not isinstance(given, Result) or given.tree is None:
+        return
+    own = given.tree
+    if own is not tree and decisions_fingerprint(own) != decisions_fingerprint(tree):
+        raise other_game("policy: a result", own.game, tree.game)
 
 
 def _behaviours(
@@ -376,18 +390,14 @@ def _behaviours(
     until: float,
     progress: bool,
 ) -> Behaviours:
-    """A policy that is asked at all infosets; see `_InTime`."""
+    """Query a policy at all infosets; raises GameTooLargeError after some time."""
+
+    def check_time() -> None:
+        _check_time(until)
+
     if isinstance(laid, CompiledGame):
-        if type(policy) is not openspiel_policy.UniformRandomPolicy:
-            return conversions.behaviour_from_policy(laid, _InTime(policy, until))
-        # Need not be asked.
-        first, second = (
-            conversions.uniform_behaviour(own.decisions) for own in laid.infosets
-        )
-        return first, second
-    if not hasattr(policy, "array_probabilities"):
-        policy = _InTime(policy, until)
-    return behaviour_from_policy(laid, policy, progress=progress)
+        return conversions.behaviour_from_policy(laid, policy, check_time=check_time)
+    return behaviour_from_policy(laid, policy, progress=progress, check_time=check_time)
 
 
 def _asked_by_signals(
@@ -396,10 +406,11 @@ def _asked_by_signals(
     memory_limit: Limit,
     progress: bool,
 ) -> SignalPolicy | None:
-    """A policy that is asked at all signals; None: it, or the game, has no answers."""
+    """Query a policy at all private states; None: the game declares none."""
     if opened.rules is None or not declares(opened.rules):
         return None
-    if array_answers.rules_of(opened.game, policy) is None:
+    foreign = isinstance(policy, AdaptedPolicy | JointPolicy)
+    if not foreign and array_answers.rules_of(opened.game, policy) is None:
         return None
     signals = signal_game(opened, progress=progress, memory_limit=memory_limit)
     asked = signal_answers.behaviour_from_policy(signals, policy, progress=progress)
@@ -407,7 +418,15 @@ def _asked_by_signals(
 
 
 def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Target:
-    """On the form of the policy's signals, where that fits. Nothing is compiled."""
+    """Evaluate on the public-tree form of the policy's game; no tree is built.
+
+    Raises:
+      GameTooLargeError: If that takes more memory than the limit.
+      OtherGameError: If the policy belongs to a game with other decisions.
+    """
+    if not same_game(policy.game, target.game):
+        policy = _moved(policy, target.game, memory_limit)
+        target = target._replace(policy=policy)
     sizes = [footprint.size_of(policy.signals, player) for player in range(2)]
     need = footprint.peak_bytes(policy.signals, np.float32)
     need += 8 * _VECTORS * sum(size.sequences for size in sizes)
@@ -417,3 +436,22 @@ def _on_signals(target: Target, policy: SignalPolicy, memory_limit: Limit) -> Ta
     form = form_of(policy.signals)
     first, second = map(normalised, form.decisions, policy.behaviour)
     return target._replace(form=form, behaviour=(first, second))
+
+
+def _moved(
+    policy: SignalPolicy, game: pyspiel.Game, memory_limit: Limit
+) -> SignalPolicy:
+    """Return the same strategy on another game with equal decisions.
+
+    Raises:
+      OtherGameError: If the games differ in public actions or private states.
+    """
+    error = other_game("policy: a SignalPolicy", policy.game, game)
+    opened = open_game(game)
+    if not declared(opened):
+        raise error
+    signals = signal_game(opened, memory_limit=memory_limit)
+    for other in (signals, merged(signals)):
+        if other.decisions_fingerprint == policy.signals.decisions_fingerprint:
+            return SignalPolicy(other, policy.behaviour)
+    raise error

@@ -27,12 +27,9 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
 from spiel_cr.judging.one_match import statistics_of
 from spiel_cr.policies import best_responses, conversions
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import Learns, gives_policy, policy_at
+from spiel_cr.policies.foreign import distribution
 from spiel_cr.resolving.decomposition import decompose
-
-# Probabilities in a bot's answer may miss a sum of one by this much; several bots
-# compute in single precision.
-_SUM_TOLERANCE = 1e-5
 
 
 class Work(NamedTuple):
@@ -122,25 +119,25 @@ class Interview:
           ValueError: the bot gives no policy, or not a distribution over legal actions.
         """
         name = type(self._bot).__name__
-        if not self._bot.provides_policy():
+        if not gives_policy(self._bot):
             raise ValueError(
-                f"{name} tells actions but no probabilities; evaluators need a bot "
-                f"with get_policy, play matches with this one"
+                f"bot {name} does not provide probabilities (get_policy); use "
+                f"play_matches instead"
             )
         started = time.perf_counter()
-        given = dict(self._bot.get_policy(state))
+        given = policy_at(self._bot, state)
         self._seconds.append(time.perf_counter() - started)
-        legal = state.legal_actions()
-        answer = np.array([given.get(action, 0.0) for action in legal], np.float64)
-        total = answer.sum()
-        good = set(given) <= set(legal) and np.isfinite(answer).all()
-        if not good or (answer < 0).any() or abs(total - 1) > _SUM_TOLERANCE:
-            where = state.information_state_string(state.current_player())
-            raise ValueError(
-                f"{name} answers {given} at {where!r}; get_policy must give a "
-                f"distribution over the legal actions {legal}"
-            )
-        return answer / total
+        player = state.current_player()
+        answer = distribution(
+            given,
+            state.legal_actions(),
+            state.num_distinct_actions(),
+            lambda: (
+                f"bot {name} at the information state "
+                f"{state.information_state_string(player)!r}"
+            ),
+        )
+        return np.array(answer) / sum(answer)
 
     def work(self) -> Work:
         """What all answers cost: as the bot recorded it, or as measured here."""
@@ -159,7 +156,11 @@ class Interview:
 
 
 def traverse(
-    compiled: CompiledGame, bot: pyspiel.Bot, *, progress: bool = False
+    compiled: CompiledGame,
+    bot: pyspiel.Bot,
+    player: int | None = None,
+    *,
+    progress: bool = False,
 ) -> SeatStrategy:
     """Asks a bot once at each of its infosets.
 
@@ -171,12 +172,13 @@ def traverse(
     Args:
       compiled: the game that the bot was made for.
       bot: for either seat; `restart` is called once, at the beginning.
+      player: The bot's player; None: the bot has a method `player_id`.
       progress: show a progress bar on stderr.
 
     Raises:
       ValueError: the bot gives no policy, or not a distribution over legal actions.
     """
-    player = bot.player_id()
+    player = bot.player_id() if player is None else player
     infosets = compiled.infosets[player]
     first = infosets.decisions.first_sequence
     behaviour = conversions.uniform_behaviour(infosets.decisions)

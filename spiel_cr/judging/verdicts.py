@@ -6,6 +6,7 @@
 import dataclasses
 import time
 
+import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
@@ -13,6 +14,7 @@ from spiel_cr.common.announcing import listening
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.opening.identity import same_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import CompiledGame
@@ -27,9 +29,10 @@ from spiel_cr.players.given_players import (
     GivenPlayer,
     GivenPolicy,
     check_order,
+    read_policy,
     seat_bot,
 )
-from spiel_cr.policies import best_responses
+from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks
 
@@ -84,7 +87,8 @@ def nash_conv(
     """
     check_order(game, policy, "nash_conv(game, policy)")
     if isinstance(policy, Result) and policy.form is not None:
-        return policy.nash_conv()
+        if same_game(policy.game, open_game(game).game):
+            return policy.nash_conv()
     target = load_target(policy, game, memory_limit=memory_limit, progress=progress)
     if target.streamed is not None:
         return sum(seat.value for seat in target.streamed.seats)
@@ -202,13 +206,36 @@ def evaluate(
         tree = lay_out_to_judge(open_game(game), memory_limit)
     if isinstance(tree, WorldGame):
         return _evaluated_in_worlds(game, bot, seed, memory_limit)
+    if not isinstance(bot, str) and (policy := read_policy(bot, tree.game)) is not None:
+        return traversing.evaluate(tree, _queried(tree, policy))
     first, second = (
         traversing.traverse(
-            tree, seat_bot(bot, tree, seat, seed=seed, name="bot"), progress=progress
+            tree,
+            seat_bot(bot, tree, seat, seed=seed, name="bot"),
+            seat,
+            progress=progress,
         )
         for seat in range(2)
     )
     return traversing.evaluate(tree, (first, second))
+
+
+def _queried(
+    tree: CompiledGame, policy: openspiel_policy.Policy
+) -> tuple[traversing.SeatStrategy, traversing.SeatStrategy]:
+    """Query a policy at all infosets of both players, and check its answers."""
+    start = time.perf_counter()
+    behaviours = conversions.behaviour_from_policy(tree, policy)
+    seconds = (time.perf_counter() - start) / 2
+    first, second = (
+        traversing.SeatStrategy(
+            behaviour,
+            np.ones(len(infosets), np.int64),
+            traversing.Work(len(infosets), seconds=seconds),
+        )
+        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
+    )
+    return first, second
 
 
 def _evaluated_in_worlds(

@@ -22,7 +22,7 @@ from spiel_cr.games.signals.signal_loading import signal_game
 from spiel_cr.games.tree.compiler import Game, as_compiled
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.bot_base import PolicyPlayer
-from spiel_cr.policies.conversions import check_probabilities
+from spiel_cr.policies.foreign import distribution, name_of
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
 from spiel_cr.resolving.compiled_subgames import InfosetFinder
 from spiel_cr.resolving.continual import need_of
@@ -312,14 +312,16 @@ class PolicyBot(PolicyPlayer):
 
     def get_policy(self, state: pyspiel.State) -> list[tuple[int, float]]:
         self.check_turn(state)
-        given = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
-        probabilities = check_probabilities(
-            [given.get(action, 0.0) for action in legal],
-            f"policy: its answer after the actions {state.history()}",
+        probabilities = distribution(
+            self._policy.action_probabilities(state, self._player),
             legal,
+            state.num_distinct_actions(),
+            lambda: (
+                f"policy: a {name_of(self._policy)} after the actions {state.history()}"
+            ),
         )
-        return list(zip(legal, probabilities.tolist(), strict=True))
+        return list(zip(legal, probabilities, strict=True))
 
 
 def uniform_bot(game: Game, player: int, *, seed: int = 0) -> PolicyBot:

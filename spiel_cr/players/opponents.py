@@ -15,8 +15,9 @@ from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.games.histories import moves_along, states_along
 from spiel_cr.players.poker_roles import PokerRoles
 from spiel_cr.policies import rollouts
-from spiel_cr.policies.bot_base import Learns
+from spiel_cr.policies.bot_base import Learns, gives_policy, policy_at
 from spiel_cr.policies.conversions import StatePolicy
+from spiel_cr.policies.foreign import distribution
 
 # What each chump would like to do: equally likely wishes, each followed by what it does
 # instead where that is illegal.
@@ -183,18 +184,23 @@ class BotPolicy(StatePolicy):
         bot.restart()
         for before, action in moves_along(state.get_game(), state.history()):
             if before.current_player() == state.current_player():
-                bot.get_policy(before)
+                policy_at(bot, before)
             else:
                 bot.inform_action(before, before.current_player(), action)
 
     def _ask(self, state: pyspiel.State, bot: pyspiel.Bot) -> dict[int, float]:
         legal = state.legal_actions()
         name = f"make_bot: a {type(bot).__name__}"
-        if bot.provides_policy():
+        if gives_policy(bot):
             self.queries += 1
             self._restart_at(bot, state)
-            given = dict(bot.get_policy(state))
-            shares = rollouts.normalised([given.get(a, 0) for a in legal], name, legal)
+            played = distribution(
+                policy_at(bot, state),
+                legal,
+                state.num_distinct_actions(),
+                lambda: f"{name} after the actions {state.history()}",
+            )
+            shares = rollouts.normalised(played, name, legal)
             return dict(zip(legal, shares, strict=True))
         self.queries += self._each
         counts: Counter[int] = Counter()
@@ -216,9 +222,17 @@ def restart_at(bot: pyspiel.Bot, state: pyspiel.State) -> None:
       bot: any.
       state: of the match.
     """
+    if hasattr(bot, "__dict__") and type(bot).restart_at is pyspiel.Bot.restart_at:
+        _replay(bot, state)
+        return
     try:
         bot.restart_at(state)
     except pyspiel.SpielError:
-        bot.restart()
-        for before, action in moves_along(state.get_game(), state.history()):
-            bot.inform_action(before, before.current_player(), action)
+        _replay(bot, state)
+
+
+def _replay(bot: pyspiel.Bot, state: pyspiel.State) -> None:
+    """Restart a bot and inform it of all moves that lead to a state."""
+    bot.restart()
+    for before, action in moves_along(state.get_game(), state.history()):
+        bot.inform_action(before, before.current_player(), action)

@@ -1,21 +1,33 @@
 """Policies asked for arrays of states at once, and the rules by which they can be."""
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
+from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
 from spiel_cr.games.worlds.world_rules import WorldRules
+from spiel_cr.policies.conversions import SUM_TOLERANCE, member
+from spiel_cr.policies.foreign import AdaptedPolicy
 from spiel_cr.policies.world_policy import WorldPolicy
 
 
 def rules_of(
-    game: pyspiel.Game, policy: openspiel_policy.Policy
+    game: pyspiel.Game,
+    policy: openspiel_policy.Policy,
+    players: Sequence[int] = (0, 1),
 ) -> VectorisedGame | None:
-    """Rules on arrays by which a policy can be asked; None: there are none.
+    """Return batched rules by which a policy can be queried; None: there are none.
 
-    A policy of hidden boards is asked by their worlds.
+    A policy of a phantom game is queried by its worlds.
+
+    Args:
+      game: The game.
+      policy: The policy.
+      players: The players whose decisions it is queried at.
     """
     if isinstance(policy, WorldPolicy):
         return WorldRules(policy.worlds)
@@ -28,9 +40,11 @@ def rules_of(
         legal = rules.legal_actions_mask(rows)
         if player == CHANCE:
             legal = legal & (rules.chance_probabilities(rows) > 0)
-        else:
+        elif player in players:
             try:
                 on_arrays(policy, rules, rows, player, legal)
+            except InvalidPolicyError:
+                raise
             except ValueError:
                 return None
         rows = rules.child(rows, legal.argmax(axis=1))
@@ -104,7 +118,11 @@ def _answered(
     legal: np.ndarray,
 ) -> tuple[np.ndarray, np.ndarray]:
     """What `on_arrays` gives; and bool [n], where the policy has none."""
+    policy = member(policy, player)
     ask = getattr(policy, "array_probabilities", None)
+    foreign = isinstance(policy, AdaptedPolicy)
+    if foreign and ask is None and not policy.simultaneous:
+        policy = policy.policy
     strings = getattr(rules, "information_state_strings", None)
     width = legal.shape[1]
     if type(policy) is openspiel_policy.UniformRandomPolicy:
@@ -120,8 +138,14 @@ def _answered(
             information, axis=0, return_index=True, return_inverse=True
         )
         texts = strings(states[first], player)
-        rows = np.array([lookup.get(text, -1) for text in texts])[same.reshape(-1)]
-        known = np.where(rows[:, None] >= 0, policy.action_probability_array[rows], 0.0)
+        if missing := [text for text in texts if text not in lookup]:
+            raise InvalidPolicyError(
+                f"{type(policy).__name__} of {policy.game}: it has no row for the "
+                f"information state {missing[0]!r} of player {player}; give a policy "
+                f"that covers every information state"
+            )
+        rows = np.array([lookup[text] for text in texts])[same.reshape(-1)]
+        known = policy.action_probability_array[rows]
     else:
         raise ValueError(
             f"the blueprint, a {type(policy).__name__}, cannot be asked for arrays of "
@@ -131,6 +155,16 @@ def _answered(
     shared = min(width, known.shape[1])
     played[:, :shared] = known[:, :shared]
     played = np.where(legal, np.maximum(played, 0.0), 0.0)
-    silent = ~(played.sum(axis=1) > 0)
+    total = played.sum(axis=1)
+    # Written so that NaN fails.
+    if foreign and not (np.abs(total - 1) <= SUM_TOLERANCE).all():
+        row = int(np.argmin(np.abs(total - 1) <= SUM_TOLERANCE))
+        raise InvalidPolicyError(
+            f"{type(policy).__name__}: it gives player {player} the probabilities "
+            f"{known[row].tolist()} where the legal actions are "
+            f"{np.flatnonzero(legal[row]).tolist()}; they must be at least 0 and sum "
+            f"to 1"
+        )
+    silent = ~(total > 0)
     played[silent] = legal[silent]
     return played, silent

@@ -28,6 +28,37 @@ class Learns(Protocol):
         """
 
 
+def gives_policy(bot: pyspiel.Bot) -> bool:
+    """Return whether a bot's probabilities can be read, and not its moves alone."""
+    if not bot.provides_policy():
+        return False
+    kind = type(bot)
+    return (
+        not hasattr(bot, "__dict__")  # written in C++
+        or kind.get_policy is not pyspiel.Bot.get_policy
+        or kind.step_with_policy is not pyspiel.Bot.step_with_policy
+    )
+
+
+def policy_at(bot: pyspiel.Bot, state: pyspiel.State) -> Any:
+    """Return the probabilities with which a bot plays at a state.
+
+    Some bots, such as OpenSpiel's `UniformRandomBot`, have `step_with_policy` and no
+    `get_policy`.
+
+    Args:
+      bot: A bot for which `gives_policy` is true.
+      state: A state at which the bot acts.
+
+    Returns:
+      Pairs of action and probability, as the bot gives them.
+    """
+    kind = type(bot)
+    if hasattr(bot, "__dict__") and kind.get_policy is pyspiel.Bot.get_policy:
+        return bot.step_with_policy(state)[0]
+    return bot.get_policy(state)
+
+
 def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
     """Refuses a bot that says it is for the other seat; many do not say.
 

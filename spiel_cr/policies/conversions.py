@@ -8,7 +8,7 @@ probability of the action that ends the sequence, 1 at the empty one. Its sequen
 import abc
 import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -18,6 +18,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.games.histories import states_along
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
+from spiel_cr.policies.turns import turn_based_state
 
 # For each player float64 [S], action probabilities by logical sequence.
 Behaviours: TypeAlias = tuple[np.ndarray, np.ndarray]
@@ -28,6 +29,8 @@ SUM_TOLERANCE = 1e-5
 DTYPES = ("float32", "float64")
 # The kinds of numpy's types that are numbers: of these, probabilities are made.
 _NUMBERS = "biuf"
+# Infosets of a single history at which a foreign policy is queried a second time.
+_ASKED_TWICE = 64
 
 
 class StatePolicy(openspiel_policy.Policy, abc.ABC):
@@ -42,20 +45,47 @@ class StatePolicy(openspiel_policy.Policy, abc.ABC):
     def action_probabilities(
         self, state: pyspiel.State, player_id: int | None = None
     ) -> dict[int, float]:
-        """Probabilities of all legal actions of the player who acts.
+        """Return the probabilities of all legal actions of the acting player.
 
         Args:
-          state: at a decision.
-          player_id: who acts; may be left out.
+          state: A state at which a player acts, of the game or, if the game was
+            converted to turns, of the simultaneous game.
+          player_id: The acting player; required at simultaneous moves only.
 
         Raises:
-          ValueError: another player acts, or none; or the state is of another game.
+          ValueError: If another player or no player acts, or the state belongs to
+            another game.
         """
+        state = sequential_state(self.game, state, player_id)
         return self.probabilities_at(state, check_acting(state, player_id))
 
     @abc.abstractmethod
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """The same where it is known that `player` acts."""
+
+
+def sequential_state(
+    game: pyspiel.Game, state: pyspiel.State, player_id: int | None
+) -> pyspiel.State:
+    """Return a state of a simultaneous game as one of its turn-based form.
+
+    Args:
+      game: The turn-based form.
+      state: Any state; one that is not simultaneous is returned as it is.
+      player_id: The player whose decision it is.
+
+    Raises:
+      ValueError: If the state is simultaneous and no player is given, or if `game` is
+        not the turn-based form of the state's game.
+    """
+    if state.current_player() != pyspiel.PlayerId.SIMULTANEOUS:
+        return state
+    if player_id not in (0, 1):
+        raise ValueError(
+            f"player_id={player_id!r}: both players move after the actions "
+            f"{state.history()}; give 0 or 1"
+        )
+    return turn_based_state(game, state, player_id)
 
 
 def check_acting(state: pyspiel.State, player_id: int | None) -> int:
@@ -127,6 +157,14 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
         total = self.legal_actions_mask.sum(axis=1, keepdims=True)
         self.action_probability_array = self.legal_actions_mask / total
 
+    def action_probabilities(
+        self, state: pyspiel.State, player_id: int | None = None
+    ) -> dict[int, float]:
+        """Return the probabilities of the legal actions; see `StatePolicy`."""
+        state = sequential_state(self.game, state, player_id)
+        found: dict[int, float] = super().action_probabilities(state, player_id)
+        return found
+
     def rows(self, infosets: Infosets) -> np.ndarray:
         """int64 [S - 1], the row of each of a player's sequences."""
         rows = np.array([self.state_lookup[key] for key in infosets.keys], np.int64)
@@ -179,44 +217,115 @@ def tabular_policy(
     return policy
 
 
+def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Policy:
+    """Return the policy that a player follows: of a pair of policies, its own."""
+    members = getattr(policy, "members", None)
+    return policy if members is None else members[player]
+
+
 def behaviour_from_policy(
-    tree: CompiledGame, policy: openspiel_policy.Policy, *, fill: bool = False
+    tree: CompiledGame,
+    policy: openspiel_policy.Policy,
+    *,
+    fill: bool = False,
+    check_time: Callable[[], None] = lambda: None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Asks an OpenSpiel policy at the first history of every infoset.
+    """Query an OpenSpiel policy at every infoset.
+
+    Policies of other people are queried at a second history, chosen at random, of each
+    infoset that has several, because a policy that sees more than its player's
+    information is not a strategy.
 
     Args:
-      tree: the compiled game.
-      policy: any policy for both players that depends on information states only.
-      fill: play uniformly where it gives no probabilities, or 0 / 0, instead of
-        refusing it.
+      tree: The game tree.
+      policy: A policy of both players.
+      fill: Whether to play uniformly where the policy gives no probabilities, or 0 / 0,
+        instead of rejecting it.
+      check_time: Called before each query; may raise an error to stop.
 
     Returns:
       For each player float64 [S], action probabilities by logical sequence.
 
     Raises:
-      ValueError: its answers are no probabilities of the legal actions, see
-        `check_behaviour`.
+      ValueError: If an answer is not a distribution over the legal actions, see
+        `check_behaviour`, or two answers at one infoset differ.
     """
-    result = []
-    for player, infosets in enumerate(tree.infosets):
-        decisions = infosets.decisions
-        first_sequence = decisions.first_sequence
-        behaviour = np.ones(decisions.num_sequences)
-        for i, state in _infoset_states(tree, infosets):
-            probabilities = policy.action_probabilities(state)
-            first, count = first_sequence[i], decisions.num_actions[i]
-            actions = infosets.actions[first - 1 :][:count].tolist()
-            played = np.asarray([probabilities.get(action, 0.0) for action in actions])
-            if played.dtype.kind not in _NUMBERS:
-                raise ValueError(_refusal(tree, player, i, played))
-            behaviour[first : first + count] = played
-        if fill:
-            owner = decisions.owner[1:]
-            total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
-            silent = 1 + np.flatnonzero(~(total[owner] > 0))
-            behaviour[silent] = uniform_behaviour(decisions)[silent]
-        result.append(check_behaviour(tree, player, behaviour))
-    return result[0], result[1]
+    first, second = (
+        behaviour_of_player(tree, policy, player, fill=fill, check_time=check_time)
+        for player in range(2)
+    )
+    return first, second
+
+
+def behaviour_of_player(
+    tree: CompiledGame,
+    policy: openspiel_policy.Policy,
+    player: int,
+    *,
+    fill: bool = False,
+    check_time: Callable[[], None] = lambda: None,
+) -> np.ndarray:
+    """Query a policy at one player's infosets; see `behaviour_from_policy`.
+
+    Returns:
+      float64 [S], action probabilities by logical sequence.
+    """
+    policy, infosets = member(policy, player), tree.infosets[player]
+    decisions = infosets.decisions
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return uniform_behaviour(decisions)
+    first_sequence = decisions.first_sequence
+    behaviour = np.ones(decisions.num_sequences)
+
+    def query(infoset: int, state: pyspiel.State) -> tuple[slice, np.ndarray]:
+        check_time()
+        probabilities = policy.action_probabilities(state)
+        first, count = first_sequence[infoset], decisions.num_actions[infoset]
+        actions = infosets.actions[first - 1 :][:count].tolist()
+        played = np.asarray([probabilities.get(action, 0.0) for action in actions])
+        if played.dtype.kind not in _NUMBERS:
+            raise ValueError(_refusal(tree, player, infoset, played))
+        return slice(first, first + count), played
+
+    for i, state in _infoset_states(tree, infosets):
+        place, played = query(i, state)
+        behaviour[place] = played
+    if not getattr(policy, "by_string", True):
+        again, histories = _second_histories(tree, player)
+        paths = tree.histories.paths_to(histories)
+        for i, state in states_along(tree.game, paths):
+            infoset = int(again[i])
+            place, played = query(infoset, state)
+            if np.abs(played - behaviour[place]).max() > SUM_TOLERANCE:
+                earlier = tree.histories.actions_to(int(infosets.history[infoset]))
+                before = behaviour[place].tolist()
+                raise policy.contradiction(
+                    state, player, before, earlier, played.tolist()
+                )
+    if fill:
+        owner = decisions.owner[1:]
+        total = np.bincount(owner, behaviour[1:], minlength=len(infosets))
+        silent = 1 + np.flatnonzero(~(total[owner] > 0))
+        behaviour[silent] = uniform_behaviour(decisions)[silent]
+    return check_behaviour(tree, player, behaviour)
+
+
+def _second_histories(tree: CompiledGame, player: int) -> tuple[np.ndarray, np.ndarray]:
+    """Choose histories at which a policy is queried again, at random.
+
+    Returns:
+      int64 [n] each, infosets and a history of each: of infosets that have several one
+      other than the first, and of a few other infosets the only one.
+    """
+    histories, infosets = tree.histories, tree.infosets[player]
+    random = np.random.default_rng(0)
+    own = np.flatnonzero(histories.player == player)
+    others = random.permutation(own[infosets.history[histories.infoset[own]] != own])
+    several, place = np.unique(histories.infoset[others], return_index=True)
+    single = np.setdiff1d(np.arange(len(infosets)), several)
+    single = random.permutation(single)[:_ASKED_TWICE]
+    again = np.concatenate([several, single]).astype(np.int64)
+    return again, np.concatenate([others[place], infosets.history[single]])
 
 
 def check_behaviour(

@@ -10,8 +10,8 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.games.signals.declaring.declaration import DealtReader
 from spiel_cr.games.signals.game import Betting, SignalGame
 from spiel_cr.games.signals.public_nodes import public_decisions
-from spiel_cr.policies.array_answers import on_arrays
-from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours
+from spiel_cr.policies import array_answers
+from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours, member
 from spiel_cr.policies.world_policy import MoreKnowledgeError
 
 # Infosets that are asked about at once.
@@ -21,21 +21,24 @@ _CHUNK = 1 << 16
 def behaviour_from_policy(
     signals: SignalGame, policy: openspiel_policy.Policy, *, progress: bool = False
 ) -> Behaviours:
-    """Asks a policy at every infoset, many at once.
+    """Query a policy at every infoset, many at once if it supports that.
 
     Args:
-      signals: a game declared by rules on arrays.
-      policy: of both players; one that `array_answers.rules_of` takes.
-      progress: show a bar on stderr.
+      signals: A game that is declared by batched rules.
+      policy: A policy of both players. One that cannot be queried for arrays of states
+        is queried state by state, at two deals for each infoset.
+      progress: Whether to show a progress bar on stderr.
 
     Returns:
       For each player float64 [S], action probabilities by logical sequence; infosets
-      at which the policy has no answer are uniform.
+      that a sampled table of spiel_cr has not visited are uniform.
 
     Raises:
-      ValueError: the policy cannot be asked, its answers do not sum to 1, or the game
+      ValueError: If an answer is not a distribution over the legal actions, or the game
         is declared by other means.
-      MoreKnowledgeError: it may depend on more than signals, see `tells_all`.
+      InvalidPolicyError: If two answers at one infoset differ.
+      MoreKnowledgeError: If the policy may depend on more than private states, see
+        `tells_all`.
     """
     reader = signals.reader
     if not isinstance(reader, DealtReader):
@@ -50,7 +53,8 @@ def behaviour_from_policy(
     total = sum(int(public_decisions(signals, p).first_infoset[-1]) for p in range(2))
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:
         first, second = (
-            _asked(signals, reader, policy, player, bar) for player in range(2)
+            _asked(signals, reader, member(policy, player), player, bar)
+            for player in range(2)
         )
     return first, second
 
@@ -64,6 +68,8 @@ def _asked(
 ) -> np.ndarray:
     """float64 [S], what a policy plays at a player's infosets."""
     betting, own = signals.betting, public_decisions(signals, player)
+    at_once = array_answers.rules_of(signals.game, policy, (player,)) is not None
+    random = np.random.default_rng(0)
     behaviour = np.ones(own.num_sequences)
     for nodes, bets in _alike(betting, player):
         round = int(betting.round[nodes[0]])
@@ -73,11 +79,21 @@ def _asked(
             some = slice(begin, begin + step)
             states = reader.states(player, round, bets[some])
             legal = reader.rules.legal_actions_mask(states)
-            answers = on_arrays(policy, reader.rules, states, player, legal)
+            if at_once:
+                answers = array_answers.on_arrays(
+                    policy, reader.rules, states, player, legal
+                )
+            else:
+                answers = np.zeros(legal.shape)
+                deals = [reader.examples[player][round]]
+                if not getattr(policy, "by_string", True):
+                    deals.append(reader.random_examples(player, round, random))
+                for deal in deals:
+                    _by_states(reader, policy, deal, bets[some], answers, bar)
             j = np.searchsorted(own.node, nodes[some])
             sizes = np.diff(own.first_sequence)[j]
             behaviour[ranges(own.first_sequence[j], sizes)] = answers[legal]
-            bar.update(len(j) * hands)
+            bar.update(len(j) * hands if at_once else 0)
     counts = np.repeat(own.num_actions, own.num_signals)
     total = np.add.reduceat(behaviour[1:], np.cumsum(counts) - counts)
     # Ones where there is no answer. Written so that NaN fails.
@@ -88,6 +104,32 @@ def _asked(
         )
     behaviour[1:] /= np.repeat(total, counts)
     return behaviour
+
+
+def _by_states(
+    reader: DealtReader,
+    policy: openspiel_policy.Policy,
+    deals: np.ndarray,
+    bets: np.ndarray,
+    answers: np.ndarray,
+    bar: tqdm,
+) -> None:
+    """Query a policy state by state, after each of some bets with each of some deals.
+
+    Args:
+      reader: Plays to the states.
+      policy: The policy.
+      deals: int [H, n], chance outcomes for each private state.
+      bets: int [m, k], actions of the players.
+      answers: float64 [m * H, A], filled in.
+      bar: Counts the queries.
+    """
+    rows = ((made, deal) for made in bets for deal in deals)
+    for row, (made, deal) in zip(answers, rows, strict=True):
+        state = reader.state_after(deal, made)
+        for action, probability in policy.action_probabilities(state).items():
+            row[action] = probability
+        bar.update()
 
 
 def _alike(betting: Betting, player: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:

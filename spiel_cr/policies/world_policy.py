@@ -1,13 +1,15 @@
 """Strategies of hidden-board games: as OpenSpiel policies, and of any policy."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.games.histories import state_after
+from spiel_cr.common.errors import InvalidPolicyError
+from spiel_cr.games.histories import state_after, string_at
+from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.worlds.abrupt import AbruptGame
 from spiel_cr.games.worlds.game import WorldGame
@@ -16,6 +18,7 @@ from spiel_cr.policies.conversions import (
     Behaviours,
     StatePolicy,
     check_numbers,
+    member,
     odd_infoset,
     uniform_behaviour,
 )
@@ -81,54 +84,80 @@ def normalised(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
 
 
 def behaviour_from_policy(
-    worlds: WorldGame, policy: openspiel_policy.Policy, *, progress: bool = False
+    worlds: WorldGame,
+    policy: openspiel_policy.Policy,
+    *,
+    progress: bool = False,
+    check_time: Callable[[], None] = lambda: None,
 ) -> Behaviours:
-    """Asks a policy at every infoset, many at once where it can.
+    """Query a policy at every infoset, many at once if it supports that.
 
-    It is asked after a history in which the other player's attempts never failed, and
-    at some infosets after one more in which they did.
+    It is queried at a history in which the other player's moves were never rejected,
+    and, at some infosets, at one more in which some were.
 
     Args:
-      worlds: the game.
-      policy: of both players. One with `array_probabilities` (tables and networks of
-        ours) is asked for arrays of states, any other one state by state.
-      progress: show a bar on stderr.
+      worlds: The game.
+      policy: A policy of both players. One with `array_probabilities`, such as tables
+        and networks of spiel_cr, is queried for arrays of states, any other one state
+        by state.
+      progress: Whether to show a progress bar on stderr.
+      check_time: Called now and then; may raise an error to stop.
 
     Returns:
       For each player float64 [S], action probabilities by logical sequence.
 
     Raises:
-      MoreKnowledgeError: it depends on more than what its player did and was told.
-      ValueError: its answers are no probabilities of the legal actions.
+      MoreKnowledgeError: If the policy depends on more than its player's moves and
+        what the player was told.
+      InvalidPolicyError: If two answers at one OpenSpiel information state differ.
+      ValueError: If an answer is not a distribution over the legal actions.
     """
-    if isinstance(policy, WorldPolicy) and policy.worlds is worlds:
-        first, second = (
-            normalised(side.decisions, own)
-            for side, own in zip(worlds.sides, policy.behaviour, strict=True)
-        )
-        return first, second
-    if type(policy) is openspiel_policy.UniformRandomPolicy:
-        first, second = (uniform_behaviour(side.decisions) for side in worlds.sides)
-        return first, second
     total = sum(len(side.decisions) for side in worlds.sides)
     with tqdm(total=total, desc="infosets", disable=not progress) as bar:
-        first, second = (_asked(worlds, policy, player, bar) for player in range(2))
+        first, second = (
+            _asked(worlds, policy, player, bar, check_time) for player in range(2)
+        )
     return first, second
 
 
+def behaviour_of_player(
+    worlds: WorldGame, policy: openspiel_policy.Policy, player: int
+) -> np.ndarray:
+    """Query a policy at one player's infosets; see `behaviour_from_policy`.
+
+    Returns:
+      float64 [S], action probabilities by logical sequence.
+    """
+    with tqdm(disable=True) as bar:
+        return _asked(worlds, policy, player, bar, lambda: None)
+
+
 def _asked(
-    worlds: WorldGame, policy: openspiel_policy.Policy, player: int, bar: tqdm
+    worlds: WorldGame,
+    policy: openspiel_policy.Policy,
+    player: int,
+    bar: tqdm,
+    check_time: Callable[[], None],
 ) -> np.ndarray:
     """float64 [S], what a policy plays at a player's infosets, checked."""
-    decisions = worlds.sides[player].decisions
+    policy, decisions = member(policy, player), worlds.sides[player].decisions
+    if isinstance(policy, WorldPolicy) and policy.worlds is not worlds:
+        if policy.worlds.decisions_fingerprint != worlds.decisions_fingerprint:
+            raise other_game("policy: a WorldPolicy", policy.game, worlds.game)
+    if isinstance(policy, WorldPolicy):
+        return normalised(decisions, policy.behaviour[player])
+    if type(policy) is openspiel_policy.UniformRandomPolicy:
+        return uniform_behaviour(decisions)
     behaviour = np.ones(decisions.num_sequences)
     sequence = 1
     for part, actions in worlds.histories(player):
         counts = decisions.num_actions[part]
         owner = np.repeat(np.arange(len(counts)), counts)
+        check_time()
         end = sequence + len(owner)
         attempts = worlds.sides[player].actions[sequence - 1 : end - 1]
-        behaviour[sequence:end] = ask(worlds, policy, player, actions)[owner, attempts]
+        answers = ask(worlds, policy, player, actions, check_time)
+        behaviour[sequence:end] = answers[owner, attempts]
         sequence = end
         bar.update(len(counts))
         _check_knowledge(worlds, policy, player, actions)
@@ -170,6 +199,7 @@ def _check_knowledge(
     first, second = (ask(worlds, policy, player, asked) for asked in (some, padded))
     if not np.allclose(first, second, rtol=0, atol=SUM_TOLERANCE):
         odd = int(np.abs(first - second).max(axis=1).argmax())
+        _check_strings(worlds, policy, player, some[odd].tolist(), longer[odd])
         raise MoreKnowledgeError(
             f"{type(policy).__name__} of {worlds.game} plays otherwise after the "
             f"actions {longer[odd]} than without the other player's failures, which "
@@ -179,11 +209,49 @@ def _check_knowledge(
         )
 
 
+def _check_strings(
+    worlds: WorldGame,
+    policy: openspiel_policy.Policy,
+    player: int,
+    first: Sequence[int],
+    second: Sequence[int],
+) -> None:
+    """Raise an error if a policy is inconsistent even by OpenSpiel's strings.
+
+    `AdaptedPolicy` compares its answers by these. A policy that is queried for arrays
+    of states is compared here.
+
+    Args:
+      worlds: The game.
+      policy: The policy, whose answers after both histories differ.
+      player: The acting player.
+      first: A history, then -1.
+      second: Another one of the same infoset.
+
+    Raises:
+      InvalidPolicyError: If the information state strings are equal, or the policy
+        gives two answers at one history.
+    """
+    paths = [[a for a in path if a >= 0] for path in (first, second)]
+    known = [string_at(worlds.game, path, player) for path in paths]
+    again = np.array([paths[0]], np.int16)
+    answers = [ask(worlds, policy, player, again) for _ in range(2)]
+    random = not np.allclose(*answers, rtol=0, atol=SUM_TOLERANCE)
+    if known[0] == known[1] or random:
+        raise InvalidPolicyError(
+            f"{type(policy).__name__}: at the information state {known[0]!r} of player "
+            f"{player} its answers after the actions {paths[0]} and "
+            f"{paths[0] if random else paths[1]} differ; a strategy must depend on the "
+            f"player's information state alone"
+        )
+
+
 def ask(
     worlds: WorldGame | AbruptGame,
     policy: openspiel_policy.Policy,
     player: int,
     actions: np.ndarray,
+    check_time: Callable[[], None] = lambda: None,
 ) -> np.ndarray:
     """float64 [n, A], a policy's answers after histories int16 [n, L]."""
     at_once = getattr(policy, "array_probabilities", None)
@@ -196,6 +264,7 @@ def ask(
         return at_once(rules, states, player)
     found = np.zeros((len(actions), worlds.game.num_distinct_actions()))
     for row, history in zip(found, actions.tolist(), strict=True):
+        check_time()
         state = state_after(worlds.game, (step for step in history if step >= 0))
         for action, odds in policy.action_probabilities(state, player).items():
             row[action] = odds

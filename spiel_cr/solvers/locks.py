@@ -10,14 +10,19 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.policies import conversions, world_policy
+from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.policies import conversions, signal_answers, world_policy
+from spiel_cr.policies.conversions import member
+from spiel_cr.policies.foreign import as_policy
 from spiel_cr.policies.result import LaidGame, Result
 from spiel_cr.policies.signal_nodes import action_names, find_actions, names_at
+from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.solvers.policy_files import load_policy
 
 # Probabilities by infoset: of compiled games by information-state string, of signal
@@ -48,6 +53,8 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
     """
     if locks is None:
         return form
+    if isinstance(locks, Mapping) and locks and set(locks) <= {0, 1}:
+        locks = [locks.get(player) for player in range(2)]
     if not isinstance(locks, Mapping):
         if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(
@@ -116,19 +123,23 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
             policy = load_policy(policy, laid)
         except DamagedFileError as error:
             raise DamagedFileError(f"locks[{player}] (--lock): {error}") from error
-    if isinstance(policy, Result):
-        policy = policy.average_policy()
-    if isinstance(laid, CompiledGame):
-        return conversions.behaviour_from_policy(laid, policy)[player]
-    if not isinstance(laid, SignalGame):
-        return world_policy.behaviour_from_policy(laid, policy)[player]
-    seal = getattr(getattr(policy, "signals", None), "fingerprint", None)
-    if seal != laid.fingerprint:
+    name = f"locks[{player}]"
+    adapted = as_policy(policy, laid.game, name)
+    if adapted is None:
         raise ValueError(
-            f"locks[{player}]: a {type(policy).__name__} has no rows of this signal "
-            f"game; give a policy that was solved on {laid.game} in the form of signals"
+            f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
+            f"the path of a policy file, or None"
         )
-    return np.asarray(policy.behaviour[player], np.float64)
+    if isinstance(laid, CompiledGame):
+        return conversions.behaviour_of_player(laid, adapted, player)
+    if isinstance(laid, WorldGame):
+        return world_policy.behaviour_of_player(laid, adapted, player)
+    own = member(adapted, player)
+    if isinstance(own, SignalPolicy):
+        if own.signals.decisions_fingerprint != laid.decisions_fingerprint:
+            raise other_game(f"{name}: a SignalPolicy", own.game, laid.game)
+        return np.asarray(own.behaviour[player], np.float64)
+    return signal_answers.behaviour_from_policy(laid, adapted)[player]
 
 
 def _lock_infoset(

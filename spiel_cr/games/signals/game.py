@@ -30,6 +30,8 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 
 # Pairs of hands that are compared at once, but for those of one board.
 _PAIRS = 1_000_000
+# Private states of a player and round whose names enter a fingerprint, at most.
+_NAMES = 256
 
 
 @dataclasses.dataclass(frozen=True)
@@ -235,6 +237,22 @@ class SignalGame:
         digest = hashlib.sha256()
         for part in (self.betting, self.parents, self.kernels, self.terms):
             _feed(digest, part)
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def decisions_fingerprint(self) -> str:
+        """A hash of public actions and private states, whatever they pay.
+
+        Names of private states are part of it, of many only some, evenly spaced.
+        """
+        digest = hashlib.sha256()
+        _feed(digest, self.betting)
+        _feed(digest, self.parents)
+        for player in range(2):
+            for round, count in enumerate(self.num_signals(player)):
+                for signal in range(0, count, 1 + count // _NAMES):
+                    name = self.reader.name(player, round, signal)
+                    digest.update(f"{name}\0".encode("utf-8", "surrogatepass"))
         return digest.hexdigest()
 
     def num_signals(self, player: int) -> list[int]:

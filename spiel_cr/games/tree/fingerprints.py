@@ -5,6 +5,8 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.infostate_strings import Strings
 from spiel_cr.games.tree.tree import CompiledGame
@@ -17,9 +19,10 @@ _SOME_STRINGS = 1 << 12
 
 
 def fingerprint(game: CompiledGame | SequenceForm) -> str:
-    """A hash that tells games apart: trees, payoffs, and keys where there are any.
+    """Return a hash of a game's decisions, chance probabilities and payoffs.
 
-    Of a player with more than a million infosets, some thousand keys are looked at.
+    Information state strings are part of it if there are any. Of a player with more
+    than a million infosets, some thousand strings are hashed.
     """
     form = game.form if isinstance(game, CompiledGame) else game
     digest = hashlib.sha256()
@@ -31,6 +34,21 @@ def fingerprint(game: CompiledGame | SequenceForm) -> str:
     if isinstance(game, CompiledGame):
         for infosets in game.infosets:
             _digest_strings(digest, infosets.keys)
+    return digest.hexdigest()
+
+
+def decisions_fingerprint(game: CompiledGame) -> str:
+    """Return a hash of a game's infosets and legal actions.
+
+    A policy of one game is a policy of another one if the hashes agree. Strings are
+    hashed as in `fingerprint`.
+    """
+    digest = hashlib.sha256()
+    for infosets in game.infosets:
+        for array in (infosets.decisions.parent, infosets.decisions.num_actions):
+            digest.update(array.tobytes())
+        digest.update(infosets.actions.astype(np.int32).tobytes())
+        _digest_strings(digest, infosets.keys)
     return digest.hexdigest()
 
 

@@ -63,6 +63,17 @@ class WorldGame:
         digest.update(self.worlds.utility.data)
         return digest.hexdigest()
 
+    @functools.cached_property
+    def decisions_fingerprint(self) -> str:
+        """A hash of infosets and legal actions; equal if one policy fits both games."""
+        digest = hashlib.sha256()
+        for side in self.sides:
+            for part in (side.decisions.parent, side.decisions.num_actions):
+                digest.update(np.ascontiguousarray(part).data)
+            for part in (side.actions, side.answer):
+                digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
     @property
     def pairs(self) -> tuple[int, int]:
         """Pairs of a terminal world and a last own sequence, of each player."""

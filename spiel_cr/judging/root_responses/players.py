@@ -13,6 +13,8 @@ from spiel_cr.games.stepping.rules_source import RulesSource
 from spiel_cr.games.stepping.simulator import Positions, Simulator
 from spiel_cr.games.stepping.state_source import Decision
 from spiel_cr.players.opponents import restart_at
+from spiel_cr.policies.bot_base import gives_policy, policy_at
+from spiel_cr.policies.foreign import distribution
 from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
 from spiel_cr.solvers.deep.infosets import Knowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
@@ -216,9 +218,16 @@ class BotPlayer:
         """The place of the bot's action among the legal ones."""
         state, legal = decision
         restart_at(bot, state)
-        if bot.provides_policy():
-            odds = dict(bot.get_policy(state))
-            ends = list(itertools.accumulate(odds.get(action, 0.0) for action in legal))
+        if gives_policy(bot):
+            odds = distribution(
+                policy_at(bot, state),
+                legal,
+                state.num_distinct_actions(),
+                lambda: (
+                    f"bots: a {type(bot).__name__} after the actions {state.history()}"
+                ),
+            )
+            ends = list(itertools.accumulate(odds))
             return sum(end <= point * ends[-1] for end in ends)
         action = int(bot.step(state))
         if action not in legal:

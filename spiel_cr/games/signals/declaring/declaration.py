@@ -221,6 +221,48 @@ class DealtReader:
         each = np.repeat(bets, len(outcomes), axis=0)
         return dealing.play(self.rules, np.tile(outcomes, (len(bets), 1)), each)
 
+    def random_examples(
+        self, player: int, round: int, random: np.random.Generator
+    ) -> np.ndarray:
+        """Return one of the deals behind each private state of a round, at random.
+
+        Args:
+          player: The player who has the private states.
+          round: The round.
+          random: Consumed.
+
+        Returns:
+          int [H, n], chance outcomes, as `examples[player][round]`.
+
+        Raises:
+          GameTooLargeError: If there are too many deals to list them.
+        """
+        every = every_deal(self._asked, self._line, _MOST_LISTED)
+        if every is None:
+            raise GameTooLargeError(f"{self._asked.game}: it has too many deals")
+        count = next(n for n, r in self._round_of.items() if r == round)
+        deals = random.permutation(np.unique(every.outcomes[:, :count], axis=0))
+        states = dealing.play(self.rules, deals, self.paths[round])
+        keys = self._asked.rows("signal", states, player)
+        number = {
+            tuple(row): i for i, row in enumerate(self._keys[player][round].tolist())
+        }
+        signals = np.array([number[tuple(row)] for row in keys.tolist()])
+        return deals[np.unique(signals, return_index=True)[1]]
+
+    def state_after(self, deal: np.ndarray, bets: np.ndarray) -> pyspiel.State:
+        """Return OpenSpiel's state after a deal and the players' actions.
+
+        Args:
+          deal: int [n], all chance outcomes.
+          bets: int [m], all actions of players.
+        """
+        state = self._asked.game.new_initial_state()
+        left, moves = deal.tolist(), bets.tolist()
+        while left or moves:
+            state.apply_action((left if state.is_chance_node() else moves).pop(0))
+        return state
+
     def name(self, player: int, round: int, signal: int) -> str:
         """What a signal stands for; of several deals, one of them."""
         outcomes = self.examples[player][round][signal : signal + 1]
@@ -230,9 +272,6 @@ class DealtReader:
         if make is not None:
             name: str = make(states, player)[0]
             return name
-        state = self._asked.game.new_initial_state()
-        left, moves = list(outcomes[0].tolist()), list(bets)
-        while left or moves:
-            state.apply_action((left if state.is_chance_node() else moves).pop(0))
+        state = self.state_after(outcomes[0], np.array(bets, np.int64))
         text: str = state.information_state_string(player)
         return text

@@ -1,0 +1,91 @@
+"""Whether two OpenSpiel games are the same, and whether their decisions are.
+
+A policy of one game is a policy of another one exactly if both have the same
+information states with the same legal actions, whatever the payoffs and the chance
+probabilities are.
+"""
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.errors import OtherGameError
+from spiel_cr.games.opening.origins import is_python, load_again
+
+# Random playouts of each game that are replayed in the other one.
+_PLAYOUTS = 32
+
+
+def same_game(first: pyspiel.Game, second: pyspiel.Game) -> bool:
+    """Return whether two games are known to be the same without walking through them.
+
+    Args:
+      first: A sequential game.
+      second: Another one.
+    """
+    if first is second:
+        return True
+    if type(first) is not type(second) or str(first) != str(second):
+        return False
+    if is_python(first):
+        return load_again(first) is not None and load_again(second) is not None
+    # A game that was read from text has nothing in its string.
+    return load_again(first) is not None
+
+
+def other_game(what: str, own: object, game: object) -> OtherGameError:
+    """Return the error to raise if something belongs to another game.
+
+    Args:
+      what: What was given, such as "a Result".
+      own: The game that it belongs to.
+      game: The game that it was given for.
+    """
+    return OtherGameError(
+        f"{what} of {own} was given for {game}, and the two games differ in their "
+        f"information states or legal actions; give one of {game}"
+    )
+
+
+def check_same_decisions(what: str, own: pyspiel.Game, game: pyspiel.Game) -> None:
+    """Raise an error if random playouts show that two games have other decisions.
+
+    Each game plays matches at random, and the other one repeats the moves. Who acts,
+    the legal actions and the acting player's information state must agree throughout.
+
+    Args:
+      what: What was given, for the error.
+      own: The sequential game that it belongs to.
+      game: The sequential game that it was given for.
+
+    Raises:
+      OtherGameError: If the games differ; the message names both.
+    """
+    if same_game(own, game):
+        return
+    random = np.random.default_rng(0)
+    for leading, following in ((own, game), (game, own)):
+        for _ in range(_PLAYOUTS):
+            if not _replays(leading, following, random):
+                raise other_game(what, own, game)
+
+
+def _replays(
+    leading: pyspiel.Game, following: pyspiel.Game, random: np.random.Generator
+) -> bool:
+    """Return whether one random match of a game is a match of another one."""
+    state, other = leading.new_initial_state(), following.new_initial_state()
+    while not state.is_terminal():
+        player = state.current_player()
+        if other.is_terminal() or other.current_player() != player:
+            return False
+        legal = state.legal_actions()
+        if player >= 0:
+            known = [each.information_state_string(player) for each in (state, other)]
+            if legal != other.legal_actions() or known[0] != known[1]:
+                return False
+        action = legal[int(random.integers(len(legal)))]
+        if action not in other.legal_actions():
+            return False
+        state.apply_action(action)
+        other.apply_action(action)
+    return bool(other.is_terminal())

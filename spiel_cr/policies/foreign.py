@@ -1,0 +1,413 @@
+"""Other people's policies, adapted and checked at one place.
+
+`as_policy` accepts every kind of policy that users have, and returns a policy of
+OpenSpiel's Python interface for the sequential game. Answers of foreign code are
+checked whenever they are queried: an answer must be a distribution over the legal
+actions, and the same at every history of an information state.
+"""
+
+import inspect
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.errors import InvalidPolicyError
+from spiel_cr.games.opening.game_checks import chance_outcomes
+from spiel_cr.games.opening.identity import check_same_decisions, same_game
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.policies import conversions
+from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy, member
+from spiel_cr.policies.result import Result
+from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
+
+# Answers that are remembered in order to compare them with later ones.
+_REMEMBERED = 100_000
+# `probe` plays at most so many matches, and starts none after so many seconds.
+_PLAYOUTS, _PROBE_SECONDS = 256, 0.5
+
+# Information state, the player's own actions (strings of some phantom games forget
+# these), and the player.
+_Key = tuple[str, tuple[int, ...], int]
+
+
+def distribution(
+    answer: Any,
+    legal: Sequence[int],
+    num_actions: int,
+    where: Callable[[], str],
+    *,
+    tolerance: float = SUM_TOLERANCE,
+) -> list[float]:
+    """Return the probabilities of the legal actions in a policy's answer, checked.
+
+    Args:
+      answer: A mapping from actions to probabilities, pairs of these, or an array with
+        a probability for each of the game's actions. Legal actions that a mapping
+        leaves out have probability 0.
+      legal: The legal actions.
+      num_actions: The game's number of distinct actions.
+      where: Returns the policy and the place of its answer, for the error.
+      tolerance: Largest deviation of the sum from 1.
+
+    Raises:
+      InvalidPolicyError: If the answer is not a distribution over the legal actions.
+    """
+    try:
+        by_action = _by_action(answer, num_actions)
+        played = [float(by_action.get(action, 0.0)) for action in legal]
+        others = [
+            action
+            for action, p in by_action.items()
+            if action not in legal and not abs(float(p)) <= SUM_TOLERANCE
+        ]
+    except (TypeError, ValueError, AttributeError):
+        others, played = [], [float("nan")]
+    # Written so that NaN fails.
+    if not others and all(p >= -SUM_TOLERANCE for p in played):
+        if abs(sum(played) - 1) <= tolerance:
+            return [max(p, 0.0) for p in played]
+    problem = f"the actions {others} are illegal; " if others else ""
+    raise InvalidPolicyError(
+        f"{where()} answers {_short(answer)}: {problem}give the legal actions "
+        f"{_short(list(legal))} probabilities that are at least 0 and sum to 1"
+    )
+
+
+def _by_action(answer: Any, num_actions: int) -> Mapping[int, Any]:
+    """Return an answer as a mapping; raises TypeError or ValueError if it is none."""
+    if isinstance(answer, Mapping):
+        return answer
+    if isinstance(answer, str | bytes) or not isinstance(answer, Sequence | np.ndarray):
+        answer = np.asarray(answer)
+    if len(answer) and all(np.ndim(each) == 1 for each in answer):
+        pairs = [(int(action), p) for action, p in answer]
+        if len(dict(pairs)) != len(pairs):
+            raise ValueError("an action occurs twice")
+        return dict(pairs)
+    if np.shape(answer) != (num_actions,):
+        raise ValueError("neither pairs nor a probability for each action")
+    return dict(enumerate(answer))
+
+
+def _short(value: Any) -> str:
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 200 else f"{text[:190]} …"
+
+
+def name_of(policy: Any) -> str:
+    """Return how messages name a policy: its class, or the name of a function."""
+    if inspect.isroutine(policy):
+        return f"function {getattr(policy, '__name__', repr(policy))}"
+    return type(policy).__name__
+
+
+class AdaptedPolicy(StatePolicy):
+    """A foreign policy of both players, whose answers are checked.
+
+    Attributes:
+      policy: The foreign object.
+      name: How messages name it.
+      simultaneous: Whether it is a policy of the simultaneous game behind the game.
+      by_string: Whether it can only look up information state strings, so that it
+        answers alike at all histories of an information state.
+    """
+
+    def __init__(self, game: pyspiel.Game, policy: Any) -> None:
+        """Adapt a policy.
+
+        Args:
+          game: The sequential game.
+          policy: A policy of OpenSpiel's Python or C++ interface, a mapping from
+            information state strings to answers, or a function of a state.
+        """
+        super().__init__(game)
+        self.policy, self.name = policy, name_of(policy)
+        own = getattr(policy, "game", None)
+        self._own = own if isinstance(own, pyspiel.Game) else None
+        self.simultaneous = is_simultaneous(self._own)
+        self._num_actions = game.num_distinct_actions()
+        kinds = (openspiel_policy.TabularPolicy, pyspiel.TabularPolicy)
+        self.by_string = type(policy) in kinds or isinstance(policy, Mapping)
+        self._answers: dict[_Key, tuple[list[float], list[int]]] = {}
+        if callable(getattr(policy, "array_probabilities", None)):
+            self.array_probabilities = self._checked_arrays
+
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """Return the answer at a state; see `StatePolicy`.
+
+        Raises:
+          InvalidPolicyError: If the answer is not a distribution over the legal
+            actions, or differs from an earlier one at the same information state.
+        """
+        legal = state.legal_actions()
+        played = distribution(
+            self._raw(state, player),
+            legal,
+            self._num_actions,
+            lambda: f"{self.name}: {_place(state, player)}: it",
+        )
+        if not self.by_string:
+            self._compare(state, player, played)
+        return dict(zip(legal, played, strict=True))
+
+    def _raw(self, state: pyspiel.State, player: int) -> Any:
+        policy = self.policy
+        try:
+            if isinstance(policy, Mapping):
+                return policy[state.information_state_string(player)]
+            if isinstance(policy, pyspiel.Policy):
+                return self._cpp(state, player)
+            if not isinstance(policy, openspiel_policy.Policy):
+                return policy(state)
+            if self.simultaneous:
+                state = simultaneous_state(state)
+                return policy.action_probabilities(state, player)
+            return policy.action_probabilities(state)
+        except (LookupError, pyspiel.SpielError) as error:
+            raise self._no_row(state, player) from error
+
+    def _cpp(self, state: pyspiel.State, player: int) -> Any:
+        """Query a policy of C++, which does not say of which game it is."""
+        try:
+            answer = self.policy.action_probabilities(state)
+        except pyspiel.SpielError:
+            answer = {}
+        if not answer and isinstance(state, pyspiel.TurnBasedSimultaneousState):
+            known = simultaneous_state(state).information_state_string(player)
+            answer = self.policy.action_probabilities(known)
+        if not answer:
+            raise self._no_row(state, player)
+        return answer
+
+    def _no_row(self, state: pyspiel.State, player: int) -> InvalidPolicyError:
+        own = "" if self._own is None else f" of {self._own}"
+        return InvalidPolicyError(
+            f"{self.name}{own}: it has no probabilities for {self.game} "
+            f"{_place(state, player)}; give a policy of {self.game} that covers every "
+            f"information state of both players"
+        )
+
+    def _compare(self, state: pyspiel.State, player: int, played: list[float]) -> None:
+        """Raise an error if the policy answered otherwise at this information state."""
+        history = state.history()
+        own = tuple(
+            move.action for move in state.full_history() if move.player == player
+        )
+        key = state.information_state_string(player), own, player
+        if key not in self._answers:
+            if len(self._answers) >= _REMEMBERED:
+                self._answers.clear()
+            self._answers[key] = played, history
+            return
+        before, earlier = self._answers[key]
+        if max(abs(a - b) for a, b in zip(played, before, strict=True)) > SUM_TOLERANCE:
+            raise self.contradiction(state, player, before, earlier, played)
+
+    def contradiction(
+        self,
+        state: pyspiel.State,
+        player: int,
+        before: list[float],
+        earlier: list[int],
+        played: list[float],
+    ) -> InvalidPolicyError:
+        """Return the error to raise after two answers at one information state.
+
+        Args:
+          state: The state of the second answer.
+          player: The acting player.
+          before: The first answer, probabilities of the legal actions.
+          earlier: The actions that lead to its state.
+          played: The second answer.
+        """
+        known = state.information_state_string(player)
+        return InvalidPolicyError(
+            f"{self.name}: at the information state {known!r} of player {player} it "
+            f"answers {_short(before)} after the actions {earlier} and "
+            f"{_short(played)} after {state.history()}; a strategy must depend on the "
+            f"player's information state alone (if its answers are random, give a "
+            f"function of (player, seed) that makes a bot)"
+        )
+
+    def _checked_arrays(
+        self, rules: VectorisedGame, states: np.ndarray, player: int
+    ) -> np.ndarray:
+        """Query `array_probabilities` of the foreign policy.
+
+        Args:
+          rules: The game's batched rules.
+          states: Rows of states of these rules, at which `player` acts.
+          player: The acting player.
+
+        Returns:
+          float64 [n, A], probabilities by action.
+
+        Raises:
+          InvalidPolicyError: If a row is not a distribution over the legal actions.
+        """
+        given = np.asarray(self.policy.array_probabilities(rules, states, player))
+        legal = rules.legal_actions_mask(states)
+        if given.ndim == 2 and given.shape[0] == len(states):
+            played = given.astype(np.float64)
+            width = min(legal.shape[1], played.shape[1])
+            inside = np.where(legal[:, :width], played[:, :width], 0.0)
+            fine = (inside >= -SUM_TOLERANCE).all(axis=1)
+            fine &= np.abs(inside.sum(axis=1) - 1) <= SUM_TOLERANCE
+            fine &= np.abs(played).sum(axis=1) <= 1 + 3 * SUM_TOLERANCE
+            if fine.all():
+                return np.maximum(played, 0.0)
+            row = int(np.argmin(fine))
+            answer = f"{_short(played[row].tolist())}, where the legal actions are "
+            answer += f"{np.flatnonzero(legal[row]).tolist()}"
+        else:
+            answer = f"an array of shape {given.shape} for {len(states)} states"
+        raise InvalidPolicyError(
+            f"{self.name}: array_probabilities gives player {player} {answer}; give a "
+            f"row for each state, of probabilities by action that are at least 0 and "
+            f"sum to 1 over the legal actions"
+        )
+
+
+def _place(state: pyspiel.State, player: int) -> str:
+    known = state.information_state_string(player)
+    return (
+        f"at the information state {known!r} of player {player} (after the actions "
+        f"{state.history()})"
+    )
+
+
+class JointPolicy(StatePolicy):
+    """Two policies, of which each is used for one player's decisions.
+
+    Attributes:
+      members: The policy of player 0 and that of player 1.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        members: tuple[openspiel_policy.Policy, openspiel_policy.Policy],
+    ) -> None:
+        """Join two policies of a sequential game."""
+        super().__init__(game)
+        self.members = members
+
+    def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
+        """Return the answer of the acting player's policy; see `StatePolicy`."""
+        answer: dict[int, float] = self.members[player].action_probabilities(state)
+        return answer
+
+
+def as_policy(
+    given: Any, game: pyspiel.Game, name: str = "policy"
+) -> openspiel_policy.Policy | None:
+    """Return what users call a policy as an OpenSpiel policy; None: it is none.
+
+    Args:
+      given: A policy of OpenSpiel's Python or C++ interface, or of the simultaneous
+        game behind `game`; a `Result`; a sequence of two of these or a mapping from 0
+        and 1 to them, one for each player; a mapping from information state strings to
+        probabilities; or a function of a state that returns probabilities by action.
+      game: The sequential game.
+      name: The argument's name, for errors.
+
+    Raises:
+      OtherGameError: If a result or a policy of spiel_cr belongs to another game.
+      ValueError: If a pair has members that are not policies.
+    """
+    if isinstance(given, Result):
+        check_same_decisions(f"{name}: a result", given.game, game)
+        return given.average_policy()
+    if type(given) is openspiel_policy.UniformRandomPolicy:
+        return given
+    if isinstance(given, StatePolicy | conversions.TabularPolicy):
+        if not same_game(given.game, game):
+            what = f"{name}: a {type(given).__name__}"
+            check_same_decisions(what, given.game, game)
+        return given
+    if isinstance(given, openspiel_policy.Policy | pyspiel.Policy):
+        own = getattr(given, "game", None)
+        if isinstance(own, pyspiel.Game) and is_simultaneous(own):
+            converted = pyspiel.convert_to_turn_based(own)
+            if not same_game(converted, game):
+                what = f"{name}: a {type(given).__name__}"
+                check_same_decisions(what, converted, game)
+        return AdaptedPolicy(game, given)
+    if isinstance(given, Mapping) and given:
+        if all(isinstance(key, str) for key in given):
+            return AdaptedPolicy(game, given)
+        if set(given) == {0, 1}:
+            given = [given[0], given[1]]
+    if isinstance(given, list | tuple) and len(given) == 2:
+        members = [
+            as_policy(each, game, f"{name}[{player}]")
+            for player, each in enumerate(given)
+        ]
+        if members[0] is not None and members[1] is not None:
+            return JointPolicy(game, (members[0], members[1]))
+        return None
+    if is_function_of_state(given):
+        return AdaptedPolicy(game, given)
+    return None
+
+
+def is_function_of_state(given: Any) -> bool:
+    """Return whether something is called with one argument, a state.
+
+    A function that can also be called with two arguments makes bots of a player and a
+    seed, unless its first parameter is called `state`.
+    """
+    if not callable(given) or inspect.isclass(given) or isinstance(given, pyspiel.Bot):
+        return False
+    try:
+        signature = inspect.signature(given)
+        signature.bind(0)
+    except (TypeError, ValueError):
+        return False
+    if next(iter(signature.parameters)) == "state":
+        return True
+    try:
+        signature.bind(0, 0)
+    except TypeError:
+        return True
+    return False
+
+
+def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
+    """Query a foreign policy in random matches, and compare its answers.
+
+    Wherever a policy is queried while matches are played, contradictions show only if
+    an information state occurs twice. Here each decision is queried twice, and the
+    first ones of a game, which occur often, at many histories.
+
+    Args:
+      policy: Any policy; those of spiel_cr are consistent and not queried.
+      game: The sequential game.
+
+    Raises:
+      InvalidPolicyError: See `AdaptedPolicy.probabilities_at`.
+    """
+    pair = [member(policy, player) for player in range(2)]
+    if not any(isinstance(each, AdaptedPolicy) for each in pair):
+        return
+    random = np.random.default_rng(0)
+    end = time.perf_counter() + _PROBE_SECONDS
+    for number in range(_PLAYOUTS):
+        if number and time.perf_counter() > end:
+            return
+        state = game.new_initial_state()
+        while not state.is_terminal():
+            player = state.current_player()
+            if state.is_chance_node():
+                actions, odds = zip(*chance_outcomes(state), strict=True)
+                action = random.choice(actions, p=np.array(odds) / sum(odds))
+            else:
+                if isinstance(pair[player], AdaptedPolicy):
+                    for _ in range(2):
+                        pair[player].action_probabilities(state)
+                action = random.choice(state.legal_actions())
+            state.apply_action(int(action))
