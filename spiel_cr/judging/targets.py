@@ -30,6 +30,7 @@ from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals import signal_footprint as footprint
 from spiel_cr.games.signals.declaring.signal_rules import declares
 from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.signals.public_nodes import public_decisions
 from spiel_cr.games.signals.signal_loading import declared, signal_game
 from spiel_cr.games.tree.compiler import Game, compile_game
 from spiel_cr.games.tree.fingerprints import decisions_fingerprint
@@ -68,6 +69,8 @@ _RULES_A_SECOND, _STATES_A_SECOND, _WORLDS_A_SECOND = 5e5, 5e4, 1.5e4
 # Infosets that a worker is asked at in one task; with fewer in all than these this
 # process asks, as workers make bots for some 20 s: two lose at 936, win at 5,120.
 _SHARD, _DEALT = 16, 2000
+# Infosets of a public-tree form at which a policy is queried state by state, at most.
+_MOST_QUERIED = 1_000_000
 
 
 class Target(NamedTuple):
@@ -244,7 +247,8 @@ def load_target(
             if isinstance(laid, WorldGame):
                 target = target._replace(policy=WorldPolicy(laid, behaviour))
             return target._replace(form=laid.form, behaviour=behaviour)
-        if signals and seconds == math.inf:
+        bot = named is not None and isinstance(policy, BotPolicy)
+        if signals and seconds == math.inf and not bot:
             asked = _asked_by_signals(opened, policy, memory_limit, progress)
             policy = policy if asked is None else asked
             target = target._replace(policy=policy)
@@ -409,10 +413,16 @@ def _asked_by_signals(
     """Query a policy at all private states; None: the game declares none."""
     if opened.rules is None or not declares(opened.rules):
         return None
-    foreign = isinstance(policy, AdaptedPolicy | JointPolicy)
-    if not foreign and array_answers.rules_of(opened.game, policy) is None:
+    foreign = isinstance(policy, AdaptedPolicy | JointPolicy | BotPolicy)
+    at_once = array_answers.rules_of(opened.game, policy) is not None
+    if not (at_once or foreign):
         return None
     signals = signal_game(opened, progress=progress, memory_limit=memory_limit)
+    infosets = sum(
+        int(public_decisions(signals, player).first_infoset[-1]) for player in range(2)
+    )
+    if not at_once and infosets > _MOST_QUERIED:
+        return None
     asked = signal_answers.behaviour_from_policy(signals, policy, progress=progress)
     return SignalPolicy(signals, asked)
 

@@ -34,7 +34,6 @@ TREE_FREE = [
     "FirstActionPolicy",
     "Policy subclass",
     "Policy that leaves out actions",
-    "pyspiel.UniformRandomPolicy",
     "tuple",
     "list of C++ and Python",
     "dictionary by player",
@@ -105,8 +104,10 @@ def is_number(kind: str, function: str, game: str) -> bool:
     """The table: whether a cell returns a number; otherwise it raises ValueError."""
     if function in NEEDS_TREE[game]:
         return False
-    # Probabilities of every infoset are read from the bot.
-    return not (kind in MOVES and function == "evaluate")
+    # These read probabilities from the bot; its moves at every infoset of a game tree
+    # are an estimate.
+    unread = ("evaluate", "nash_conv") if game == PUBLIC else ("evaluate",)
+    return not (kind in MOVES and function in unread)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ POLICIES = {
     "pyspiel.GetRandomPolicy": _cpp(lambda game: pyspiel.GetRandomPolicy(game, 1)),
     "tuple": _like(lambda game: (Weighted(game), Uniform(game)), Split),
     "list of C++ and Python": _like(
-        lambda game: [Weighted(game), pyspiel.UniformRandomPolicy(game)], Split
+        lambda game: [Weighted(game), pyspiel.UniformPolicy()], Split
     ),
     "dictionary by player": _like(
         lambda game: {0: Weighted(game), 1: Uniform(game)}, Split
