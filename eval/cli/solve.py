@@ -71,7 +71,8 @@ def add_run_options(parser: Parser, plot: str = "") -> None:
       plot: help of --plot, where there is more to say.
     """
     parser.option("--seconds", "stop after this many seconds of iterating", type=float)
-    parser.option("--until", "stop at this NashConv", type=float, metavar="NASH_CONV")
+    text = "stop at this NashConv (if strategies are locked: NashConv with locks)"
+    parser.option("--until", text, type=float, metavar="NASH_CONV")
     text = "compute NashConv every N iterations; the points are in the JSON"
     parser.option("--eval-every", text, type=int)
     parser.option("--plot", plot or "draw the curve of these points (png, svg or pdf)")
@@ -197,7 +198,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     report = report_result(arguments.game, result, arguments)
     report |= {"form": laid.form, "compiled": laid.form == laying_out.COMPILED}
     if result.curve:
-        report["curve"] = [point._asdict() for point in result.curve]
+        report["curve"] = [point.as_json() for point in result.curve]
     if arguments.plot:
         title = f"{arguments.game}, {result.algorithm}"
         with arguments.writing():
@@ -404,21 +405,15 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     elif verdict.by == "spiel_cr" and result.tree is None:
         tool += ", by a best response on the form of worlds"
     low, high = utility_bounds(result.game) or (0.0, 0.0)
-    rounding = verdict.nash_conv < sys.float_info.epsilon * (high - low)
-    print(f"  NashConv    {0.0 if rounding else verdict.nash_conv:.3e}  ({tool})")
+    rounding = sys.float_info.epsilon * (high - low)
+    print(f"  NashConv    {_above(rounding, verdict.nash_conv):.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     if verdict.bounds is not None:
         report["value_bounds"] = verdict.bounds
         low, high = verdict.bounds
         print(f"              in [{low:+.6f}, {high:+.6f}] for the game itself")
-    if result.form is not None and any(result.locked_infosets()):
-        locked, regrets = result.locked_infosets(), result.regrets()
-        report |= {"locked": locked, "regrets": regrets}
-        for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
-            print(
-                f"  player {player}    {counted(count, 'infoset')} locked; free it "
-                f"would win {regret:.6g} more"
-            )
+    if result.has_locks:
+        report |= _report_locks(result, rounding)
     rate = ""
     if result.algorithm != "lp":
         rate = f", {_rate(result.iterations_per_second)} iterations/s"
@@ -430,6 +425,37 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     if saved:
         print(f"  policy      {arguments.save}")
     return report
+
+
+def _report_locks(result: Result, rounding: float) -> dict[str, object]:
+    """Print and return what is known of a result with locks besides its NashConv.
+
+    Args:
+      result: A result with locks.
+      rounding: NashConv, in the game's units, below which zero is printed.
+    """
+    locked, regrets = result.locked_infosets(), result.regrets()
+    nash_conv, bounds = result.nash_conv_with_locks(), result.value_bounds_with_locks()
+    print(
+        f"  with locks  NashConv {_above(rounding, nash_conv):.3e}, game value in "
+        f"[{bounds[0]:+.6f}, {bounds[1]:+.6f}]  (spiel_cr, exact)"
+    )
+    for player, (count, regret) in enumerate(zip(locked, regrets, strict=True)):
+        print(
+            f"  player {player}    {counted(count, 'infoset')} locked; would gain "
+            f"{_above(rounding, regret):.6g} by a best response without locks"
+        )
+    return {
+        "locked": locked,
+        "regrets": regrets,
+        "nash_conv_with_locks": nash_conv,
+        "value_bounds_with_locks": bounds,
+    }
+
+
+def _above(rounding: float, value: float) -> float:
+    """Return a value, or zero if it is below the rounding error."""
+    return 0.0 if value < rounding else value
 
 
 def _rate(each_second: float) -> str:

@@ -56,7 +56,8 @@ def add(commands: Commands) -> None:
     parser.option("--html", text)
     add_solver_options(parser, "dcfr")
     text = (
-        "draw the curve of NashConv (png, svg or pdf); the picture of hands: --save "
+        "draw the curve of NashConv (with locks, if there are any) as png, svg or pdf; "
+        "the picture of hands: --save "
         "FILE, then spiel-cr show --plot"
     )
     add_run_options(parser, text)
@@ -103,6 +104,8 @@ def _spot(arguments: Arguments) -> dict[str, object]:
             f"ranges {arguments.ranges}; bets {arguments.bets}; "
             f"NashConv {report['nash_conv']:.3g}"
         )
+        if result.has_locks:
+            lead += f" (with locks {report['nash_conv_with_locks']:.3g})"
         assert result.form is not None
         made = spot_page.spot_page(policy, result.form, lead)
         with arguments.writing():

@@ -173,7 +173,10 @@ def check_signals(game: pyspiel.Game) -> None:
 def judge_result(
     result: Result, by: str = "auto", *, memory_limit: memory.Limit = None
 ) -> Verdict:
-    """Judges the average strategy of a result.
+    """Evaluate the average strategy of a result in the whole game.
+
+    If the result has node locks, they are lifted: best responses may deviate at locked
+    infosets.
 
     Args:
       result: of solving or resolving.
@@ -189,13 +192,6 @@ def judge_result(
       ValueError: there is no such judge.
     """
     check_choice(by, "judge", JUDGES)
-    if result.form is not None and any(result.locked_infosets()):
-        if by == "openspiel":
-            raise ValueError(
-                "judge='openspiel' knows no locks: leave it out; our own best "
-                "responses, which are exact, too, keep them"
-            )
-        by = "spiel_cr"
     if result.tree is not None:
         if by == "auto":
             by = "spiel_cr" if is_beyond(result.tree, memory_limit) else "openspiel"

@@ -72,7 +72,8 @@ def nash_conv(
 
     It is the sum of what both players gain by exact best responses, in the game's
     units; exploitability in most papers is half of it. OpenSpiel's
-    `exploitability.nash_conv` gives the same number.
+    `exploitability.nash_conv` gives the same number. Node locks of a result are lifted;
+    `Result.nash_conv_with_locks` returns the loss at unlocked infosets alone.
 
     Args:
       game: OpenSpiel game string, game, or compiled game.

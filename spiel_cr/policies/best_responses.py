@@ -147,10 +147,11 @@ def expected_value(
 
 
 def nash_conv(form: layout.SequenceForm, reach: tuple[np.ndarray, np.ndarray]) -> float:
-    """Sum of both players' gains from best responses (OpenSpiel's NashConv).
+    """Compute the sum of both players' best-response gains (OpenSpiel's NashConv).
 
     Args:
-      form: the game.
+      form: The game in sequence form. Best responses keep its locks. For the NashConv
+        of a policy in the whole game, lift them first (`locking.lifted`).
       reach: each player's strategy in sequence form, float64 [S].
     """
     return best_response_value(form, 0, reach[1]) + best_response_value(

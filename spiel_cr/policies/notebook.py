@@ -15,7 +15,7 @@ _MOST = 8
 def page_of(
     title: str,
     facts: Iterable[Sequence[str]],
-    curve: Sequence[tuple[int, float, float]],
+    curve: tuple[str, Sequence[tuple[int, float]]],
     tree: CompiledGame | None,
     average: Behaviours | None,
 ) -> str:
@@ -24,13 +24,15 @@ def page_of(
     Args:
       title: what stands above.
       facts: names and what they are.
-      curve: iterations, seconds, NashConv.
+      curve: What the convergence curve shows, such as "NashConv", and for each point
+        the number of iterations and the value.
       tree: the compiled game, if there is one.
       average: for each player float64 [S], action probabilities by logical sequence.
     """
     met_most = "" if tree is None or average is None else _met(tree, average)
-    shown = np.array([(i, gap) for i, _, gap in curve if i > 0 and gap > 0])
-    line = _line(shown) if len(shown) > 1 else ""
+    name, points = curve
+    shown = np.array([(i, gap) for i, gap in points if i > 0 and gap > 0])
+    line = _line(name, shown) if len(shown) > 1 else ""
     return f"<p><b>{html.escape(title)}</b></p>{_table(facts)}{line}{met_most}"
 
 
@@ -56,17 +58,17 @@ def _met(tree: CompiledGame, average: Behaviours) -> str:
     return f"<p>Reached most often, of {count:,}:</p>{_table(rows, head)}"
 
 
-def _line(points: np.ndarray) -> str:
-    """NashConv by iterations, float [n, 2], as a line; both axes logarithmic."""
+def _line(name: str, points: np.ndarray) -> str:
+    """Draw a value against iterations, float [n, 2]; both axes are logarithmic."""
     places = np.log10(points)
     span = np.maximum(np.ptp(places, axis=0), 1e-9)
     x, y = ((places - places.min(0)) / span * (300, 100)).T
     line = " ".join(f"{a:.1f},{100 - b:.1f}" for a, b in zip(x, y, strict=True))
     (begun, first), (done, last) = points[[0, -1]]
     return (
-        f"<p>NashConv {first:.1e} after {begun:,.0f} iterations, "
+        f"<p>{name} {first:.1e} after {begun:,.0f} iterations, "
         f"{last:.1e} after {done:,.0f} (logarithmic):</p>"
         f'<svg width="310" height="110" viewBox="-5 -5 310 110" role="img" '
-        f'aria-label="NashConv by iterations"><polyline points="{line}" fill="none" '
+        f'aria-label="{name} by iterations"><polyline points="{line}" fill="none" '
         f'stroke="#35608f" stroke-width="2"/></svg>'
     )

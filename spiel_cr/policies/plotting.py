@@ -20,7 +20,9 @@ def plot(
     *,
     title: str | None = None,
 ) -> pictures.Picture:
-    """Draws NashConv against iterations and against seconds, all axes logarithmic.
+    """Draw NashConv against iterations and against seconds, all axes logarithmic.
+
+    For results with node locks, the curve shows NashConv with locks.
 
     Args:
       results: of `solve` or `resolve`, with their curves (see `Goal.eval_every`); a
@@ -48,6 +50,7 @@ def plot(
     )
     games = {str(one.game): None for _, one in named if isinstance(one, Result)}
     axes = pictures.panels(size=(10, 4), columns=2)
+    locked: list[bool] = []
     for label, one in named:
         points = one.curve if isinstance(one, Result) else one
         if not points:
@@ -57,7 +60,8 @@ def plot(
             )
         for axis, across in zip(axes, ("iterations", "seconds"), strict=True):
             places = [getattr(point, across) for point in points]
-            axis.loglog(places, [point.nash_conv for point in points], label=label)
+            axis.loglog(places, [point.gap for point in points], label=label)
+        locked.append(any(point.nash_conv_with_locks is not None for point in points))
     for one in (*(axis.xaxis for axis in axes), axes[0].yaxis):
         low, high = np.log10(one.get_view_interval())
         if np.floor(high) - np.ceil(low) >= 1:
@@ -65,7 +69,10 @@ def plot(
         else:
             one.set_tick_params(which="minor", labelsize="small")
             one.set_minor_formatter(LogFormatterSciNotation(minor_thresholds=(2, 0.5)))
-    axes[0].set(xlabel="iterations", ylabel="NashConv (game's units)")
+    shown = "NashConv with locks" if all(locked) else "NashConv"
+    if any(locked) and not all(locked):
+        shown = "NashConv (with locks where there are any)"
+    axes[0].set(xlabel="iterations", ylabel=f"{shown} (game's units)")
     axes[1].set(xlabel="seconds of iterating")
     axes[1].legend()
     figure = axes[0].figure

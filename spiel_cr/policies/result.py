@@ -66,17 +66,35 @@ TABULAR, OF_SIGNALS, OF_WORLDS = (kind.file for kind in _KINDS.values())
 
 
 class CurvePoint(NamedTuple):
-    """One point of a convergence curve.
+    """A point of a convergence curve.
 
     Attributes:
-      iterations: done so far.
-      seconds: spent iterating so far; compiling and evaluating are not counted.
-      nash_conv: of the average strategy, exact, in the game's units.
+      iterations: Number of iterations so far.
+      seconds: Time spent on iterations so far, without compilation and evaluation.
+      nash_conv: Exact NashConv of the average strategy in the whole game, in the game's
+        units.
+      nash_conv_with_locks: Exact NashConv of the average strategy in the game with
+        locks, where only unlocked infosets can deviate; None if the run has no locks.
     """
 
     iterations: int
     seconds: float
     nash_conv: float
+    nash_conv_with_locks: float | None = None
+
+    @property
+    def gap(self) -> float:
+        """The distance from an equilibrium of the game that the run solves.
+
+        It is `nash_conv_with_locks` if the run has locks, otherwise `nash_conv`.
+        """
+        if self.nash_conv_with_locks is None:
+            return self.nash_conv
+        return self.nash_conv_with_locks
+
+    def as_json(self) -> dict[str, float]:
+        """Return the numbers of the point by name, without those that are None."""
+        return {k: v for k, v in self._asdict().items() if v is not None}
 
 
 class Holder(Protocol):
@@ -162,7 +180,7 @@ class Result:
       solves: how many solves that took.
       trajectories: how many were sampled; 0 for full-width algorithms.
       nodes: decisions and ends that these visited, where networks are trained.
-      curve: NashConv on the way, where it was asked for.
+      curve: Points of the convergence curve, if the goal requested an evaluation.
       table: of a game that was sampled by a table that grows.
     """
 
@@ -229,11 +247,16 @@ class Result:
             facts.append(("trajectories", f"{self.trajectories:,}"))
         if self.form is not None:
             facts.append(("NashConv", f"{self.nash_conv():.3e}"))
+            if self.has_locks:
+                with_locks = f"{self.nash_conv_with_locks():.3e}"
+                facts.append(("NashConv with locks", with_locks))
             facts.append(("game value", f"{self.game_value():+.6f} (player 0)"))
         spent = f"{self.seconds:.2f} s, compiling {self.compile_seconds:.1f} s"
         facts.append(("solving", spent))
         title = f"{self.algorithm} on {self.game}"
-        return page_of(title, facts, self.curve, self.tree, self.average)
+        points = [(point.iterations, point.gap) for point in self.curve]
+        name = "NashConv with locks" if self.has_locks else "NashConv"
+        return page_of(title, facts, (name, points), self.tree, self.average)
 
     def average_policy(self) -> openspiel_policy.Policy:
         """The average strategy, for every infoset of the game."""
@@ -252,47 +275,95 @@ class Result:
         return self.held.policy(self.current)
 
     def nash_conv(self) -> float:
-        """NashConv of the average strategy by our own exact best response.
+        """Compute the NashConv of the average strategy in the whole game.
 
-        Results that people see should come from OpenSpiel's tools; this is for loops
-        and for games that are too large for those.
+        NashConv is the sum over both players of what an exact best response gains.
+        Node locks are lifted: a best response may also deviate at locked infosets. For
+        the loss at unlocked infosets alone, see `nash_conv_with_locks`.
+
+        Returns:
+          NashConv in the game's units, computed by spiel_cr.
 
         Raises:
-          ValueError: the game was not laid out.
+          ValueError: If the game was solved without building its tree.
         """
         low, high = self.value_bounds()
         return high - low
 
-    def value_bounds(self) -> tuple[float, float]:
-        """Between which utilities of player 0 the value of the game lies.
+    def nash_conv_with_locks(self) -> float:
+        """Compute the NashConv of the average strategy in the game with locks.
 
-        Player 0's average strategy wins at least the first against anybody, and against
-        player 1's nobody wins more than the second. NashConv is the difference.
+        Best responses keep the node locks, so the result is what both players lose at
+        unlocked infosets. It converges to zero during a solve with locks, and
+        `Goal.until` compares with it. It never exceeds `nash_conv`, which it equals if
+        nothing is locked.
+
+        Returns:
+          NashConv with locks in the game's units, computed by spiel_cr.
 
         Raises:
-          ValueError: the game was not laid out.
+          ValueError: If the game was solved without building its tree.
+        """
+        low, high = self.value_bounds_with_locks()
+        return high - low
+
+    def value_bounds(self) -> tuple[float, float]:
+        """Compute bounds on the value of the whole game, with locks lifted.
+
+        Returns:
+          What player 0's average strategy gets at least against any opponent, and what
+          any player 0 gets at most against player 1's average strategy. Both are
+          expected utilities of player 0 in the game's units. NashConv is the
+          difference.
+
+        Raises:
+          ValueError: If the game was solved without building its tree.
         """
         return self._bounds
 
-    @functools.cached_property
-    def _bounds(self) -> tuple[float, float]:
-        return value_bounds(*self.laid_out())
+    def value_bounds_with_locks(self) -> tuple[float, float]:
+        """Compute bounds on the value of the game with locks.
 
-    def regrets(self) -> tuple[float, float]:
-        """What each player could win more, its locks lifted, against the other one.
-
-        They sum up to NashConv of the game without locks.
+        Returns:
+          As `value_bounds`, but against opponents that keep their own locks. The
+          difference is `nash_conv_with_locks`.
 
         Raises:
-          ValueError: the game was not laid out.
+          ValueError: If the game was solved without building its tree.
         """
+        return self._bounds_with_locks
+
+    @functools.cached_property
+    def _bounds(self) -> tuple[float, float]:
         form, average = self.laid_out()
-        low, high = value_bounds(locking.locked(form, (None, None)), average)
-        value = behaviour_value(form, average)
+        return value_bounds(locking.lifted(form), average)
+
+    @functools.cached_property
+    def _bounds_with_locks(self) -> tuple[float, float]:
+        return value_bounds(*self.laid_out()) if self.has_locks else self._bounds
+
+    def regrets(self) -> tuple[float, float]:
+        """Compute what each player gains by a best response in the whole game.
+
+        Returns:
+          For each player the gain of a best response that may change locked infosets,
+          in the game's units. Their sum is `nash_conv`. The regret of a player with
+          locks includes the cost of its locks.
+
+        Raises:
+          ValueError: If the game was solved without building its tree.
+        """
+        low, high = self.value_bounds()
+        value = self.game_value()
         return high - value, value - low
 
+    @property
+    def has_locks(self) -> bool:
+        """Whether any infoset is locked."""
+        return self.form is not None and locking.has_locks(self.form)
+
     def locked_infosets(self) -> tuple[int, int]:
-        """How many infosets of each player are locked."""
+        """Return the number of locked infosets of each player."""
         form, _ = self.laid_out()
         first, second = (int(locking.infosets(form, p).sum()) for p in range(2))
         return first, second
@@ -319,13 +390,15 @@ class Result:
         return self.form, self.average
 
     def save(self, path: atomic.Path) -> None:
-        """Writes the average strategy to an `.npz` file, atomically.
+        """Write the average strategy to an `.npz` file, atomically.
 
-        The file's metadata (JSON) hold game string, versions, algorithm, iterations and
-        NashConv, as far as it is known; `spiel_cr.load_policy` reads it.
+        The metadata of the file (JSON) contain the game string, the versions, the
+        algorithm and the number of iterations. They also contain `nash_conv`, if it is
+        known, and `nash_conv_with_locks`, if infosets were locked.
+        `spiel_cr.load_policy` reads the file.
 
         Raises:
-          OSError: it cannot be written; the old file is as it was.
+          OSError: If the file cannot be written; an existing file is unchanged.
         """
         metadata = {
             "algorithm": self.algorithm,
@@ -334,6 +407,8 @@ class Result:
         }
         if self.form is not None:
             metadata["nash_conv"] = self.nash_conv()
+        if self.has_locks:
+            metadata["nash_conv_with_locks"] = self.nash_conv_with_locks()
         if self.nodes is not None:
             metadata |= {"nodes": self.nodes, "seconds": self.seconds}
         if self.table is not None:

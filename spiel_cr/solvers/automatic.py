@@ -207,10 +207,10 @@ def _run_roughly(
 
     def stalls(curve: Sequence[CurvePoint]) -> bool:
         last = curve[-1]
-        factor = 2 if last.nash_conv <= bound else 4
+        factor = 2 if last.gap <= bound else 4
         before = [one for one in curve if factor * one.iterations <= last.iterations]
         share = _STALLED[factor]
-        return bool(before) and last.nash_conv > share * before[-1].nash_conv
+        return bool(before) and last.gap > share * before[-1].gap
 
     single = dataclasses.replace(task, dtype="float32")
     run = _run(find, laid, single, name, why + said)
@@ -261,11 +261,12 @@ def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float)
     for count, name in itertools.product(rounds, names):
         run = runs[name] = runs.get(name) or _run(find, laid, task, name, "")
         run.curve = drive(run, part, None, most=count, progress=False)
-        found[name] = run.nash_conv()
+        found[name] = run.evaluate().gap
         if goal.until is not None and found[name] <= goal.until:
             break
     run = runs[min(found, key=lambda name: found[name])]
-    run.why = "NashConv " + ", ".join(
+    measured = "NashConv" if task.layout.locks is None else "NashConv with locks"
+    run.why = f"{measured} " + ", ".join(
         f"{found[name]:.1e} by {name} after {one.iterations:,} iterations"
         for name, one in runs.items()
     )

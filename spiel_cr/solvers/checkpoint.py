@@ -151,12 +151,13 @@ class Keeper:
         if not isinstance(rows, list):
             raise self._damaged(f"curve={rows!r}")
         curve = []
+        length = len(CurvePoint._fields) - (not self._identity.get("locks"))
         for row in rows:
-            if not isinstance(row, list) or len(row) != len(CurvePoint._fields):
+            if not isinstance(row, list) or len(row) != length:
                 raise self._damaged(f"curve has the point {row!r}")
             try:
                 check_whole(row[0], "iterations", 0)
-                for name, value in zip(CurvePoint._fields[1:], row[1:], strict=True):
+                for name, value in zip(CurvePoint._fields[1:], row[1:], strict=False):
                     check_number(value, name, "(-inf, inf)")
             except ValueError as error:
                 raise self._damaged(f"its curve has {error}") from error
@@ -217,7 +218,7 @@ class Keeper:
                 "why": self._solver.why,
                 "iterations": self._solver.iterations,
                 "seconds": self._solver.seconds,
-                "curve": [list(point) for point in self.curve],
+                "curve": [list(point.as_json().values()) for point in self.curve],
                 "versions": storage.versions(),
             },
         )

@@ -62,8 +62,8 @@ class Layout:
         know no more of their cards than that.
       imperfect_recall: let players forget what the game's `bucket_key` leaves out;
         instead of `buckets`.
-      locks: strategies that are kept as they are; the rest is solved against them, and
-        NashConv is what is gained at free infosets. Of compiled games a mapping from
+      locks: strategies that are kept as they are; the rest is solved against them. The
+        run then converges in NashConv with locks. Of compiled games a mapping from
         information-state strings to probabilities, in order of actions or by their
         names. Of signal games from the actions that lead to a public node ("check
         bet-100"), to probabilities, or to a mapping from hands to these: a signal's

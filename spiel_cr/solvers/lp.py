@@ -48,12 +48,13 @@ class Solution(NamedTuple):
 
     Attributes:
       behaviour: for each player float64 [S], action probabilities.
-      nash_conv: by exact best responses, in the game's units.
+      nash_conv_with_locks: NashConv in the game that was solved, whose locks best
+        responses keep; exact, in the game's units.
       iterations: of the simplex algorithm, of both programs.
     """
 
     behaviour: tuple[np.ndarray, np.ndarray]
-    nash_conv: float
+    nash_conv_with_locks: float
     iterations: int
 
 

@@ -34,9 +34,11 @@ class Goal:
         sampled algorithm draws a batch of trajectories for each. None: the algorithm's
         default, or no limit where `seconds` or `until` says when to stop.
       seconds: stop after this time of iterating (what a checkpoint took included).
-      until: stop when NashConv of the average strategy, in the game's units, is at
-        most this.
-      eval_every: compute NashConv after every N iterations, for `result.curve`.
+      until: NashConv of the average strategy, in the game's units, at which the run
+        stops. In a run with node locks, it is compared with NashConv with locks (see
+        `Result.nash_conv_with_locks`).
+      eval_every: Number of iterations between two evaluations of NashConv, which
+        `result.curve` lists.
     """
 
     iterations: int | None = None
@@ -186,8 +188,21 @@ class Run(abc.ABC):
         return {}
 
     def nash_conv(self) -> float:
-        """NashConv of the average strategy, exact, in the game's units."""
+        """Compute the exact NashConv of the average strategy in the whole game."""
         return self.solver.nash_conv()
+
+    def nash_conv_with_locks(self) -> float | None:
+        """Compute the exact NashConv in the game with locks; None without locks."""
+        return None
+
+    def evaluate(self) -> CurvePoint:
+        """Compute the point of the convergence curve at the present iteration."""
+        return CurvePoint(
+            self.iterations,
+            self.seconds,
+            self.nash_conv(),
+            self.nash_conv_with_locks(),
+        )
 
     def going_on(self, curve: Sequence[CurvePoint]) -> None:  # noqa: B027
         """Is told, before it iterates further, what was evaluated so far.
@@ -269,11 +284,14 @@ def drive(
             if not goal.evaluates:
                 return False
             if not curve or curve[-1].iterations < run.iterations:
-                point = CurvePoint(run.iterations, run.seconds, run.nash_conv())
-                curve.append(point)
-            last = curve[-1].nash_conv
-            bar.set_postfix(nash_conv=f"{last:.2e}", refresh=sys.stderr.isatty())
-            return goal.until is not None and last <= goal.until
+                curve.append(run.evaluate())
+            last = curve[-1]
+            name = "nash_conv"
+            if last.nash_conv_with_locks is not None:
+                name = "nash_conv_with_locks"
+            shown = {name: f"{last.gap:.2e}"}
+            bar.set_postfix(shown, refresh=sys.stderr.isatty())
+            return goal.until is not None and last.gap <= goal.until
 
         try:
             stopped = late()

@@ -11,12 +11,13 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.sequence_form import forced
+from spiel_cr.games.sequence_form import forced, locking
 from spiel_cr.games.signals import public_nodes
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import CurvePoint, Held
 from spiel_cr.solvers import footprint, lp
@@ -212,6 +213,12 @@ class TabularRun(Run):
         """See `run.Run`; a chunk takes about a quarter of a second."""
         return self.solver.run(count, seconds=seconds, after_chunk=after_chunk)
 
+    def nash_conv_with_locks(self) -> float | None:
+        """See `run.Run`."""
+        if not locking.has_locks(self._held.form):
+            return None
+        return self.solver.nash_conv_with_locks()
+
     def going_on(self, curve: Sequence[CurvePoint]) -> None:
         """See `run.Run`."""
         if not curve or self.stalls is None or not self.stalls(curve):
@@ -250,17 +257,20 @@ class TabularRun(Run):
     def finish(self, *, progress: bool) -> None:
         """See `run.Run`; what linear programs give is taken if it is better."""
         self._solution = None
-        if not self.simplex or (before := self.nash_conv()) <= self.enough:
+        if not self.simplex or (before := self.evaluate().gap) <= self.enough:
             return
         started = time.perf_counter()
         average = self.solver.average_behaviour(0), self.solver.average_behaviour(1)
         found = lp.polished(self._held.form, average, self.simplex)
         self.solver.seconds += time.perf_counter() - started
-        if found is not None and found.nash_conv < before:
+        if found is not None and found.nash_conv_with_locks < before:
             self._solution = found
+            name = "NashConv"
+            if locking.has_locks(self._held.form):
+                name = "NashConv with locks"
             said = (
-                f"then a linear program on what it plays: NashConv {before:.1e} to "
-                f"{found.nash_conv:.1e}"
+                f"then a linear program on what it plays: {name} {before:.1e} to "
+                f"{found.nash_conv_with_locks:.1e}"
             )
             self.why += f"; {said}"
             announce(said, progress=progress)
@@ -334,7 +344,18 @@ class LinearRun(Run):
     def nash_conv(self) -> float:
         """See `run.Run`."""
         assert self._solution is not None
-        return self._solution.nash_conv
+        form = self._held.form
+        if not locking.has_locks(form):
+            return self._solution.nash_conv_with_locks
+        reach = best_responses.reach_of(form, self._solution.behaviour)
+        return best_responses.nash_conv(locking.lifted(form), reach)
+
+    def nash_conv_with_locks(self) -> float | None:
+        """See `run.Run`."""
+        assert self._solution is not None
+        if not locking.has_locks(self._held.form):
+            return None
+        return self._solution.nash_conv_with_locks
 
     def identity(self) -> dict[str, Any]:
         """Nothing is kept."""

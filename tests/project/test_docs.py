@@ -80,7 +80,8 @@ def test_pages_are_short():
     longer = {"architecture.md": 1800}
     for page, count in words.items():
         assert count <= longer.get(page.name, 1200), (page.name, count)
-    assert sum(words.values()) <= 30_000
+    # Full sentences need about a quarter more words than the notes that they replace.
+    assert sum(words.values()) <= 37_500
 
 
 @pytest.mark.parametrize("page", [README, *pages.MANUAL], ids=pages.name_of)

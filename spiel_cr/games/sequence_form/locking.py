@@ -1,8 +1,9 @@
 """Locks: infosets whose strategies are fixed, in any game in sequence form.
 
 A locked game is a game like others. Its locked infosets play what they are locked to,
-to the last bit, in solvers of the CFR family, linear programs and best responses; so
-NashConv is what the players gain at the free ones.
+to the last bit, in solvers of the CFR family, linear programs and best responses. The
+NashConv of a locked form therefore counts only what the players gain at unlocked
+infosets. For the NashConv of the whole game, use the form that `lifted` returns.
 """
 
 import dataclasses
@@ -46,6 +47,16 @@ def _locked(
         is_free = all(block is None for block in some)
         levels.append(level._replace(locked=() if is_free else some))
     return tree._replace(levels=tuple(levels))
+
+
+def has_locks(form: layout.SequenceForm) -> bool:
+    """Return whether any infoset of either player is locked."""
+    return any(rows is not None for rows in form.locks)
+
+
+def lifted(form: layout.SequenceForm) -> layout.SequenceForm:
+    """Return the game without its locks, which shares all other arrays."""
+    return locked(form, (None, None)) if has_locks(form) else form
 
 
 def kept(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> np.ndarray:

@@ -334,21 +334,29 @@ class Solver:
         return behaviour_from_reach(decisions, reach)
 
     def nash_conv(self) -> float:
-        """NashConv of the average strategy, exact, in the game's units."""
+        """Compute the exact NashConv of the average strategy in the whole game."""
+        return self._nash_conv(locking.lifted(self.form))
+
+    def nash_conv_with_locks(self) -> float:
+        """Compute the exact NashConv of the average strategy in the game with locks."""
+        return self._nash_conv(self.form)
+
+    def _nash_conv(self, form: layout.SequenceForm) -> float:
+        """Compute NashConv in a form that may have other locks than the solver's."""
         if self._program.consumes:
             memory.trim()  # of a large game, what iterations worked with
         shared = any(labels is not None for labels in self.buckets)
         if self._reader is None and not shared:
             first, second = (np.asarray(self._player(p).average) for p in range(2))
-            return best_responses.nash_conv_of_averages(self.form, (first, second))
+            return best_responses.nash_conv_of_averages(form, (first, second))
         if isinstance(self._reader, PositionReader):
             positions = [self._reader.positions(self._state, p) for p in range(2)]
             return best_responses.nash_conv_of_averages(
-                self.form, (positions[0], positions[1])
+                form, (positions[0], positions[1])
             )
         behaviour = self.average_behaviour(0), self.average_behaviour(1)
-        reach = best_responses.reach_of(self.form, behaviour)
-        return best_responses.nash_conv(self.form, reach)
+        reach = best_responses.reach_of(form, behaviour)
+        return best_responses.nash_conv(form, reach)
 
     def current_behaviour(
         self, player: int, dtype: np.typing.DTypeLike = np.float64
