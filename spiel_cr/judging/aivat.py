@@ -28,11 +28,10 @@ from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.judging.one_match import Match
 from spiel_cr.judging.targets import lay_out_to_judge, load_target
-from spiel_cr.players.given_players import GivenPolicy
+from spiel_cr.players.given_players import GivenPolicy, read_policy
 from spiel_cr.players.opponent_strings import policy_of, read_opponent
 from spiel_cr.policies.array_answers import on_arrays, rules_of
 from spiel_cr.policies.conversions import history_values
-from spiel_cr.policies.result import Result
 from spiel_cr.policies.rollouts import Answers, moves
 
 # Seconds for laying a game out.
@@ -236,10 +235,11 @@ def _policy(
     game: pyspiel.Game, given: GivenPolicy, error: ValueError
 ) -> openspiel_policy.Policy:
     """A policy of a game that is not compiled, as `error` says."""
-    if isinstance(given, Result):
-        return given.average_policy()
     if not isinstance(given, str):
-        return given
+        policy = read_policy(given, game, name="aivat")
+        if policy is None:
+            raise ValueError("it is not a policy; give a policy, a result or a string")
+        return policy
     named = read_opponent(given, game)
     if named.whole:
         raise GameTooLargeError(

@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from spiel_cr.games.worlds.abrupt import AbruptGame, Infosets, Leaves
 from spiel_cr.judging.response_seats import Seat
-from spiel_cr.policies.conversions import SUM_TOLERANCE
+from spiel_cr.policies.conversions import SUM_TOLERANCE, named
 from spiel_cr.policies.world_policy import ask
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.run import Checkpoint, Goal, Run, drive
@@ -98,7 +98,7 @@ class Streamed:
         # Written so that NaN fails.
         if not ((answers >= 0).all() and (np.abs(total - 1) <= SUM_TOLERANCE).all()):
             raise ValueError(
-                f"{type(self.policy).__name__}: at some infoset of player {player} its "
+                f"{named(self.policy)}: at some infoset of player {player} its "
                 f"probabilities are negative or do not sum to 1"
             )
         return answers / total

@@ -2,7 +2,7 @@
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pyspiel
@@ -11,6 +11,7 @@ from open_spiel.python.policy import Policy
 from spiel_cr.common import plugins
 from spiel_cr.common.parameters import Parameters, parse
 from spiel_cr.policies.bot_base import check_seat
+from spiel_cr.policies.foreign import as_policy, is_function_of_state
 
 # What users write: `name(game, player, seed, **parameters)`.
 Maker = Callable[..., pyspiel.Bot | Policy]
@@ -43,9 +44,10 @@ def load_own(
 
     Args:
       text: "module:name" or "module:name(parameter=value,...)". The name is an
-        OpenSpiel policy, a class of these, or a function. Functions and classes are
-        called `name(game, player, seed, **parameters)`, without those of the three that
-        they have not. Values are numbers, true or false where they look like that.
+        OpenSpiel policy, a class of these, a pair of policies, a function of a
+        `state` that returns probabilities, or another function. The latter and classes
+        are called `name(game, player, seed, **parameters)`, without those of the three
+        that they have not. Values are numbers, true or false where they look like that.
       game: a sequential game.
       player: the seat, 0 or 1.
       seed: of all that it draws.
@@ -60,21 +62,30 @@ def load_own(
     found = parse(text, "bot")
     maker = _find(found)
     made: Any = maker
-    if not isinstance(maker, Policy):
+    if not _is_policy(maker):
         known = {"game": game, "player": player, "seed": seed}
         wanted = _parameters(maker)
         if not any(p.kind is p.VAR_KEYWORD for p in wanted.values()):
             known = {name: value for name, value in known.items() if name in wanted}
         made = maker(**known, **{k: _value(v) for k, v in found.given.items()})
-    if isinstance(made, Policy):
+    if isinstance(made, pyspiel.Bot):
+        check_seat(made, player, f"bot={text!r}")
         return made
-    if not isinstance(made, pyspiel.Bot):
+    policy = as_policy(made, game, f"bot={text!r}")
+    if policy is None:
         raise ValueError(
-            f"bot={text!r} made a {type(made).__name__}; return a pyspiel.Bot or an "
-            f"OpenSpiel policy"
+            f"bot={text!r} made a {type(made).__name__}; return a pyspiel.Bot, a "
+            f"policy, a pair of policies, or a function of a state that returns "
+            f"probabilities"
         )
-    check_seat(made, player, f"bot={text!r}")
-    return made
+    return policy
+
+
+def _is_policy(named: Any) -> bool:
+    """Return whether a name stands for a policy, and not for what makes players."""
+    if isinstance(named, Policy | pyspiel.Policy | Mapping | list | tuple):
+        return True
+    return is_function_of_state(named) and "state" in _parameters(named)
 
 
 def _find(found: Parameters) -> Any:
@@ -96,7 +107,7 @@ def _find(found: Parameters) -> Any:
             f"{named}: {error}; write module:name of a function or policy, "
             f"and import its file before (--import FILE)"
         ) from error
-    if isinstance(made, Policy):
+    if _is_policy(made):
         names: tuple[str, ...] = ()
     elif callable(made):
         wanted = _parameters(made)

@@ -223,6 +223,11 @@ def member(policy: openspiel_policy.Policy, player: int) -> openspiel_policy.Pol
     return policy if members is None else members[player]
 
 
+def named(policy: openspiel_policy.Policy) -> str:
+    """Return how messages name a policy: its class, or that of an adapted object."""
+    return str(getattr(policy, "name", type(policy).__name__))
+
+
 def behaviour_from_policy(
     tree: CompiledGame,
     policy: openspiel_policy.Policy,

@@ -12,12 +12,13 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.games.tree.compiler import Game, as_compiled
-from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.fingerprints import decisions_fingerprint, fingerprint
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.games.worlds.game import WorldGame
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
@@ -43,12 +44,14 @@ class _Kind(NamedTuple):
       file: what files say that they hold.
       form: what checkpoints say of the form.
       seal: a hash that tells such games apart.
+      decisions: a hash of infosets and legal actions, whatever these pay.
       policy: a strategy of a game as an OpenSpiel policy.
     """
 
     file: str
     form: str | None
     seal: Callable[[Any], str]
+    decisions: Callable[[Any], str]
     policy: Callable[[Any, Behaviours], openspiel_policy.Policy]
 
 
@@ -56,10 +59,20 @@ def _own_fingerprint(game: SignalGame | WorldGame) -> str:
     return game.fingerprint
 
 
+def _own_decisions(game: SignalGame | WorldGame) -> str:
+    return game.decisions_fingerprint
+
+
 _KINDS: Mapping[type, _Kind] = {
-    CompiledGame: _Kind("policy", None, fingerprint, tabular_policy),
-    SignalGame: _Kind("signal policy", "signals", _own_fingerprint, SignalPolicy),
-    WorldGame: _Kind("world policy", "worlds", _own_fingerprint, WorldPolicy),
+    CompiledGame: _Kind(
+        "policy", None, fingerprint, decisions_fingerprint, tabular_policy
+    ),
+    SignalGame: _Kind(
+        "signal policy", "signals", _own_fingerprint, _own_decisions, SignalPolicy
+    ),
+    WorldGame: _Kind(
+        "world policy", "worlds", _own_fingerprint, _own_decisions, WorldPolicy
+    ),
 }
 # What files say that they hold.
 TABULAR, OF_SIGNALS, OF_WORLDS = (kind.file for kind in _KINDS.values())
@@ -454,6 +467,7 @@ class Held:
             "kind": kind.file,
             "game": str(self.game),
             "fingerprint": kind.seal(self.laid),
+            "decisions": kind.decisions(self.laid),
             **metadata,
             "versions": storage.versions(),
         }
@@ -561,21 +575,15 @@ def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
     Raises:
       OSError: there is no such file, or it cannot be read.
       DamagedFileError: the file was changed since, or its numbers are no probabilities.
-      ValueError: it is for another game.
+      OtherGameError: If it belongs to a game with other infosets or actions.
     """
     behaviour, named, seal = _read(path)
     kind = _KINDS[type(laid)]
     if kind.seal(laid) != seal:
-        what = f"{named}, not for {laid.game}"
-        if named == str(laid.game):
-            what = (
-                f"another {kind.file.replace('policy', 'form')} of {named} (other "
-                f"rules, payoffs, signals or information states)"
-            )
-        raise ValueError(
-            f"{path} holds a policy for {what}; give the policy's own game, or solve "
-            f"this one anew"
-        )
+        # A game that pays otherwise has the same policies.
+        decisions = read_metadata(path).get("decisions")
+        if decisions != kind.decisions(laid):
+            raise other_game(f"{path}: a policy", named, laid.game)
     try:
         if isinstance(laid, CompiledGame):
             first, second = (

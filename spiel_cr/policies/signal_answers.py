@@ -11,7 +11,7 @@ from spiel_cr.games.signals.declaring.declaration import DealtReader
 from spiel_cr.games.signals.game import Betting, SignalGame
 from spiel_cr.games.signals.public_nodes import public_decisions
 from spiel_cr.policies import array_answers
-from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours, member
+from spiel_cr.policies.conversions import SUM_TOLERANCE, Behaviours, member, named
 from spiel_cr.policies.world_policy import MoreKnowledgeError
 
 # Infosets that are asked about at once.
@@ -47,7 +47,7 @@ def behaviour_from_policy(
         raise MoreKnowledgeError(
             f"{signals.game}: players may know more than their signals, such as suits "
             f"that are alike, or there are too many deals to tell, so "
-            f"{type(policy).__name__} may be no strategy of signals; measure it by "
+            f"{named(policy)} may be no strategy of signals; measure it by "
             f"responses that are searched"
         )
     total = sum(int(public_decisions(signals, p).first_infoset[-1]) for p in range(2))
@@ -99,7 +99,7 @@ def _asked(
     # Ones where there is no answer. Written so that NaN fails.
     if not ((np.abs(total - 1) <= SUM_TOLERANCE) | (total == counts)).all():
         raise ValueError(
-            f"{type(policy).__name__}: at some infoset of player {player} its "
+            f"{named(policy)}: at some infoset of player {player} its "
             f"probabilities do not sum to 1"
         )
     behaviour[1:] /= np.repeat(total, counts)

@@ -19,6 +19,7 @@ from spiel_cr.policies.conversions import (
     StatePolicy,
     check_numbers,
     member,
+    named,
     odd_infoset,
     uniform_behaviour,
 )
@@ -168,7 +169,7 @@ def _asked(
     fine = np.abs(played - behaviour)[1:] <= SUM_TOLERANCE
     if not (fine | silent[decisions.owner[1:]]).all():
         raise ValueError(
-            f"{type(policy).__name__}: at some infoset of player {player} its "
+            f"{named(policy)}: at some infoset of player {player} its "
             f"probabilities are negative or do not sum to 1"
         )
     return played
@@ -201,7 +202,7 @@ def _check_knowledge(
         odd = int(np.abs(first - second).max(axis=1).argmax())
         _check_strings(worlds, policy, player, some[odd].tolist(), longer[odd])
         raise MoreKnowledgeError(
-            f"{type(policy).__name__} of {worlds.game} plays otherwise after the "
+            f"{named(policy)} of {worlds.game} plays otherwise after the "
             f"actions {longer[odd]} than without the other player's failures, which "
             f"nobody told it of (the strings of dark_hex have the number of turns): so "
             f"it is no strategy of the game that reveals nothing; measure it by "
@@ -235,11 +236,11 @@ def _check_strings(
     paths = [[a for a in path if a >= 0] for path in (first, second)]
     known = [string_at(worlds.game, path, player) for path in paths]
     again = np.array([paths[0]], np.int16)
-    answers = [ask(worlds, policy, player, again) for _ in range(2)]
-    random = not np.allclose(*answers, rtol=0, atol=SUM_TOLERANCE)
+    one, other = (ask(worlds, policy, player, again) for _ in range(2))
+    random = not np.allclose(one, other, rtol=0, atol=SUM_TOLERANCE)
     if known[0] == known[1] or random:
         raise InvalidPolicyError(
-            f"{type(policy).__name__}: at the information state {known[0]!r} of player "
+            f"{named(policy)}: at the information state {known[0]!r} of player "
             f"{player} its answers after the actions {paths[0]} and "
             f"{paths[0] if random else paths[1]} differ; a strategy must depend on the "
             f"player's information state alone"

@@ -53,8 +53,9 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
     """
     if locks is None:
         return form
-    if isinstance(locks, Mapping) and locks and set(locks) <= {0, 1}:
-        locks = [locks.get(player) for player in range(2)]
+    by_player: Mapping[Any, Any] = locks if isinstance(locks, Mapping) else {}
+    if by_player and set(by_player) <= {0, 1}:
+        locks = [by_player.get(player) for player in range(2)]
     if not isinstance(locks, Mapping):
         if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(

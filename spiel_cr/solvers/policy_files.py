@@ -7,6 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
+from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals import signal_loading as loading
 from spiel_cr.games.signals.game import SignalGame
@@ -131,14 +132,12 @@ def _load_signals(
     if not isinstance(game, SignalGame):
         opened = open_game(game)
         if not loading.declared(opened):
-            raise ValueError(
-                f"{path} holds a policy for {named}, not for {opened.game}, which "
-                f"declares no signals; give the policy's own game, or solve this one "
-                f"anew"
-            )
+            raise other_game(f"{path}: a policy", named, opened.game)
         found = loading.signal_game(opened)
         game = merged(found)
         # A `SignalGame` is solved as it is, without merging.
-        if found.fingerprint == metadata.get("fingerprint"):
+        if found.decisions_fingerprint == metadata.get("decisions") or (
+            found.fingerprint == metadata.get("fingerprint")
+        ):
             game = found
     return cast(SignalPolicy, result.read_policy(path, game))

@@ -126,7 +126,7 @@ def test_illegal_action_is_refused(seat, action):
 @pytest.mark.parametrize(
     ("policy", "message"),
     [
-        ([(7, 1.0)], "illegal action 7"),
+        ([(7, 1.0)], r"actions \[7\] are illegal"),
         ([(0, 0.5), (1, 0.4)], "sum to 1"),
         ([(0, -0.5), (1, 1.5)], "at least 0"),
         ([(0, float("nan")), (1, 1.0)], "probabilities"),

@@ -220,11 +220,11 @@ def test_bots_use_their_own_information_only(name, text):
 @pytest.mark.parametrize(
     ("answer", "message"),
     [
-        (None, "Opinionated tells actions but no probabilities"),
-        ([(0, 0.5), (1, 0.6)], "distribution over the legal actions"),
-        ([(0, -0.5), (1, 1.5)], "distribution"),
-        ([(0, 0.5), (2, 0.5)], "distribution"),
-        ([(0, float("nan")), (1, 1.0)], "distribution"),
+        (None, "bot Opinionated does not provide probabilities"),
+        ([(0, 0.5), (1, 0.6)], "at least 0 and sum to 1"),
+        ([(0, -0.5), (1, 1.5)], "at least 0 and sum to 1"),
+        ([(0, 0.5), (2, 0.5)], "at least 0 and sum to 1"),
+        ([(0, float("nan")), (1, 1.0)], "at least 0 and sum to 1"),
     ],
     ids=str,
 )

@@ -100,7 +100,7 @@ def test_a_file_gives_the_policy_back(solved, tmp_path):
     for player in range(2):
         assert (policy.behaviour[player] == solved.average[player]).all()
     assert spiel_cr.nash_conv(TINY, policy) == solved.nash_conv()
-    with pytest.raises(ValueError, match="not for dark_hex"):
+    with pytest.raises(ValueError, match="was given for dark_hex"):
         spiel_cr.load_policy(tmp_path / "policy.npz", SMALL)
     bot = spiel_cr.load_bot(TINY, f"policy(path={tmp_path / 'policy.npz'})", 0)
     state = pyspiel.load_game(TINY).new_initial_state()

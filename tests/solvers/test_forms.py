@@ -171,5 +171,5 @@ def test_policies_of_results_are_loaded(tmp_path, dtype):
         policy = spiel_cr.load_policy(path, game)
         for mine, own in zip(policy.behaviour, result.average, strict=True):
             assert mine.dtype == dtype and np.allclose(mine, own, atol=1e-7)
-    with pytest.raises(ValueError, match="not for kuhn_poker"):
+    with pytest.raises(ValueError, match="was given for kuhn_poker"):
         spiel_cr.load_policy(path, "kuhn_poker")

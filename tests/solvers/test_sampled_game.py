@@ -163,9 +163,7 @@ def test_files_of_other_kinds_are_refused(tmp_path, path):
     sample().save(policy)
     with pytest.raises(ValueError, match="checkpoint with kind 'table policy'"):
         sample(checkpoint_path=policy)
-    with pytest.raises(
-        ValueError, match="holds a policy for kuhn_poker.*not for leduc"
-    ):
+    with pytest.raises(ValueError, match="a policy of kuhn_poker.*was given for leduc"):
         spiel_cr.load_policy(policy, "leduc_poker")
 
 

@@ -21,6 +21,21 @@ def weights(legal):
     return {action: (1 + place) / total for place, action in enumerate(legal)}
 
 
+def once(make):
+    """Call a function once for each game, and keep what it returns.
+
+    OpenSpiel's policies of C++ solvers do not keep their solver alive.
+    """
+    known = {}
+
+    def cached(game):
+        if str(game) not in known:
+            known[str(game)] = make(game)
+        return known[str(game)]
+
+    return cached
+
+
 class Weighted(Policy):
     """Plays later actions more often."""
 
@@ -85,6 +100,7 @@ class StepOnly(WithPolicy):
         return list(weights(state.legal_actions()).items()), state.legal_actions()[-1]
 
 
+@once
 def weighted_table(game):
     """A TabularPolicy of OpenSpiel with the weights of `Weighted`."""
     table = openspiel_policy.TabularPolicy(game)
@@ -109,17 +125,14 @@ def array_answer(state):
     return answer
 
 
+@once
 def solved(game):
     return spiel_cr.solve(game, "cfr+", 5)
 
 
-# OpenSpiel's policies of C++ solvers do not keep their solver alive.
-_SOLVERS = []
-
-
+@once
 def cfr(game):
     solver = pyspiel.CFRSolver(game)
-    _SOLVERS.append(solver)
     for _ in range(5):
         solver.evaluate_and_update_policy()
     return solver

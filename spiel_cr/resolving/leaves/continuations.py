@@ -34,6 +34,7 @@ from spiel_cr.policies.conversions import (
     reach_from_behaviour,
     uniform_behaviour,
 )
+from spiel_cr.policies.foreign import as_policy
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 from spiel_cr.policies.result import load_tabular_policy
 
@@ -88,8 +89,9 @@ class Continuations(HistoryValues):
         given = self._blueprint
         if isinstance(given, str):
             given = load_tabular_policy(given, tree)
-        if isinstance(given, openspiel_policy.Policy):
-            return behaviour_from_policy(tree, given)
+        policy = as_policy(given, tree.game, "blueprint")
+        if policy is not None:
+            return behaviour_from_policy(tree, policy)
         first, second = (check_behaviour(tree, p, given[p]) for p in range(2))
         return first, second
 

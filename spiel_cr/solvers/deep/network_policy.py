@@ -23,6 +23,7 @@ from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.game_checks import feature_count
+from spiel_cr.games.opening.identity import check_same_decisions
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
@@ -349,11 +350,9 @@ def load_deep_policy(
     """
     named, average = _read(path)
     loaded = result.named_game(named, path) if game is None else open_game(game).game
-    if str(loaded) != named and str(open_game(named).game) != str(loaded):
-        raise ValueError(
-            f"{path} holds a policy for {named}, not for {loaded}; give the policy's "
-            f"own game, or train one for this game"
-        )
+    if str(loaded) != named:
+        own = open_game(named).game
+        check_same_decisions(f"{path}: a policy", own, loaded)
     try:
         return DeepPolicy(loaded, average)
     except ValueError as error:

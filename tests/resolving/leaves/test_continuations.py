@@ -192,7 +192,7 @@ def test_from_a_file(tmp_path):
     np.testing.assert_array_equal(leaf(tree, inner, 0), given(tree, inner, 0))
     policy = Continuations(result.average_policy(), 3)
     np.testing.assert_array_equal(policy(tree, inner, 1), given(tree, inner, 1))
-    with pytest.raises(ValueError, match="not for leduc_poker"):
+    with pytest.raises(ValueError, match="was given for leduc_poker"):
         leaf(games.compiled("leduc"), np.array([1]), 0)
     (tmp_path / "kuhn.npz").write_bytes(b"nothing")
     with pytest.raises((DamagedFileError, ValueError)):

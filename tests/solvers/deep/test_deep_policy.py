@@ -129,7 +129,7 @@ def test_files(tmp_path, make):
         found = behaviour_from_policy(games.compiled("kuhn"), policy)
         for mine, theirs in zip(found, expected, strict=True):
             np.testing.assert_array_equal(mine, theirs)
-    with pytest.raises(ValueError, match="policy for kuhn_poker.*, not for leduc"):
+    with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for leduc"):
         load_deep_policy(path, "leduc_poker")
     kuhn = games.compiled("kuhn").game
     named = read_opponent(f"deep(path={path})", kuhn)

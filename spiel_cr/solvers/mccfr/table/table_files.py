@@ -6,6 +6,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic, storage
+from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making
 from spiel_cr.policies import result
@@ -97,11 +98,7 @@ def load_table_policy(
             raise result.damaged(path, str(error)) from error
         raise ValueError(f"{path}, for {named}, on {loaded}: {error}") from error
     if key_making.fingerprint(source) != print_of_file:
-        raise ValueError(
-            f"{path} holds a policy for {named}, not for {loaded}, or the game's rules "
-            f"or information states have changed since; give the policy's own game, or "
-            f"solve this one anew"
-        )
+        raise other_game(f"{path}: a policy", named, loaded)
     strategy = read_strategy(arrays, path)
     from_roots = metadata.get("from_roots") is True
     return TablePolicy(loaded, source, strategy, from_roots=from_roots)
