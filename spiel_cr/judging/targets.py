@@ -202,7 +202,9 @@ def load_target(
         named = opponent_strings.read_opponent(given, loaded)
         of_signals = opponent_strings.signal_file(given) is not None
     else:
-        of_signals = isinstance(_policy_of(given), SignalPolicy)
+        # What belongs to another game is rejected before any work.
+        policy, rivals = asked_player(given, loaded, seat, seed=seed)
+        of_signals = isinstance(policy, SignalPolicy)
     whole = named is not None and named.whole
     laid: CompiledGame | WorldGame | None = None
     too_large = None
@@ -225,7 +227,6 @@ def load_target(
     tree = laid if isinstance(laid, CompiledGame) else None
     dealt = not executor.is_here and _is_long(named, tree)
     if named is None:
-        policy, rivals = asked_player(given, loaded, seat, seed=seed)
         _check_belongs(given, tree)
         if tree is None:
             probe(policy, loaded)
@@ -364,11 +365,6 @@ def lay_out_to_judge(
 def _check_time(until: float) -> None:
     if time.perf_counter() > until:
         raise GameTooLargeError("there was no time to ask the policy everywhere")
-
-
-def _policy_of(given: object) -> object:
-    """Return the policy in a result; anything else as it is."""
-    return given.average_policy() if isinstance(given, Result) else given
 
 
 def _check_belongs(given: object, tree: CompiledGame | None) -> None:

@@ -179,6 +179,11 @@ class Split(Policy):
         return dict.fromkeys(legal, 1 / len(legal))
 
 
+def make_moving(player, seed):
+    return MovesOnly(player)
+
+
+make_moving.moves = True
 # Policies: (object, reference policy), of small games.
 POLICIES = {
     "string": _like(lambda game: "uniform", Uniform),
@@ -250,9 +255,7 @@ BOTS = {
         lambda game: lambda player, seed: pyspiel.make_uniform_random_bot(player, seed),
         Uniform,
     ),
-    "bots that move": _like(
-        lambda game: lambda player, seed: MovesOnly(player), LastAction
-    ),
+    "bots that move": _like(lambda game: make_moving, LastAction),
 }
 
 
