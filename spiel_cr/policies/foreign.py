@@ -27,7 +27,7 @@ from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 # Answers that are remembered in order to compare them with later ones.
 _REMEMBERED = 100_000
 # `probe` plays at most so many matches, and starts none after so many seconds.
-_PLAYOUTS, _PROBE_SECONDS = 256, 0.5
+_ROLLOUTS, _PROBE_SECONDS = 256, 0.5
 
 # Information state, the player's own actions (strings of some phantom games forget
 # these), and the player.
@@ -396,7 +396,7 @@ def probe(policy: openspiel_policy.Policy, game: pyspiel.Game) -> None:
         return
     random = np.random.default_rng(0)
     end = time.perf_counter() + _PROBE_SECONDS
-    for number in range(_PLAYOUTS):
+    for number in range(_ROLLOUTS):
         if number and time.perf_counter() > end:
             return
         state = game.new_initial_state()

@@ -265,9 +265,8 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
 
 def test_plots_of_spots_are_of_nash_conv():
     said = " ".join(main.make_help_pages()["spot"].split())
-    assert (
-        "--plot PATH draw the curve of NashConv (png, svg or pdf); the picture" in said
-    )
+    wanted = "--plot PATH draw the curve of NashConv (with locks, if there are any) as"
+    assert wanted in said
     assert "hands: --save FILE, then spiel-cr show --plot" in said
 
 

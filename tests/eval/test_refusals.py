@@ -129,7 +129,10 @@ ROWS = [
     (f"{PLAY} {BOTS} --matches 0", "matches=0"),
     (f"show {KUHN} --policy nowhere.npz", "write one with"),
     (f"show {KUHN} --policy POLICY --limit 0", "limit=0"),
-    ("show --game leduc_poker --policy POLICY", "holds a policy for"),
+    (
+        "show --game leduc_poker --policy POLICY",
+        "a policy of kuhn_poker() was given for",
+    ),
     (f"{GRID} --find 0", "--find 0 is for policies of a compiled game"),
     (f"{GRID} --node jump", "after the deal there is no action 'jump'"),
     (f"{GRID} --node raise,fold", "the game ends there"),

@@ -119,7 +119,7 @@ def test_bots_play_the_policy(saved, nothing_is_compiled):
 def test_opponents_are_read_from_the_policy(saved, nothing_is_compiled):
     opponent = load_opponent(str(saved), "kuhn_poker")
     assert isinstance(opponent, TablePolicy)
-    with pytest.raises(ValueError, match="holds a policy for kuhn_poker"):
+    with pytest.raises(ValueError, match="a policy of kuhn_poker"):
         load_opponent(str(saved), "leduc_poker")
 
 

@@ -12,6 +12,7 @@ from open_spiel.python.algorithms import exploitability
 from open_spiel.python.algorithms.best_response import BestResponsePolicy
 
 import spiel_cr
+from spiel_cr.common import plugins
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.judging import targets
 from spiel_cr.judging.responses.ismcts_config import SearchConfig
@@ -274,3 +275,41 @@ def test_invalid_policies_of_phantom_games(game, kind):
     who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
     with pytest.raises(ValueError, match="_Answering: at the information state"):
         spiel_cr.nash_conv(game, who)
+
+
+_MODULE = """
+import pyspiel
+from open_spiel.python import policy
+
+game = pyspiel.load_game("kuhn_poker")
+solver = pyspiel.CFRSolver(game)
+solver.evaluate_and_update_policy()
+of_cpp = solver.tabular_average_policy()
+pair = policy.UniformRandomPolicy(game), of_cpp
+table = {key: dict(row) for key, row in policy.TabularPolicy(game).to_dict().items()}
+
+def of_states(state):
+    return dict.fromkeys(state.legal_actions(), 1 / len(state.legal_actions()))
+
+def makes_a_pair(seed):
+    return pair
+
+def invalid(state):
+    return {state.legal_actions()[0]: 0.5}
+"""
+
+
+def test_objects_by_module_and_name(tmp_path, monkeypatch):
+    """As `--policy` and `load_bot` name them."""
+    (tmp_path / "foreign_objects_of_a_user.py").write_text(_MODULE, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins.import_own(["foreign_objects_of_a_user"])
+    uniform = spiel_cr.nash_conv(TREE, "uniform")
+    for name in ("of_cpp", "pair", "table", "of_states", "makes_a_pair"):
+        text = f"foreign_objects_of_a_user:{name}"
+        # CFR's first average is uniform.
+        assert spiel_cr.nash_conv(TREE, text) == pytest.approx(uniform, abs=1e-9)
+        bot = spiel_cr.load_bot(TREE, text, 1)
+        assert math.isfinite(spiel_cr.best_response(TREE, bot, 0).value)
+    with pytest.raises(ValueError, match="invalid"):
+        spiel_cr.nash_conv(TREE, "foreign_objects_of_a_user:invalid")

@@ -97,7 +97,7 @@ def test_a_policy_from_a_file(tmp_path):
     bot = load_bot(games.compiled("kuhn"), f"policy(path={path})", 0)
     expected = solution.average_policy().action_probabilities(kuhn())
     assert dict(bot.get_policy(kuhn())) == expected
-    with pytest.raises(ValueError, match="kuhn_poker.*not for"):
+    with pytest.raises(ValueError, match="kuhn_poker.*was given for"):
         load_bot(games.compiled("leduc7"), f"policy(path={path})", 0)
     with pytest.raises(FileNotFoundError):
         load_bot(games.compiled("kuhn"), f"policy(path={tmp_path / 'none.npz'})", 0)

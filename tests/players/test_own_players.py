@@ -105,7 +105,7 @@ def test_bots_and_policies_of_a_file():
 def test_opponents_of_a_file():
     game = pyspiel.load_game("kuhn_poker")
     policy = load_opponent("my_bots:First", game)
-    assert type(policy).__name__ == "First"
+    assert policy.name == "First"
     first, last = (
         opponent_strings.rivals_of(opponent_strings.read_opponent(text, game), game, 0)
         for text in ("my_bots:First", "my_bots:Last")

@@ -11,8 +11,8 @@ import pyspiel
 from spiel_cr.common.errors import OtherGameError
 from spiel_cr.games.opening.origins import is_python, load_again
 
-# Random playouts of each game that are replayed in the other one.
-_PLAYOUTS = 32
+# Random rollouts of each game that are replayed in the other one.
+_ROLLOUTS = 32
 
 
 def same_game(first: pyspiel.Game, second: pyspiel.Game) -> bool:
@@ -47,7 +47,7 @@ def other_game(what: str, own: object, game: object) -> OtherGameError:
 
 
 def check_same_decisions(what: str, own: pyspiel.Game, game: pyspiel.Game) -> None:
-    """Raise an error if random playouts show that two games have other decisions.
+    """Raise an error if random rollouts show that two games have other decisions.
 
     Each game plays matches at random, and the other one repeats the moves. Who acts,
     the legal actions and the acting player's information state must agree throughout.
@@ -64,7 +64,7 @@ def check_same_decisions(what: str, own: pyspiel.Game, game: pyspiel.Game) -> No
         return
     random = np.random.default_rng(0)
     for leading, following in ((own, game), (game, own)):
-        for _ in range(_PLAYOUTS):
+        for _ in range(_ROLLOUTS):
             if not _replays(leading, following, random):
                 raise other_game(what, own, game)
 
