@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations, check_settings
+from spiel_cr.common.json_text import read_object
 from spiel_cr.games.stepping import keys
 from spiel_cr.games.stepping.boards import BetTree, BoardRules, Group
 from spiel_cr.games.stepping.rules_source import RulesSource
@@ -255,6 +256,6 @@ class PublicChanceSolver:
             if not (np.isfinite(state[name]) & (state[name] >= least)).all():
                 raise ValueError(f"its {name} holds numbers that no run leaves")
         self._regret[:], self._average[:] = state["regret"], state["average"]
-        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self._random.bit_generator.state = read_object(state["random"].tobytes())
         self.seconds = float(state["seconds"])
         self.iterations = int(state["iterations"])

@@ -163,7 +163,9 @@ def test_discounts_are_those_of_full_width_cfr(exponents):
         np.testing.assert_allclose(own, other, atol=2e-5)
 
 
-@pytest.mark.parametrize("setting", ["alpha=nan", "alpha=-inf", "beta=nan", "gamma=inf"])
+@pytest.mark.parametrize(
+    "setting", ["alpha=nan", "alpha=-inf", "beta=nan", "gamma=inf"]
+)
 def test_bad_exponents_are_refused(setting):
     with pytest.raises(ValueError, match=setting):
         solve(algorithm=f"pcs({setting})")

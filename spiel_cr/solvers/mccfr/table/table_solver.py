@@ -11,6 +11,7 @@ from absl import logging
 
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.json_text import read_object
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
@@ -253,7 +254,7 @@ class UncompiledSolver:
           ValueError: it does not fit.
         """
         self.table.restore(state)
-        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self._random.bit_generator.state = read_object(state["random"].tobytes())
         self._mass, self.seconds = float(state["mass"]), float(state["seconds"])
         counts = [int(count) for count in state["counts"]]
         self.iterations, self.trajectories, self.met, self.known = counts
