@@ -52,8 +52,8 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
     if not isinstance(locks, Mapping):
         if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(
-                f"locks={reprlib.repr(locks)}: give a policy of player 0 and one of player 1, of "
-                f"which one may be None"
+                f"locks={reprlib.repr(locks)}: give a policy of player 0 and one of "
+                f"player 1, of which one may be None"
             )
         return locked(form, (_whole(laid, 0, locks[0]), _whole(laid, 1, locks[1])))
     if not locks:

@@ -133,7 +133,7 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
         np.testing.assert_allclose(found, average[key], atol=2e-6)
 
 
-# Without public cards there is one board, so that an iteration is one of full-width CFR.
+# Without public cards there is one board, so an iteration is one of full-width CFR.
 NO_BOARD = (
     f"{_BETS.replace('2 4', '1 1').replace('2 2', '1 1')}numSuits=1,numRanks=4,"
     "numHoleCards=1,numBoardCards=0 0)"
