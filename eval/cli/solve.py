@@ -334,6 +334,8 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
         table = result.table
         share = table.known / table.met if table.met else None  # JSON has no NaN
         full = "; full, so some were left out" if table.full else ""
+        if table.batch is not None:
+            print(f"  batch       {table.batch:,} trajectories for each player")
         print(f"  infosets    {table.infosets:,}, by {table.keys}")
         if share is not None:
             print(
@@ -345,6 +347,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
             "workers": arguments.workers,
             "infosets": table.infosets,
             "keys": table.keys,
+            "batch": table.batch,
             "table_bytes": table.bytes,
             "table_limit": table.limit,
             "full": table.full,

@@ -22,7 +22,7 @@ _VISIT, _VISIT_ACTION = 200, 40
 # Of outcome sampling, unless the user says otherwise.
 _BATCH = 4096
 # Where a batch is mostly overhead, which is said.
-_SMALL_BATCH = 64
+SMALL_BATCH = 64
 # Averages hold float32, below 2^128. Weights stay below 2^32, their sum below that
 # times the iterations; what trajectories are weighed by may take the rest.
 _WEIGHT_BITS = 32
@@ -111,6 +111,19 @@ def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
     return config.batch * max_length * visit
 
 
+def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
+    """Return what a table takes that holds the infosets of one trajectory per player.
+
+    Args:
+      config: The algorithm.
+      max_actions: The largest number of legal actions of a decision.
+      max_length: The largest number of decisions of a match.
+    """
+    entry = table.entry_bytes(baselines=config.baseline == "average")
+    row = table.row_bytes() + max_actions * entry
+    return 2 * max_length * row + max_actions * entry
+
+
 class UncompiledSolver:
     """Samples a game that is not compiled.
 
@@ -166,16 +179,7 @@ class UncompiledSolver:
             visit += source.state_bytes
         self._most_visits = batch // visit
         baselines = config.baseline == "average"
-        entry = table.entry_bytes(baselines=baselines)
-        least = 2 * length * (table.row_bytes() + actions * entry) + actions * entry
-        if config.batch < _SMALL_BATCH:
-            logging.warning(
-                "%s: in games that are not compiled a batch costs milliseconds, "
-                "however small it is; batch=%d leaves most of them unused, batch=4096 "
-                "does not",
-                config.name,
-                config.batch,
-            )
+        least = trajectory_bytes(config, actions, length)
         if max_bytes < batch + least:
             raise GameTooLargeError(
                 f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
