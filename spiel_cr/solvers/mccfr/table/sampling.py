@@ -372,6 +372,8 @@ class Trajectories:
           gains: float64 [A, u] for each depth, of what is to be updated there.
         """
         table, way = self._table, self._way
+        if not way:  # every match of the batch was over before a decision
+            return
         rows = [decisions.row[decisions.updated] for decisions, _ in way]
         met, group, _ = _groups(np.concatenate(rows))
         width = max(len(gain) for gain in gains)
