@@ -5,7 +5,6 @@ just accepts can still be too deep for `repr`, `json.dumps` or NumPy.
 """
 
 import json
-import re
 from typing import Any
 
 # Nesting of files that spiel_cr writes is below 10.
@@ -29,8 +28,11 @@ def read_json(text: str | bytes) -> Any:
     except RecursionError:
         raise _too_deep() from None
     # Brackets in strings are counted too, so this is only an upper bound.
-    brackets = re.findall(r"[\[{]" if isinstance(text, str) else rb"[\[{]", text)
-    if len(brackets) > _MOST_LEVELS and _levels_exceed(value, _MOST_LEVELS):
+    if isinstance(text, str):
+        brackets = text.count("[") + text.count("{")
+    else:
+        brackets = text.count(b"[") + text.count(b"{")
+    if brackets > _MOST_LEVELS and _levels_exceed(value, _MOST_LEVELS):
         raise _too_deep()
     return value
 
