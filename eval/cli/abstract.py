@@ -20,6 +20,7 @@ from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, read_budget
+from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.signals.form import form_of
@@ -68,7 +69,7 @@ def _abstract(arguments: Arguments) -> dict[str, object]:
         "buckets": [found.partition.num_classes(player) for player in range(2)],
         "costs": found.costs,
     }
-    print(f"{opened.game}, by {arguments.method}")
+    print(f"{one_line(opened.game)}, by {arguments.method}")
     for r, counts in enumerate(zip(*row["signals"], strict=True)):
         kept = " / ".join(f"{row['buckets'][player][r]:,}" for player in range(2))
         all_of = " / ".join(f"{count:,}" for count in counts)

@@ -47,6 +47,7 @@ from typing import Any
 
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.one_line import one_line
 from spiel_cr.judging.responding import respond
 from spiel_cr.judging.response_config import METHODS, ResponseConfig
 from spiel_cr.judging.response_seats import Seat, summary
@@ -146,7 +147,7 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         target.streamed.checkpoint = Checkpoint(arguments.checkpoint)
     form = _form(target, arguments.states)
     if form == "states" and target.too_large is not None:
-        print(f"searching on states: {target.too_large}", file=sys.stderr)
+        print(f"searching on states: {one_line(target.too_large)}", file=sys.stderr)
     if form == "states" and arguments.method is None:
         config = dataclasses.replace(config, method="ismcts")
     seats = [
@@ -211,7 +212,8 @@ def _config(arguments: Arguments) -> ResponseConfig:
 
 
 def _print(report: dict[str, Any], seats: list[Seat]) -> None:
-    print(f"{report['game']}: {report['method']} against {report['policy']}")
+    game, policy = one_line(report["game"]), one_line(report["policy"])
+    print(f"{game}: {report['method']} against {policy}")
     if report["method"] == "exact":
         forms = {"signals": "signal form", "worlds": "form of worlds"}
         where = forms.get(report["form"], "compiled game")

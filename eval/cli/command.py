@@ -11,12 +11,24 @@ from typing import Any, NoReturn
 from spiel_cr.common import atomic, memory
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executing import Executor
+from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.files import csv_text
 
 Commands = argparse._SubParsersAction
+
+
+def report_problem(kind: str, text: object) -> None:
+    """Print an error or a warning to stderr, always as one line.
+
+    Args:
+      kind: "error" or "warning".
+      text: Message, or the exception that carries it. What it quotes, such as a game
+        string, may contain line breaks and control characters; these are escaped.
+    """
+    print(f"spiel-cr: {kind}: {one_line(text)}", file=sys.stderr)
 
 
 class Arguments(argparse.Namespace):
@@ -54,7 +66,7 @@ class Arguments(argparse.Namespace):
         Args:
           error: with the file's name.
         """
-        print(f"spiel-cr: error: {error}", file=sys.stderr)
+        report_problem("error", error)
         self.unwritten.append(str(error.filename or error))
 
 
@@ -63,7 +75,7 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """Prints usage and message, and ends the process with exit code 2."""
-        super().error(f"{message}; see {self.prog} --help")
+        super().error(f"{one_line(message)}; see {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """As argparse does, but says of a switch with a value what to do."""

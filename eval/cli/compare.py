@@ -27,11 +27,11 @@ examples:
 """
 
 import re
-import sys
 import zlib
 from typing import Any
 
 from spiel_cr.common import memory
+from spiel_cr.common.one_line import one_line
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..common.budget import Budget
@@ -39,7 +39,7 @@ from ..comparison import comparisons
 from ..contestants import registry
 from ..reporting.html_page import plain
 from ..reporting.summary import GameSummary, summarise
-from .command import Arguments, Commands, add_command
+from .command import Arguments, Commands, add_command, report_problem
 
 _SECONDS = 10.0
 _OUT = "out/compare"
@@ -109,12 +109,11 @@ def _compare(arguments: Arguments) -> dict[str, object]:
     page = str(result.folder / "report.html")
     written = page not in arguments.unwritten
     if written:
-        print(f"report: {page}")
+        print(f"report: {one_line(page)}")
     useless = all(record["nash_conv"] is None for record in result.asked)
     if useless:
-        print(
-            "spiel-cr: error: nothing gave a number; see above why, and choose others",
-            file=sys.stderr,
+        report_problem(
+            "error", "nothing gave a number; see above why, and choose others"
         )
     return {
         **({"exit_code": 1} if useless else {}),
@@ -138,7 +137,7 @@ def _folder(games: list[str]) -> str:
 def _print_game(summary: GameSummary) -> None:
     width = 2 + max((len(row.entry.title) for row in summary.rows), default=0)
     heads = f"{'NashConv':>10}{'seconds':>10}{'iterations':>14}"
-    print(f"\n{summary.game}\n  {'':<{width}}{heads}")
+    print(f"\n{one_line(summary.game)}\n  {'':<{width}}{heads}")
     for row in summary.rows:
         count = "-" if row.iterations is None else f"{row.iterations:,.0f}"
         spread = ""
@@ -151,9 +150,9 @@ def _print_game(summary: GameSummary) -> None:
             f"{row.seconds.median:>10.3g}{count:>14}{spread}"
         )
     for title, reason in summary.absent:
-        print(f"  {title}: missing: {reason}")
+        print(f"  {one_line(title)}: missing: {one_line(reason)}")
     for title, seed, error in summary.failed:
-        print(f"  {title}, seed {seed}: failed: {error}")
+        print(f"  {one_line(title)}, seed {seed}: failed: {one_line(error)}")
 
 
 def _as_json(summary: GameSummary) -> dict[str, Any]:

@@ -32,6 +32,7 @@ same command continues an interrupted evaluation.
 import pathlib
 from typing import Any
 
+from spiel_cr.common.one_line import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.judging import evaluating
 from spiel_cr.players import bot_strings
@@ -101,7 +102,7 @@ def _evaluate(arguments: Arguments) -> dict[str, object]:
 
 
 def _print(arguments: Arguments, report: dict[str, Any]) -> None:
-    print(f"{arguments.game}, {arguments.bot}, {arguments.evaluator}")
+    print(one_line(f"{arguments.game}, {arguments.bot}, {arguments.evaluator}"))
     spread = ""
     if "half_width" in report:
         spread = (

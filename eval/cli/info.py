@@ -9,6 +9,7 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
@@ -45,7 +46,7 @@ def _info(arguments: Arguments) -> dict[str, object]:
     announce(f"estimating how many histories {opened.game} has")
     histories = estimate.estimate_histories(opened.game, rollouts=20)
     said = estimate.describe_histories(histories)
-    print(f"{opened.game} has {said}, by an estimate", file=sys.stderr)
+    print(f"{one_line(opened.game)} has {said}, by an estimate", file=sys.stderr)
     laid = lay_out(opened, Need({STEPPED: ""}), layout, progress=True)
     if isinstance(laid.game, SignalGame):
         return _signals(laid.game)
@@ -60,7 +61,7 @@ def _info(arguments: Arguments) -> dict[str, object]:
         "sequences": [i.decisions.num_sequences for i in tree.infosets],
         "max_depth": tree.max_depth,
     }
-    print(tree.game)
+    print(one_line(tree.game))
     _print(sizes)
     each = tree.nbytes / len(tree.histories)
     print(f"  memory     {tree.nbytes / 1e6:,.1f} MB, {each:.0f} bytes per history")
@@ -84,7 +85,7 @@ def _worlds(worlds: WorldGame) -> dict[str, object]:
         "sequences": sequences,
         "pairs": list(worlds.pairs),
     }
-    print(f"{worlds.game}, by worlds")
+    print(f"{one_line(worlds.game)}, by worlds")
     _print(shown)
     counts = sum(worlds.pairs), sum(sequences)
     peaks = _peaks(lambda dtype: world_footprint.peak_bytes(*counts, dtype.itemsize))
@@ -110,7 +111,7 @@ def _signals(signals: SignalGame) -> dict[str, object]:
         "infosets": [size.infosets for size in sizes],
         "sequences": [size.sequences for size in sizes],
     }
-    print(f"{signals.game}, by signals")
+    print(f"{one_line(signals.game)}, by signals")
     _print(shown)
     by_round = [signals.num_signals(player) for player in range(2)]
     for number, pair in enumerate(zip(*by_round, strict=True)):

@@ -21,6 +21,7 @@ import tqdm
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.one_line import one_line
 from spiel_cr.jam_fold import charts, equities, one_sided, solve
 from spiel_cr.jam_fold.engine import Engine
 from spiel_cr.jam_fold.outer import ALGORITHMS, Round
@@ -108,11 +109,11 @@ def _solve(arguments: Arguments) -> dict[str, object]:
         with arguments.writing():
             solve.save(out / "solution.npz", found)
             atomic.write_text(out / "summary.json", json.dumps(report, indent=1))
-            print(f"\nall states   {out / 'solution.npz'}")
+            print(f"\nall states   {one_line(out / 'solution.npz')}")
     if arguments.html:
         with arguments.writing():
             atomic.write_text(arguments.html, push_charts.push_page(title, report))
-            print(f"charts       {arguments.html}")
+            print(f"charts       {one_line(arguments.html)}")
     return report
 
 

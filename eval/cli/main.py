@@ -35,11 +35,12 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common import announcing, atomic, plugins, program_cache
 from spiel_cr.common.errors import SolverFailedError, UnsavedWarning, WorkerFailedError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening import game_strings
 
 from ..common import help_pages
 from . import signals
-from .command import Arguments, Parser, check_arguments
+from .command import Arguments, Parser, check_arguments, report_problem
 
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
@@ -51,10 +52,19 @@ _COMMANDS = (
 _ASKED_WRONGLY = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE")
 
 
+class _OneLine(logging.Formatter):
+    """Formatter of log records whose messages stay on one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return one_line(super().format(record))
+
+
 def main() -> None:
     """Runs the command line of this process; see `entry` for what is around it."""
     # Warnings of the log look like all other lines.
-    logging.basicConfig(format="spiel-cr: warning: %(message)s", level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)
     arguments = _parse(sys.argv)
     if not arguments.no_program_cache:
         program_cache.keep_programs()
@@ -131,18 +141,18 @@ def _run(arguments: Arguments) -> None:
             _end_interrupted(arguments, error.__cause__)
         if (module := _own_module(error)) is not None:
             traceback.print_exception(error)
-            print(
-                f"spiel-cr: error: {type(error).__name__}: {error}; it was raised in "
-                f"{module}, which is not of spiel_cr: correct it there",
-                file=sys.stderr,
+            report_problem(
+                "error",
+                f"{type(error).__name__}: {error}; raised in {module}, which is not "
+                f"part of spiel_cr: correct it there",
             )
             sys.exit(2)
         if not _is_expected(error):
             traceback.print_exception(error)
-            print(
-                "spiel-cr: error: this is a mistake in spiel_cr; please report it, "
-                "with the lines above and the command",
-                file=sys.stderr,
+            report_problem(
+                "error",
+                "this is a mistake in spiel_cr; please report it, with the lines above "
+                "and the command",
             )
             sys.exit(1)
         said = "out of memory; choose a smaller game, or fewer --workers: "
@@ -156,7 +166,7 @@ def _run(arguments: Arguments) -> None:
             )
         if isinstance(error, pyspiel.SpielError) and "Unknown game" in text:
             text += "; a game of your own: --import MODULE.py"
-        print(f"spiel-cr: error: {head}{text}", file=sys.stderr)
+        report_problem("error", f"{head}{text}")
         sys.exit(2)
     # For work that was done to the end, and in vain.
     code = report.pop("exit_code", 0)
@@ -164,7 +174,7 @@ def _run(arguments: Arguments) -> None:
         print(json.dumps(report))
     if arguments.unwritten:
         names = ", ".join(arguments.unwritten)
-        print(f"spiel-cr: error: not everything was written: {names}", file=sys.stderr)
+        report_problem("error", f"not everything was written: {names}")
         code = code or 1
     if code:
         sys.exit(code)
@@ -221,7 +231,8 @@ def _say_what_is_kept(arguments: Arguments) -> None:
             continue
         if pathlib.Path(path).exists():
             kept = f"what is finished is kept in {path}"
-            print(f"{kept}; the same command does the rest", file=sys.stderr)
+            said = one_line(f"{kept}; the same command does the rest")
+            print(said, file=sys.stderr)
             lost = False
     if lost and hasattr(arguments, "save"):
         without = getattr(arguments, "checkpoint", "") is None
@@ -242,7 +253,7 @@ def _warnings_in_lines(arguments: Arguments) -> Iterator[None]:
             if issubclass(category, UnsavedWarning):
                 arguments.note_unwritten(message.error)
             elif category is UserWarning:
-                print(f"spiel-cr: warning: {message}", file=sys.stderr)
+                report_problem("warning", message)
             else:
                 show(message, category, *place, **more)
 

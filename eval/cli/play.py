@@ -28,6 +28,7 @@ import pyspiel
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.judging.one_match import Observer
@@ -162,7 +163,7 @@ def play(
     for seat, bot in enumerate(series.seats(0)):
         if bot != HUMAN:
             series.bot(0, seat)
-    print(f"{series.game}, seed {seed}", file=out)
+    print(f"{one_line(series.game)}, seed {seed}", file=out)
     for number in range(matches):
         seats = series.seats(number)
         if matches > 1:
@@ -193,7 +194,9 @@ def _shower(seats: tuple[str, str], out: TextIO) -> Observer:
 def _print_result(series: Series, played: Played, out: TextIO) -> None:
     """Prints who won; to a person all that was hidden, too."""
     for seat, bot in enumerate(played.bots):
-        print(f"player {seat}, {bot}: {played.match.returns[seat]:+g}", file=out)
+        print(
+            f"player {seat}, {one_line(bot)}: {played.match.returns[seat]:+g}", file=out
+        )
     if HUMAN not in played.bots:
         return
     state = state_after(series.game, played.match.actions)
@@ -244,7 +247,7 @@ def serve(
         bot = threading.Thread(target=run, daemon=True)
         bot.start()
         if isinstance(series, Series):
-            print(f"{series.game}, seed {series.seed}")
+            print(f"{one_line(series.game)}, seed {series.seed}")
         print(f"the table: {serving.address}", flush=True)
         print("only this machine can open it; Ctrl-C ends it", file=sys.stderr)
         if opens:

@@ -30,6 +30,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.signals.form import form_of
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.policies import conversions
@@ -130,7 +131,7 @@ def _page(arguments: Arguments) -> str:
 def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> None:
     with arguments.writing():
         atomic.write_text(arguments.html, page)
-        print(f"page: {arguments.html}", file=sys.stderr)
+        print(f"page: {one_line(arguments.html)}", file=sys.stderr)
         report["html"] = arguments.html
 
 

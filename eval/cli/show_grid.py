@@ -7,6 +7,7 @@ import pyspiel
 
 from spiel_cr.common import pictures
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.one_line import one_line
 from spiel_cr.poker import answers
 from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.solvers.policy_files import load_policy
@@ -60,7 +61,7 @@ def show(arguments: Arguments) -> dict[str, object]:
     grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
     after = " ".join(grid.path) or "the deal"
     title = f"after {after}: player {grid.player} in round {grid.round}"
-    print(policy.game)
+    print(one_line(policy.game))
     print(f"{title}, {counted(len(grid.hands), 'hand')}")
     print(f"percentages of {', '.join(grid.actions)}\n")
     print(hand_grid.text_of(grid))
@@ -83,7 +84,7 @@ def show(arguments: Arguments) -> dict[str, object]:
         report["hands"] = found.rows()
         with arguments.writing():
             write_answers(pathlib.Path(arguments.csv), found)
-            print(f"\nhands: {arguments.csv}")
+            print(f"\nhands: {one_line(arguments.csv)}")
             report["csv"] = arguments.csv
     if arguments.plot:
         with arguments.writing():
@@ -96,7 +97,7 @@ def show(arguments: Arguments) -> dict[str, object]:
                 title=f"{titled(policy.game)}\n{_named(arguments.board or '')} "
                 f"player {grid.player} acts after {after}, in per cent",
             )
-            print(f"\npicture: {arguments.plot}")
+            print(f"\npicture: {one_line(arguments.plot)}")
             report["plot"] = arguments.plot
     return report
 

@@ -9,6 +9,7 @@ import spiel_cr
 from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
@@ -203,7 +204,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
         title = f"{arguments.game}, {result.algorithm}"
         with arguments.writing():
             spiel_cr.plot(result, arguments.plot, title=title)
-            print(f"  plot        {arguments.plot}")
+            print(f"  plot        {one_line(arguments.plot)}")
     return report, result
 
 
@@ -263,9 +264,9 @@ def say_form(laid: laying_out.Laid, arguments: Arguments) -> None:
       ValueError: OpenSpiel is to judge what it cannot.
     """
     if laid.form == laying_out.STEPPED and laid.why:
-        print(f"sampled without compiling: {laid.why}", file=sys.stderr)
+        print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
     elif laid.why:
-        print(f"--form {laid.form}: {laid.why}", file=sys.stderr)
+        print(f"--form {laid.form}: {one_line(laid.why)}", file=sys.stderr)
     if arguments.judge != "openspiel":
         return
     if laid.form == laying_out.STEPPED:
@@ -298,7 +299,8 @@ def _facts(game: str, result: Result) -> dict[str, object]:
 
 def _head(game: str, result: Result) -> str:
     """The same for people."""
-    head = f"{game}, {result.algorithm}, {counted(result.iterations, 'iteration')}"
+    head = one_line(f"{game}, {result.algorithm}")
+    head += f", {counted(result.iterations, 'iteration')}"
     if result.trajectories:
         head += f", {counted(result.trajectories, 'trajectory', 'trajectories')}"
     return head
@@ -333,6 +335,8 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
         table = result.table
         share = table.known / table.met if table.met else None  # JSON has no NaN
         full = "; full, so some were left out" if table.full else ""
+        if table.batch is not None:
+            print(f"  batch       {table.batch:,} trajectories for each player")
         print(f"  infosets    {table.infosets:,}, by {table.keys}")
         if share is not None:
             print(
@@ -344,6 +348,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
             "workers": arguments.workers,
             "infosets": table.infosets,
             "keys": table.keys,
+            "batch": table.batch,
             "table_bytes": table.bytes,
             "table_limit": table.limit,
             "full": table.full,
@@ -361,7 +366,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
         f"{result.build_seconds:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
     if saved:
-        print(f"  policy      {arguments.save}")
+        print(f"  policy      {one_line(arguments.save)}")
     return report
 
 
@@ -386,7 +391,9 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
         )
     finally:
         if verdict is None and saved:  # an interrupt, too
-            print(f"the policy was saved in {arguments.save}", file=sys.stderr)
+            print(
+                f"the policy was saved in {one_line(arguments.save)}", file=sys.stderr
+            )
     judging = time.perf_counter() - started
     report = {
         **_facts(game, result),
@@ -423,7 +430,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
         f"judging {judging:.1f} s; peak memory {memory.peak_bytes() / 1e9:.2f} GB"
     )
     if saved:
-        print(f"  policy      {arguments.save}")
+        print(f"  policy      {one_line(arguments.save)}")
     return report
 
 

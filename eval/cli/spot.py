@@ -20,6 +20,7 @@ examples:
 import pathlib
 
 from spiel_cr.common import atomic
+from spiel_cr.common.one_line import one_line
 from spiel_cr.poker import Answers, answers, spot
 from spiel_cr.poker.answers import known
 from spiel_cr.policies.signal_nodes import find_actions
@@ -96,7 +97,7 @@ def _spot(arguments: Arguments) -> dict[str, object]:
     if arguments.csv:
         with arguments.writing():
             write_answers(pathlib.Path(arguments.csv), found)
-            print(f"\nhands: {arguments.csv}")
+            print(f"\nhands: {one_line(arguments.csv)}")
             report["csv"] = arguments.csv
     if arguments.html:
         lead = (
@@ -110,7 +111,7 @@ def _spot(arguments: Arguments) -> dict[str, object]:
         made = spot_page.spot_page(policy, result.form, lead)
         with arguments.writing():
             atomic.write_text(arguments.html, made)
-            print(f"\npage: {arguments.html}")
+            print(f"\npage: {one_line(arguments.html)}")
             report["html"] = arguments.html
     return {
         **report,

@@ -17,6 +17,7 @@ from typing import Any, get_args
 import spiel_cr
 from spiel_cr.common import atomic, pictures
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.tree.compiler import as_compiled
 from spiel_cr.judging import one_step, python_judge
 from spiel_cr.policies import conversions
@@ -117,13 +118,14 @@ def _write(
         title = f"{arguments.game} after {arguments.actions}"
         with arguments.writing():
             spiel_cr.plot({label: found.curve}, arguments.plot, title=title)
-            print(f"  plot        {arguments.plot}")
+            print(f"  plot        {one_line(arguments.plot)}")
 
 
 def _print(report: dict[str, Any]) -> None:
     print(
-        f"{report['game']} after {report['actions']}: player {report['player']} "
-        f"resolves {counted(report['infosets'], 'infoset')} below "
+        f"{one_line(report['game'])} after {one_line(report['actions'])}: "
+        f"player {report['player']} resolves "
+        f"{counted(report['infosets'], 'infoset')} below "
         f"{counted(report['augmented_infosets'], 'augmented infoset')} of the opponent"
     )
     print(

@@ -38,6 +38,7 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
+from spiel_cr.common.one_line import one_line
 from spiel_cr.judging.many_matches import Slot
 from spiel_cr.players import bot_strings
 
@@ -104,7 +105,7 @@ def _tournament(arguments: Arguments) -> dict[str, object]:
         report = _matches(arguments, bots, settings)
         report |= _styles(arguments, "matches")
     if not arguments.unwritten:
-        print(f"written to {arguments.out}")
+        print(f"written to {one_line(arguments.out)}")
     return report
 
 
@@ -122,11 +123,14 @@ def _matches(
         settings,
         aivat=arguments.aivat,
     )
-    print(f"{arguments.game}, seed {arguments.seed}, {result.matches[0][1]} ", end="")
+    print(
+        f"{one_line(arguments.game)}, seed {arguments.seed}, {result.matches[0][1]} ",
+        end="",
+    )
     print("matches per pair; mean return of the row against the column,")
     print("with half the width of its 95 % confidence interval")
     if arguments.aivat is not None:
-        print(f"\nluck taken out (AIVAT, values of {arguments.aivat}):")
+        print(f"\nluck taken out (AIVAT, values of {one_line(arguments.aivat)}):")
     _print_table(result)
     if result.plain_mean is not None and result.plain_half_width is not None:
         print("\nas played, with luck:")
@@ -154,9 +158,9 @@ def _sessions(
         aivat=arguments.aivat,
     )
     print(
-        f"{arguments.game}, seed {arguments.seed}, {result.sessions[0][1]} sessions "
-        f"per pair, of at most {counted(config.rounds, 'hand')}, with stacks of "
-        f"{config.stack:g}"
+        f"{one_line(arguments.game)}, seed {arguments.seed}, "
+        f"{result.sessions[0][1]} sessions per pair, "
+        f"of at most {counted(config.rounds, 'hand')}, with stacks of {config.stack:g}"
     )
     tables = [
         ("share of sessions that the row wins", result.won, result.won_half_width),
@@ -164,14 +168,14 @@ def _sessions(
     ]
     plain, half = result.plain_chips, result.plain_chips_half_width
     if plain is not None and half is not None:
-        title = f"chips without luck (AIVAT, values of {arguments.aivat})"
+        title = f"chips without luck (AIVAT, values of {one_line(arguments.aivat)})"
         tables[1:] = [(title, *tables[1][1:]), ("chips as they were paid", plain, half)]
     for title, values, halves in tables:
         print(f"\n{title}, with half the width of the 95 % confidence interval")
         _print_numbers(result.bots, values, halves)
     print()
     for number, bot in enumerate(result.bots, 1):
-        print(f"[{number}] {bot}")
+        print(f"[{number}] {one_line(bot)}")
     return result._asdict()
 
 
@@ -243,7 +247,7 @@ def _print_table(result: tournament.Tournament) -> None:
         late = "-" if effort.late_moves is None else effort.late_moves
         print(
             f"{number:<4}{effort.moves:>9,}{effort.mean_ms:>10.2f}{effort.max_ms:>10.1f}"
-            f"{late:>7}{effort.programs_compiled:>10}  {effort.bot}"
+            f"{late:>7}{effort.programs_compiled:>10}  {one_line(effort.bot)}"
         )
     for number, effort in zip(numbers, result.efforts, strict=True):
         if effort.unmet_share is not None:

@@ -14,6 +14,8 @@ import threading
 from http import HTTPStatus
 from typing import Any
 
+from spiel_cr.common.json_text import read_object
+
 from . import page
 from .table import Table
 
@@ -164,13 +166,10 @@ class _Handler(http.server.BaseHTTPRequestHandler):
             self._refuse(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
             return None
         try:
-            given = json.loads(self.rfile.read(int(length)))
-        except (ValueError, RecursionError):
-            given = None
-        if not isinstance(given, dict):
+            return read_object(self.rfile.read(int(length)))
+        except ValueError:
             self._refuse(HTTPStatus.BAD_REQUEST)
             return None
-        return given
 
     def _send_json(self, status: HTTPStatus, content: object) -> None:
         self._send(status, _JSON, json.dumps(content))

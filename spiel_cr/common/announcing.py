@@ -9,6 +9,8 @@ import sys
 import time
 from collections.abc import Iterator
 
+from spiel_cr.common.one_line import one_line
+
 _BEGAN = time.monotonic()
 
 _listens = False
@@ -60,7 +62,7 @@ def announce(text: str, *, progress: bool | None = None) -> None:
     _latest = text
     if not is_wanted(progress):
         return
-    line = f"[{elapsed():6.1f} s] {text}"
+    line = f"[{elapsed():6.1f} s] {one_line(text)}"
     # Without it there are no bars. Importing it for a line would delay the first one.
     bars = sys.modules.get("tqdm")
     if bars is None:

@@ -77,13 +77,18 @@ def check_writable(path: Path, name: str = "path") -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Writes a file of text, so that a reader sees the old file or the new one.
+    """Write a text file, so that a reader sees the old file or the new one.
+
+    Args:
+      path: File to write, in UTF-8.
+      text: Its content. Lone surrogates, which UTF-8 cannot encode, are written as
+        escapes such as \\ud800; games of users may have them in their strings.
 
     Raises:
       OSError: the file cannot be written; the old one is as it was.
     """
     with replacing(path) as file:
-        file.write(text.encode())
+        file.write(text.encode("utf-8", "backslashreplace"))
 
 
 @contextlib.contextmanager

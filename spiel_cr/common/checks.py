@@ -58,7 +58,7 @@ def check_number(value: float, name: str, interval: str, *, why: str = "") -> fl
     ):
         end = f"; {why}" if why else ""
         said = f"lie in {interval}"
-        if math.isinf(high):
+        if math.isinf(high) and interval[-1] == ")":
             said = "be finite and " + ("above " if interval[0] == "(" else ">= ")
             said += f"{low:g}"
         raise ValueError(f"{name}={value!r} must {said}{end}")

@@ -1,5 +1,7 @@
 """Errors that callers tell apart by type."""
 
+from spiel_cr.common.one_line import one_line
+
 
 class GameTooLargeError(ValueError):
     """A game, or an algorithm on it, takes more than a memory limit has room for."""
@@ -20,7 +22,8 @@ class TooManyHistoriesError(ValueError):
 def too_many_histories(game: object, limit: int) -> TooManyHistoriesError:
     """The error to raise where a game turns out to have more histories than allowed."""
     return TooManyHistoriesError(
-        f"{game} has more than max_histories={limit} histories; raise the limit or "
+        f"{one_line(game)} has more than max_histories={limit} histories; raise the "
+        f"limit or "
         f"choose smaller game parameters"
     )
 

@@ -18,6 +18,7 @@ from typing import IO, Any, TypeAlias
 
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError, FileInUseError
+from spiel_cr.common.json_text import read_object
 
 SETTINGS = "settings.json"
 # The name of the checksum of a line, and of the settings.
@@ -81,14 +82,12 @@ def unsealed(text: str | bytes) -> Record:
     """The record without its checksum, from the JSON text of a sealed one.
 
     Raises:
-      ValueError: the text is no table in JSON, or the checksum is missing or wrong.
+      ValueError: If the text is not a JSON object, or the checksum is missing or wrong.
     """
     try:
-        record = json.loads(text)
-    except (RecursionError, ValueError) as error:
-        raise ValueError(f"is no JSON: {error}") from error
-    if not isinstance(record, dict):
-        raise ValueError("is no table in braces")
+        record = read_object(text)
+    except ValueError as error:
+        raise ValueError(f"is not a JSON object: {error}") from error
     found = record.pop(_CHECKSUM, None)
     if found is None:
         raise ValueError(f'has no checksum "{_CHECKSUM}"')

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from typing import TypeAlias
 
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.one_line import one_line
 
 try:
     import resource
@@ -173,8 +174,9 @@ def too_large(game: object, why: str, limit: Limit, size: float) -> GameTooLarge
       size: in bytes.
     """
     return GameTooLargeError(
-        f"{game} {why}, and {describe_limit(limit, size)}; raise the limit, choose "
-        f"smaller game parameters, or do not compile the game: spiel-cr solve with an "
+        f"{one_line(game)} {why}, and {describe_limit(limit, size)}; raise the limit, "
+        f"choose smaller game parameters, or do not compile the game: spiel-cr solve "
+        f"with an "
         f"algorithm that samples (os-mccfr, es-mccfr, vr-mccfr), bots with "
         f"max_histories=N on partial trees (spiel-cr play, tournament), or spiel-cr "
         f"best-response, which searches on states"

@@ -11,6 +11,8 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
+from spiel_cr.common.one_line import one_line
+
 # With a colon: a name of a user's own module.
 _NAME = re.compile(r"[\w+.:-]+")
 _Preset = TypeVar("_Preset")
@@ -101,13 +103,8 @@ class Parameters(NamedTuple):
         """What to raise for a value that must be something else."""
         value = self.given[key]
         return ValueError(
-            f"{self.what}={self.text!r}: {key}={printable(value)} must be {must_be}"
+            f"{self.what}={self.text!r}: {key}={one_line(value)} must be {must_be}"
         )
-
-
-def printable(value: str) -> str:
-    """A value for a message: as it is, where that can be printed in one line."""
-    return value if value.isprintable() else repr(value)
 
 
 def remedy(table: Mapping[str, Any]) -> str:

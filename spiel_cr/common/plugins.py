@@ -107,7 +107,7 @@ def source(module: str) -> str:
         spec = importlib.util.find_spec(name)
         for place in (spec and spec.submodule_search_locations) or ():
             for file in sorted(Path(place).rglob("*.py")):
-                digest.update(f"{name}/{file.relative_to(place).as_posix()}\0".encode())
+                digest.update(os.fsencode(f"{name}/{file.relative_to(place)}\0"))
                 digest.update(file.read_bytes())
     return digest.hexdigest()[:12]
 

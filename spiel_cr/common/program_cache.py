@@ -15,6 +15,7 @@ from absl import logging
 
 from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
+from spiel_cr.common.json_text import read_object
 
 # A folder, or "off".
 VARIABLE = "SPIEL_CR_PROGRAM_CACHE"
@@ -114,8 +115,8 @@ def _drop_unreadable(folder: Path) -> None:
     """Deletes entries that were cut off or changed; each is read once for that."""
     record = folder / "checked.json"
     try:
-        checked = dict(json.loads(record.read_text("utf-8")))
-    except (OSError, ValueError, TypeError):
+        checked = read_object(record.read_bytes())
+    except (OSError, ValueError):
         checked = {}
     there = {}
     for file in folder.glob("*-cache"):

@@ -23,6 +23,7 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.json_text import read_object
 
 # The member of the archive that holds the JSON text, as UTF-8 bytes.
 _METADATA = "metadata"
@@ -254,15 +255,12 @@ def _table_among(arrays: dict[str, np.ndarray]) -> dict[str, Any]:
     """The metadata among arrays, from which they are taken out.
 
     Raises:
-      _BadContent: there are none, or they hold no JSON, or something else than a table.
+      _BadContent: If there are none, or they are not a JSON object.
     """
     if _METADATA not in arrays:
         raise _BadContent("it has no metadata")
     text = arrays.pop(_METADATA)
     try:
-        metadata = json.loads(text.tobytes().decode())
-    except (ValueError, RecursionError) as error:
-        raise _BadContent(f"its metadata are no JSON: {error}") from error
-    if not isinstance(metadata, dict):
-        raise _BadContent("its metadata are no table")
-    return metadata
+        return read_object(text.tobytes())
+    except ValueError as error:
+        raise _BadContent(f"invalid metadata: {error}") from error

@@ -157,6 +157,9 @@ class TableFacts(NamedTuple):
       bytes: what the table took in the end.
       limit: what it might have taken; a batch takes the rest of the memory.
       full: whether infosets were left out because there was no more memory.
+      batch: Trajectories per player and iteration. If the caller gave none, it may be
+        smaller than the algorithm's default, so that it fits into the memory limit.
+        None for algorithms without batches.
       met: decisions of updating players on all trajectories.
       known: those among them whose infoset was in the table before.
     """
@@ -166,6 +169,7 @@ class TableFacts(NamedTuple):
     bytes: int
     limit: int
     full: bool
+    batch: int | None = None
     met: int = 0
     known: int = 0
 

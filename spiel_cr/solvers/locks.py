@@ -1,7 +1,7 @@
 """Locks as users give them: by infoset, by node and hand, or all of a policy."""
 
-import json
 import os
+import reprlib
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -10,6 +10,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.json_text import read_object
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
@@ -59,8 +60,8 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
     if not isinstance(locks, Mapping):
         if len(locks) != 2 or all(each is None for each in locks):
             raise ValueError(
-                f"locks={locks!r}: give a policy of player 0 and one of player 1, of "
-                f"which one may be None"
+                f"locks={reprlib.repr(locks)}: give a policy of player 0 and one of "
+                f"player 1, of which one may be None"
             )
         return locked(form, (_whole(laid, 0, locks[0]), _whole(laid, 1, locks[1])))
     if not locks:
@@ -100,18 +101,19 @@ def read_locks(path: atomic.Path, player: int | None = None) -> Locks:
         return [path if p == player else None for p in range(2)]
     try:
         if name.startswith("{"):
-            return dict(json.loads(name))
-        with open(path, encoding="utf-8") as file:
-            return dict(json.load(file))
+            return read_object(name)
+        with open(path, "rb") as file:
+            return read_object(file.read())
     except OSError as error:
         raise type(error)(
             f"--lock {name}: {error.strerror}; give JSON such as "
             f'{{"0pb": [1, 0]}}, a file of JSON, or a policy file (.npz)'
         ) from error
-    except (ValueError, TypeError) as error:
+    except ValueError as error:
         raise ValueError(
-            f"--lock {name} is no JSON object ({error}); write such as "
-            f'{{"check bet-100": {{"AA": [0, 1, 0]}}}}, or give a policy file (.npz)'
+            f"--lock {reprlib.repr(name)} is not a JSON object ({error}); use a value "
+            f'such as {{"check bet-100": {{"AA": [0, 1, 0]}}}}, or give a policy file '
+            f"(.npz)"
         ) from error
 
 
@@ -201,7 +203,7 @@ def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
         is_good = False
     if not is_good:
         raise ValueError(
-            f"locks: {where} there is {given!r}; give probabilities of "
+            f"locks: {where} there is {reprlib.repr(given)}; give probabilities of "
             f"{', '.join(names.values())}, at least 0 and with the sum 1"
         )
     return odds.tolist()

@@ -4,26 +4,39 @@
 `spiel_cr.CFRPlusSolver(game)`, and so does `CFRSolver` there; `LCFRSolver(game)` and
 `DCFRSolver(game)` of `discounted_cfr` are `CFRSolver(game, "lcfr")` and
 `CFRSolver(game, "dcfr")`: iterate by iterate they are the same.
+
+As OpenSpiel's solvers, these can be pickled and copied. A pickle holds the game's
+string, not its tree, which is built again; spiel_cr itself never loads pickles.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
+import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_dtype, check_iterations
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.one_line import one_line
+from spiel_cr.games.opening.game_strings import load_printed
+from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
 
 
 class CFRSolver:
     """A CFR solver that a script drives iteration by iteration.
+
+    `pickle` and `copy.deepcopy` give solvers whose further iterates are bitwise those
+    of the original.
 
     Attributes:
       game: the (sequential) OpenSpiel game.
@@ -51,11 +64,75 @@ class CFRSolver:
         """
         config = find(algorithm, families=(CFR,)).config
         check_dtype(dtype)
-        self._tree = as_compiled(game, memory_limit=memory_limit)
-        footprint.check(self._tree, config, dtype, memory_limit)
-        form = forced.without(self._tree.form)
-        self._solver = cfr.make_solver(form, config=config, dtype=dtype)
-        self.game = self._tree.game
+        tree = as_compiled(game, memory_limit=memory_limit)
+        footprint.check(tree, config, dtype, memory_limit)
+        self._take(tree, _make_solver(tree, config, dtype), memory_limit)
+
+    def _take(self, tree: CompiledGame, solver: Solver, memory_limit: Limit) -> None:
+        """Set all attributes."""
+        self._tree, self._solver, self._memory_limit = tree, solver, memory_limit
+        self.game = tree.game
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what a pickle holds: how to make the solver, and its arrays.
+
+        Raises:
+          ValueError: If the game cannot be made again from its string.
+        """
+        if load_again(self.game) is None:
+            raise ValueError(
+                f"{one_line(self.game)} cannot be pickled: OpenSpiel cannot load it "
+                f"again by this string; register the game with its parameters, or keep "
+                f"its policy instead (average_policy)"
+            )
+        return {
+            "game": str(self.game),
+            "fingerprint": fingerprint(self._tree),
+            "config": self._solver.config,
+            "dtype": self._solver.dtype.name,
+            "memory_limit": self._memory_limit,
+            "leaves": [np.array(leaf) for leaf in self._solver.leaves()],
+            "seconds": self._solver.seconds,
+        }
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Build the game's tree and the solver, and put the arrays back.
+
+        Raises:
+          ValueError: If the game is not registered, or is not the same game any more.
+        """
+        name = state["game"]
+        try:
+            game = load_printed(name)
+        except pyspiel.SpielError as error:
+            raise ValueError(
+                f"the pickled solver is of {one_line(name)}, which OpenSpiel cannot "
+                f"load here; import the module that registers the game first"
+            ) from error
+        tree = as_compiled(game, memory_limit=state["memory_limit"])
+        if fingerprint(tree) != state["fingerprint"]:
+            raise ValueError(
+                f"the pickled solver is of another game of the name {one_line(name)}; "
+                f"load it with the version of the game that it was made for"
+            )
+        solver = _make_solver(tree, state["config"], state["dtype"])
+        solver.restore(state["leaves"], seconds=state["seconds"])
+        self._take(tree, solver, state["memory_limit"])
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        """Return a solver of its own that shares the game's tree."""
+        mine = self._solver
+        solver = _make_solver(self._tree, mine.config, mine.dtype)
+        leaves = [np.array(leaf) for leaf in mine.leaves()]
+        solver.restore(leaves, seconds=mine.seconds)
+        copied = type(self).__new__(type(self))
+        copied._take(self._tree, solver, self._memory_limit)
+        memo[id(self)] = copied
+        return copied
+
+    def __copy__(self) -> Self:
+        """Return the same as `copy.deepcopy`: a solver's state is not shared."""
+        return self.__deepcopy__({})
 
     @property
     def iterations(self) -> int:
@@ -75,6 +152,11 @@ class CFRSolver:
         """The last iterate."""
         behaviours = [self._solver.current_behaviour(p) for p in range(2)]
         return tabular_policy(self._tree, behaviours)
+
+
+def _make_solver(tree: CompiledGame, config: Any, dtype: np.typing.DTypeLike) -> Solver:
+    """Return a solver of the game at its start, without the game's forced moves."""
+    return cfr.make_solver(forced.without(tree.form), config=config, dtype=dtype)
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802

@@ -1,13 +1,18 @@
 """A table of a game that is not laid out, on its way."""
 
+import dataclasses
 import functools
 import os
 from typing import Any
 
 import numpy as np
+from absl import logging
 
 from spiel_cr.common import atomic, memory, storage
+from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.one_line import one_line
+from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.stepping import key_making, recall_checks
 from spiel_cr.games.stepping.rules_source import RulesSource
@@ -20,7 +25,13 @@ from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
-from spiel_cr.solvers.mccfr.table.table_solver import BRANCHES, UncompiledSolver
+from spiel_cr.solvers.mccfr.table.table_solver import (
+    BRANCHES,
+    SMALL_BATCH,
+    UncompiledSolver,
+    batch_bytes,
+    trajectory_bytes,
+)
 from spiel_cr.solvers.run import Run, settings_text
 from spiel_cr.solvers.task import Task
 
@@ -41,7 +52,7 @@ def make_table(laid: Laid, task: Task) -> Run:
       GameTooLargeError, ValueError: as `solve`.
     """
     assert isinstance(laid.game, Opened)
-    layout, config = task.layout, task.algorithm.config_in(STEPPED)
+    layout = task.layout
     kind, source, taken = _source(laid.game, layout)
     try:
         if source.max_actions > _MOST_ACTIONS:
@@ -50,8 +61,9 @@ def make_table(laid: Laid, task: Task) -> Run:
                 f"and a table takes at most {_MOST_ACTIONS:,}; choose smaller game "
                 f"parameters"
             )
-        limit = layout.memory_limit
-        size, room = _table_room(source, config, limit, task.path, taken)
+        size, kept = _kept_limits(layout.memory_limit, task.path)
+        config, room = _with_batch(source, task, size, taken)
+        room = room if kept is None else kept
         solver = UncompiledSolver(
             source,
             config,
@@ -103,28 +115,23 @@ def _check_room(opened: Opened, layout: Layout, taken: int) -> None:
         )
 
 
-def _table_room(
-    source: Simulator,
-    config: MCCFRConfig,
-    limit: memory.Limit,
-    checkpoint_path: atomic.Path | None,
-    taken: int,
-) -> tuple[int, int]:
-    """The limit in bytes, and what it leaves for the table and a batch.
+def _kept_limits(
+    limit: memory.Limit, checkpoint_path: atomic.Path | None
+) -> tuple[int, int | None]:
+    """Return the memory limit in bytes, and the table's share in a checkpoint.
+
+    A resumed run has the limits that it began with: a table of another size might be
+    full at another time, and the run would not be bitwise reproducible.
 
     Args:
-      source: of the game.
-      config: the algorithm.
-      limit: as given.
-      checkpoint_path: of the run.
-      taken: bytes of buckets.
+      limit: As the caller gave it.
+      checkpoint_path: File of the run, which need not exist.
 
-    A resumed run has what it began with: a table of another size might be full
-    elsewhere, and the bits would be others.
+    Returns:
+      The limit, and the bytes of the table; None for the latter without a checkpoint.
 
     Raises:
-      GameTooLargeError: nothing is left.
-      ValueError: the checkpoint asks for more than this machine has.
+      ValueError: If the checkpoint needs more memory than this machine has.
     """
     if checkpoint_path is not None and os.path.exists(checkpoint_path):
         with storage.called("checkpoint"):
@@ -140,20 +147,85 @@ def _table_room(
                     f"may have; go on where there is more memory, or give another path"
                 )
             return size, room
-    size = int(memory.parse_limit(limit))
-    # What a process takes besides the table: imported packages, and numpy's temporary
-    # arrays.
-    taken += memory.BASE_BYTES
-    taken += _DEPTHS * config.batch * source.state_bytes
-    if isinstance(source, Workers):
-        taken += source.held_bytes
-    if taken >= size:
-        raise GameTooLargeError(
-            f"{memory.describe_limit(limit, size)}, and sampling {source.game} takes "
-            f"about {memory.describe_bytes(taken)} without a table; raise the limit, "
-            f"or take a smaller batch or fewer workers"
+    return int(memory.parse_limit(limit)), None
+
+
+def _batch_is_given(asked: Any) -> bool:
+    """Return whether the caller chose the batch: by name, or with all settings."""
+    return not isinstance(asked, str) or "batch" in parse(asked, "algorithm").given
+
+
+def _largest_batch(source: Simulator, config: MCCFRConfig, free: float) -> int:
+    """Return the largest batch that so many bytes hold, with one trajectory's infosets.
+
+    Args:
+      source: Of the game.
+      config: The algorithm; its batch is not used.
+      free: Bytes for batch and table.
+    """
+    actions, length = source.max_actions, source.game.max_game_length()
+    states = _DEPTHS * source.state_bytes
+    each = states + batch_bytes(dataclasses.replace(config, batch=1), actions, length)
+    free -= trajectory_bytes(config, actions, length)
+    largest = free // each
+    if config.scheme == "external":
+        # Visits of all actions have a share of their own, however small the batch is.
+        free -= BRANCHES * free
+        largest = min(largest, free // states) if states else largest * (free >= 0)
+    return max(0, int(largest))
+
+
+def _with_batch(
+    source: Simulator, task: Task, size: int, taken: int
+) -> tuple[MCCFRConfig, int]:
+    """Return the algorithm with a batch that fits, and the bytes for table and batch.
+
+    A batch that the caller did not choose is halved until it takes at most half of the
+    memory, because the memory that trajectories may need grows with the longest match
+    that the game declares.
+
+    Args:
+      source: Of the game.
+      task: What is to be done.
+      size: The memory limit in bytes.
+      taken: Bytes of buckets.
+
+    Raises:
+      GameTooLargeError: If the batch does not fit; names the largest one that does.
+    """
+    config: MCCFRConfig = task.algorithm.config_in(STEPPED)
+    free = size - memory.BASE_BYTES - taken
+    if not _batch_is_given(task.algorithm.asked):
+        # Not by what workers hold: the same limit gives the same batch.
+        most, batch = max(1, _largest_batch(source, config, free / 2)), config.batch
+        while batch > most:
+            batch //= 2
+        if batch < config.batch:
+            announce(
+                f"batch={batch}, not {config.batch}: matches may have up to "
+                f"{source.game.max_game_length():,} moves, and more would not fit into "
+                f"the memory limit"
+            )
+        config = dataclasses.replace(config, batch=batch)
+    elif config.batch < SMALL_BATCH:
+        logging.warning(
+            "%s: in games that are not compiled a batch costs milliseconds, however "
+            "small it is; batch=%d leaves most of them unused, batch=4096 does not",
+            config.name,
+            config.batch,
         )
-    return size, size - int(taken)
+    if isinstance(source, Workers):
+        free -= source.held_bytes
+    largest = _largest_batch(source, config, free)
+    if config.batch > largest:
+        remedy = f"choose batch={largest} or less" if largest else "use fewer workers"
+        limit = memory.describe_limit(task.layout.memory_limit, size)
+        raise GameTooLargeError(
+            f"{limit}, which does not hold a batch of {config.batch} trajectories of "
+            f"{one_line(source.game)} with up to {source.game.max_game_length():,} "
+            f"moves each; raise the limit, or {remedy}"
+        )
+    return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
 class TableRun(Run):
@@ -232,7 +304,12 @@ class TableRun(Run):
         return {
             "held": HeldByPolicy(policy, save),
             "trajectories": solver.trajectories,
-            "table": TableFacts(len(average), self._kind, **solver.facts()),
+            "table": TableFacts(
+                len(average),
+                self._kind,
+                batch=getattr(solver.config, "batch", None),
+                **solver.facts(),
+            ),
         }
 
     def close(self) -> None:

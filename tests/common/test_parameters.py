@@ -163,9 +163,9 @@ def test_a_thing_without_parameters():
         parse("uniform(a=1)", "bot").convert({})
 
 
-def test_a_value_that_cannot_be_printed_is_quoted():
+def test_a_value_that_cannot_be_printed_is_escaped():
     """A message is one line."""
-    with pytest.raises(ValueError, match=r"number='a\\nb' must be a number"):
+    with pytest.raises(ValueError, match=r": number=a\\nb must be a number"):
         parse("f(number=a\nb)", "leaf").convert(TABLE)
 
 

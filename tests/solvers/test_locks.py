@@ -12,7 +12,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 from spiel_cr.policies.best_responses import best_response_value, value_bounds
 from spiel_cr.solvers import lp
 from spiel_cr.solvers.solve import lay_out, task_of
-from tests.support.commands import report
+from tests.support.commands import refused, report
 from tests.support.games import compiled
 
 # A small one; the larger one has levels for which a program compiles for long.
@@ -265,6 +265,35 @@ def test_nothing_is_merged_under_locks():
     names = lay_out(game, task).game.num_signals(0)
     free = lay_out(game, task_of("cfr", layout=Layout("signals"))).game.num_signals(0)
     assert sum(names) > sum(free)
+
+
+@pytest.mark.parametrize("depth", [200, 900, 10_000])
+@pytest.mark.parametrize("form", ["text", "file", "Python"])
+def test_deeply_nested_locks_are_refused(tmp_path, capsys, depth, form):
+    """Python's parser and `repr` have limits of their own, with other errors."""
+    text = '{"0": ' + "[" * depth + "1" + "]" * depth + "}"
+    if form == "Python":
+        row = 1.0
+        for _ in range(depth):
+            row = [row]
+        for locks in ({"0": row}, row):
+            with pytest.raises(ValueError, match="locks"):
+                spiel_cr.solve("kuhn_poker", "cfr", 1, layout=Layout(locks=locks))
+        return
+    file = tmp_path / "lock.json"
+    file.write_text(text)
+    lock = text if form == "text" else file
+    line = refused(capsys, "solve", "--game", "kuhn_poker", "--lock", lock)
+    assert "nested in more than 100 levels" in line and len(line) < 600
+
+
+def test_locks_that_are_not_utf_8_are_refused(tmp_path, capsys):
+    file = tmp_path / "lock.json"
+    file.write_bytes(b'{"0\xff": [1, 0]}')
+    words = "solve", "--game", "kuhn_poker", "--lock", file
+    assert "is not a JSON object" in refused(capsys, *words)
+    file.write_text('{"0\\ud800\\n": [1, 0]}')
+    assert r"locks: '0\ud800\n' is no infoset" in refused(capsys, *words)
 
 
 def test_commands(tmp_path, capsys):

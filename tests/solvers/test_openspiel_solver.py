@@ -1,12 +1,17 @@
 """CFRSolver against the OpenSpiel solvers that it stands in for."""
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from open_spiel.python.algorithms import cfr as openspiel_cfr
 from open_spiel.python.algorithms import discounted_cfr
 
 import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
 from tests.support import games
+from tests.support.made_games import MadeGame, rps_plus
 
 PEERS = {
     "cfr+": openspiel_cfr.CFRPlusSolver,
@@ -72,3 +77,65 @@ def test_bad_iterations_refused(iterations):
 def test_bad_arguments_refused(arguments):
     with pytest.raises(ValueError):
         spiel_cr.CFRSolver("kuhn_poker", **arguments)
+
+
+def copied(solver, how):
+    if how == "pickle":
+        return pickle.loads(pickle.dumps(solver))
+    return getattr(copy, how)(solver)
+
+
+@pytest.mark.parametrize("how", ["pickle", "deepcopy", "copy"])
+@pytest.mark.parametrize(
+    ("game", "algorithm", "dtype"),
+    [
+        ("kuhn_poker", "cfr+", "float64"),
+        ("kuhn_poker", "pdcfr+(alpha=2,gamma=3)", "float32"),
+        # Text that OpenSpiel cannot read again, simultaneous moves, a game in Python.
+        ("nim(pile_sizes=3)", "cfr", "float64"),
+        ("goofspiel(num_cards=2,players=2,imp_info=true)", "dcfr", "float64"),
+        ("python_rock_paper_scissors", "lcfr", "float64"),
+    ],
+)
+def test_copies_go_on_to_the_same_bits(game, algorithm, dtype, how):
+    for done in (0, 3):
+        first = spiel_cr.CFRSolver(game, algorithm, dtype=dtype)
+        if done:
+            first.evaluate_and_update_policy(done)
+        second = copied(first, how)
+        assert second.iterations == done and str(second.game) == str(first.game)
+        for _ in range(2):
+            assert_same(second.average_policy(), first.average_policy(), atol=0)
+            assert_same(second.current_policy(), first.current_policy(), atol=0)
+            # One goes on alone: nothing is shared.
+            first.evaluate_and_update_policy(4)
+            assert second.iterations == first.iterations - 4
+            second.evaluate_and_update_policy(4)
+
+
+def test_a_pickle_keeps_the_memory_limit():
+    solver = spiel_cr.CFRPlusSolver("kuhn_poker", memory_limit="2GB")
+    state = copied(copied(solver, "pickle"), "deepcopy").__getstate__()
+    fresh = spiel_cr.CFRSolver.__new__(spiel_cr.CFRSolver)
+    with pytest.raises(GameTooLargeError, match="memory_limit"):
+        fresh.__setstate__(state | {"memory_limit": "1MB"})
+    assert state["memory_limit"] == "2GB"
+
+
+def test_games_that_no_string_makes_are_copied_but_not_pickled():
+    solver = spiel_cr.CFRSolver(MadeGame(rps_plus, "rps_plus"))
+    solver.evaluate_and_update_policy(2)
+    assert_same(copy.deepcopy(solver).average_policy(), solver.average_policy(), atol=0)
+    with pytest.raises(ValueError, match=r"rps_plus\(\) cannot be pickled.*register"):
+        pickle.dumps(solver)
+
+
+def test_pickles_of_games_that_changed_or_are_unknown_are_refused():
+    state = spiel_cr.CFRSolver("kuhn_poker").__getstate__()
+    for changed, words in (
+        ({"game": "leduc_poker()"}, "another game of the name"),
+        ({"game": "my_unknown_game()"}, "import the module"),
+    ):
+        fresh = spiel_cr.CFRSolver.__new__(spiel_cr.CFRSolver)
+        with pytest.raises(ValueError, match=words):
+            fresh.__setstate__(state | changed)

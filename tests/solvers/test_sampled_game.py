@@ -11,12 +11,13 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.common import storage
+from spiel_cr.common import announcing, storage
 from spiel_cr.common.errors import (
     DamagedFileError,
     GameTooLargeError,
     ImperfectRecallError,
 )
+from spiel_cr.games.stepping import recall_checks
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers import policy_files, table_run
@@ -25,6 +26,7 @@ from spiel_cr.solvers.mccfr.table import sampling
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy, arrays_of
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver, batch_bytes
 from tests.support import games
+from tests.support.made_games import TERMINAL, MadeGame, Node
 from tests.support.solving import solve_with
 
 ROOT = pathlib.Path(__file__).parents[2]
@@ -233,6 +235,66 @@ def test_a_table_that_holds_no_trajectory_is_refused():
         sample("phantom_ttt", "os-mccfr(batch=1048576)", memory_limit="500MB")
 
 
+def waiting(path, length):
+    """Player 0 decides `length` times; its first decision is what counts."""
+    if len(path) == length:
+        return Node(TERMINAL, utility=float(path[0]))
+    return Node(0, (0, 1), (f"{len(path)} {hash(path)}", ""))
+
+
+# Matches of oshi_zumo may have 2000 moves.
+LONG = "oshi_zumo"
+
+
+def test_a_batch_that_nobody_gave_is_one_that_fits(tmp_path, capsys, caplog):
+    with announcing.listening():
+        result = sample(LONG, "os-mccfr", 2, memory_limit="2GB")
+    batch = result.table.batch
+    assert 1 < batch < 4096 and batch.bit_count() == 1
+    assert f"batch={batch}, not 4096: matches may have up" in capsys.readouterr().err
+    given = f"os-mccfr(batch={batch})"
+    assert_same(sample(LONG, given, 2, memory_limit="2GB"), result)
+    assert sample(LONG, "os-mccfr", 1, memory_limit="3GB").table.batch > batch
+    assert sample(LONG, "es-mccfr", 1, memory_limit="600MB").table.batch < 64
+    assert "leaves most of them unused" not in caplog.text  # nobody chose it
+    assert sample("kuhn_poker", "os-mccfr", 1).table.batch == 4096
+    path = tmp_path / "state.npz"
+    options = {"memory_limit": "2GB", "checkpoint_path": path}
+    sample(LONG, "os-mccfr", 1, **options)
+    assert_same(sample(LONG, "os-mccfr", 2, **options), result)
+
+
+@pytest.mark.parametrize("kind", ["os-mccfr", "es-mccfr"])
+def test_a_given_batch_that_does_not_fit_is_refused_with_the_largest(kind):
+    with pytest.raises(GameTooLargeError, match="choose batch=[0-9]+ or less") as said:
+        sample(LONG, f"{kind}(batch=4096)", 1, memory_limit="1GB")
+    largest = int(str(said.value).rpartition("batch=")[2].partition(" ")[0])
+    assert sample(LONG, f"{kind}(batch={largest})", 1, memory_limit="1GB").iterations
+    with pytest.raises(GameTooLargeError, match=f"batch={largest} or less"):
+        sample(LONG, f"{kind}(batch={largest + 1})", 1, memory_limit="1GB")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("algorithm", "averaging"), [("os-mccfr", "exact"), ("vr-mccfr", "sampled")]
+)
+def test_matches_of_a_thousand_moves_leave_numbers_only(
+    algorithm, averaging, monkeypatch
+):
+    """Importance weights of so many moves are beyond all floating-point numbers."""
+    # It plays two thousand matches.
+    monkeypatch.setattr(recall_checks, "check_source", lambda source, exact: None)
+    length = 1100
+    game = MadeGame(lambda path: waiting(path, length), "waiting", length=length)
+    settings = f"(batch=1,incremental=false,averaging={averaging})"
+    result = sample(game, algorithm + settings, 3)
+    strategy = result.average_policy().strategy
+    assert result.table.infosets > length
+    assert np.isfinite(strategy.probability).all()
+    assert (strategy.probability >= 0).all()
+
+
 @pytest.mark.slow
 def test_results_are_the_same_for_any_number_of_workers():
     expected = sample("leduc_poker", iterations=10)
@@ -302,13 +364,20 @@ def test_half_an_iteration_is_never_written(
     assert_same(sample(checkpoint_path=path), sample())
 
 
+def test_small_batches_that_were_given_are_warned_of(caplog):
+    sample(algorithm="os-mccfr(batch=64)", iterations=1)
+    assert not caplog.records
+    sample(algorithm="os-mccfr(batch=1)", iterations=1)
+    assert "batch=1 leaves most of them unused" in caplog.text
+
+
 def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog):
     """External sampling follows as much as the limit says, not as is free."""
     game, algorithm = games.goofspiel(5, "descending"), "es-mccfr(batch=64)"
     results = []
     for room in (60_000_000, 90_000_000):
         sizes = 500_000_000, room
-        monkeypatch.setattr(table_run, "_table_room", lambda *_, sizes=sizes: sizes)
+        monkeypatch.setattr(table_run, "_kept_limits", lambda *_, sizes=sizes: sizes)
         results.append(sample(game, algorithm, 2, vectorised=False))
     assert results[0].table.limit < results[1].table.limit
     assert caplog.text.count("below that one action") == 2

@@ -98,6 +98,7 @@ class MadeGame(pyspiel.Game):
         tensor: bool = False,
         largest: float = 100.0,
         utility_sum: float = 0.0,
+        length: int = 64,
     ) -> None:
         game_type = pyspiel.GameType(
             short_name=name,
@@ -122,7 +123,7 @@ class MadeGame(pyspiel.Game):
             min_utility=-largest,
             max_utility=largest,
             utility_sum=utility_sum,
-            max_game_length=64,
+            max_game_length=length,
         )
         super().__init__(game_type, info, {})
         self._rules = rules

@@ -7,6 +7,7 @@ were dealt. The tree is read off OpenSpiel's states, see `betting`.
 import functools
 import math
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pyspiel
@@ -43,14 +44,18 @@ def vectorised_universal_poker(game: pyspiel.Game) -> "VectorisedLimitPoker | No
         and 1 <= given["numHoleCards"] <= MAX_HOLE_CARDS
         and given["numHoleCards"] + sum(board) <= _MOST_CARDS
     )
-    return _make(str(game)) if supported else None
+    return _make(tuple(sorted(given.items()))) if supported else None
 
 
 @functools.lru_cache(maxsize=4)
-def _make(game: str) -> "VectorisedLimitPoker | None":
-    """By the game's string: reading the bets off takes a second in hold'em."""
-    loaded = pyspiel.load_game(game)
-    given = loaded.get_parameters()
+def _make(parameters: tuple[tuple[str, Any], ...]) -> "VectorisedLimitPoker | None":
+    """Make the rules; cached, because reading the bets off takes a second in hold'em.
+
+    Args:
+      parameters: Name and value of every parameter of the game.
+    """
+    given = dict(parameters)
+    loaded = pyspiel.load_game("universal_poker", given)
     deck, hole = Deck(given["numRanks"], given["numSuits"]), given["numHoleCards"]
     board = [int(cards) for cards in given["numBoardCards"].split()]
     rules = Rules(deck, hole, (), tuple(board[: given["numRounds"]]), None)

@@ -14,6 +14,7 @@ import pyspiel
 
 from spiel_cr.common.arrays import order_pairs
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 
 # How far the odds at a chance node may be from 1 in sum.
@@ -158,7 +159,8 @@ def check_promises(game: pyspiel.Game, *, asks: bool) -> None:
     total = game.utility_sum()
     if total is not None and not abs(total) <= tolerance:
         raise InvalidGameError(
-            f"{game}: utility_sum={total} and the game says that it is zero-sum; "
+            f"{one_line(game)}: utility_sum={total} and the game says that it is "
+            f"zero-sum; "
             f"correct its utility_sum, or its payoffs"
         )
 
@@ -177,7 +179,8 @@ def _try_information(game: pyspiel.Game) -> None:
                 state.information_state_string(player)
             except (AttributeError, NotImplementedError) as error:
                 raise InvalidGameError(
-                    f"{game}: information_state_string({player}) fails ({error}), and "
+                    f"{one_line(game)}: information_state_string({player}) fails "
+                    f"({error}), and "
                     f"spiel_cr needs to know what a player remembers; give the game's "
                     f"states that method, or the game make_py_observer"
                 ) from error
@@ -197,7 +200,8 @@ def check_state(state: pyspiel.State) -> None:
     game = state.get_game()
     if game.get_type().dynamics == pyspiel.GameType.Dynamics.SIMULTANEOUS:
         raise ValueError(
-            f"state: it is of {game}, whose moves are simultaneous, and players take "
+            f"state: it is of {one_line(game)}, whose moves are simultaneous, and "
+            f"players take "
             f"turns here; pass states of spiel_cr.load_game({str(game)!r})"
         )
 
@@ -221,7 +225,8 @@ def feature_count(game: Any, features: str) -> int:
     """
     if not getattr(game.get_type(), f"provides_{features}_tensor"):
         raise ValueError(
-            f"features={features}: {game} offers no {features}_tensor, which a network "
+            f"features={features}: {one_line(game)} offers no {features}_tensor, which "
+            f"a network "
             f"reads; implement it in the game, or choose other features or "
             f"network=table"
         )
@@ -285,7 +290,7 @@ def check_moves(game: pyspiel.Game, histories: Histories) -> None:
 
     def wrong(history: int, what: str, remedy: str) -> InvalidGameError:
         place = describe_history(game, histories.actions_to(history))
-        return InvalidGameError(f"{game}: {place} {what}; {remedy}")
+        return InvalidGameError(f"{one_line(game)}: {place} {what}; {remedy}")
 
     parent, action = histories.parent[1:], histories.action[1:]
     if (bad := action < 0).any():
@@ -325,7 +330,7 @@ def invalid(state: pyspiel.State, what: str, remedy: str) -> InvalidGameError:
     """
     game = state.get_game()
     place = describe_history(game, state.history())
-    return InvalidGameError(f"{game}: {place} {what}; {remedy}")
+    return InvalidGameError(f"{one_line(game)}: {place} {what}; {remedy}")
 
 
 def describe_history(game: pyspiel.Game, actions: Iterable[int]) -> str:

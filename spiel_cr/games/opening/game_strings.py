@@ -12,16 +12,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
 import pyspiel
 
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.parameters import Parameters, parse, printable, read_number, remedy
+from spiel_cr.common.one_line import one_line
+from spiel_cr.common.parameters import Parameters, parse, read_number, remedy
 
 # How games call their number of players.
 _PLAYERS = ("players", "numPlayers", "num_players")
 _WHOLE = re.compile(r"[+-]?[0-9]{1,10}")
-_NUMBER = re.compile(r"[+-]?[0-9]+(\.[0-9]*)?")
 _MOST = 2**31 - 1
 _HOLDEM = (
     "python_poker_spot for a river, as spiel-cr spot has it; or for all of limit "
@@ -83,80 +82,131 @@ def load_string(text: str) -> pyspiel.Game:
         no file, or asks for more or fewer players than two.
     """
     found = parse(text, "game", empty=True)
-    string = _checked(found, text)
+    values = _checked(found, text)
     try:
-        string.encode()
+        text.encode()
     except UnicodeEncodeError:
         raise ValueError(
             f"game={text!r} is not UTF-8; write the name and parameters of a game"
         ) from None
     announce(f"loading {found.name}")  # which may take half a minute
     try:
-        game = pyspiel.load_game(string)
+        # Not by a string: OpenSpiel reads every number in it as a number, and does not
+        # accept that where it needs text.
+        game = pyspiel.load_game(found.name, values)
         begin = game.new_initial_state()
         stuck = begin.current_player() >= 0 and not begin.legal_actions()
     except pyspiel.SpielError as error:
         raise pyspiel.SpielError(
             f"game={text!r}: OpenSpiel refuses it{reason(error)}; choose other values "
-            f"of its parameters: {_listed(string.partition('(')[0])}"
+            f"of its parameters: {_listed(found.name)}"
         ) from error
     if stuck:
         raise ValueError(
             f"game={text!r}: there is no legal action at its beginning; choose other "
-            f"values of its parameters: {_listed(string.partition('(')[0])}"
+            f"values of its parameters: {_listed(found.name)}"
         )
     return game
 
 
-def _checked(found: Parameters, text: str) -> str:
-    """The string for OpenSpiel, all of it checked, inner games included."""
+def load_printed(text: str) -> pyspiel.Game:
+    """Load a game by the string that OpenSpiel prints of it.
+
+    OpenSpiel itself cannot load some of these strings: it prints a text parameter with
+    the value "5" as pile_sizes=5, and reads that as a number.
+
+    Args:
+      text: `str` of a game.
+
+    Raises:
+      pyspiel.SpielError: If OpenSpiel cannot load it.
+    """
+    given = _with_text(pyspiel.game_parameters_from_string(text), text)
+    name = given.pop("name", "")
+    return pyspiel.load_game(name, given)
+
+
+def _with_text(given: dict[str, Any], text: str) -> dict[str, Any]:
+    """Return parameters in which what must be text is text, as it was written.
+
+    Args:
+      given: Parameters as OpenSpiel reads them, with the "name" of the game.
+      text: The string that they were read from.
+    """
+    if given.get("name") not in pyspiel.registered_names():
+        return given
+    table = _table(given["name"])
+    wrong = {
+        key
+        for key, value in given.items()
+        if isinstance(value, dict)
+        or (isinstance(table.get(key), str) and not isinstance(value, str))
+    }
+    if not wrong:
+        return given
+    try:
+        written = parse(text, "game", empty=True).given
+    except ValueError:
+        return given  # brackets in a text; OpenSpiel will say what it thinks of it
+    changed = {
+        key: _with_text(given[key], written[key])
+        if isinstance(given[key], dict)
+        else written[key]
+        for key in wrong & set(written)
+    }
+    return {**given, **changed}
+
+
+def _checked(found: Parameters, text: str) -> dict[str, Any]:
+    """Return the parameters for OpenSpiel, all checked, those of inner games too."""
     _check_name(found.name, text)
     table = _table(found.name)
-    parts = []
+    values = {}
     for key, value in found.given.items():
         if key not in table:
             raise pyspiel.SpielError(
                 f"game={text!r}: unknown parameter {key!r}; {found.name} takes "
                 f"{_listed(found.name)}; {remedy(table)}"
             )
-        parts.append(f"{key}={_value(key, value, table[key], text)}")
-    if found.name == "universal_poker":
-        try:
-            _check_poker(_read(found.given, table))
-        except ValueError as error:
-            raise ValueError(
-                f"game={text!r}: {error}; {found.name} takes {_listed(found.name)}"
-            ) from error
+        values[key] = _value(key, value, table[key], text)
+    try:
+        if found.name == "universal_poker":
+            _check_poker({**table, **values})
+        if values.get("fen"):
+            _check_fen(values["fen"], {**table, **values}.get("board_size", 8))
+    except ValueError as error:
+        raise ValueError(
+            f"game={text!r}: {one_line(error)}; {found.name} takes "
+            f"{_listed(found.name)}"
+        ) from error
     for key in table:
         if key == "filename" and key not in found.given:
             raise ValueError(
                 f"game={text!r} needs a file; write {found.name}({key}=PATH)"
             )
-    return f"{found.name}({','.join(parts)})"
+    return values
 
 
-def _read(given: Mapping[str, str], table: Mapping[str, Any]) -> dict[str, Any]:
-    """All parameters, those left out by their defaults, whole numbers as numbers."""
-    whole = {key for key, default in table.items() if isinstance(default, int)}
-    values = {**table, **given}
-    return {key: int(values[key]) if key in whole else values[key] for key in table}
+def _value(key: str, value: str, default: Any, text: str) -> Any:
+    """Return a parameter's value in the type that its default has.
 
-
-def _value(key: str, value: str, default: Any, text: str) -> str:
-    """A parameter's value as OpenSpiel reads it for this type of parameter."""
+    Text may be in quotes, which are left out: players expect that they need them
+    around text that looks like a number.
+    """
 
     def wrong(must: str) -> ValueError:
-        usual = "" if isinstance(default, dict) else f"; the default is {key}={default}"
         return ValueError(
-            f"game={text!r}: {key}={printable(value)} must be {must}{usual}"
+            f"game={text!r}: {key}={one_line(value)} must be {must}; the default is "
+            f"{key}={one_line(default)}"
         )
 
     if isinstance(default, dict):
-        return _checked(parse(value, "game", empty=True), text)
+        inner = parse(value, "game", empty=True)
+        return {"name": inner.name, **_checked(inner, text)}
     if isinstance(default, bool):
         if value.lower() not in ("true", "false"):
             raise wrong("true or false")
-        return value.lower()
+        return value.lower() == "true"
     if isinstance(default, int):
         if not _WHOLE.fullmatch(value) or abs(int(value)) > _MOST:
             raise wrong("a whole number of 32 bits")
@@ -165,7 +215,7 @@ def _value(key: str, value: str, default: Any, text: str) -> str:
                 f"game={text!r}: spiel_cr needs exactly two players and this game has "
                 f"{int(value)}; set {key}=2"
             )
-        return value
+        return int(value)
     if isinstance(default, float):
         try:
             number = read_number(value)
@@ -173,13 +223,12 @@ def _value(key: str, value: str, default: Any, text: str) -> str:
             raise wrong("a number") from None
         if not math.isfinite(number):
             raise wrong("a finite number")
-        # OpenSpiel refuses 1 and 1e-9 here, and takes 1.0 and 0.000000001.
-        return np.format_float_positional(number, trim="0")
-    if value.lower() in ("true", "false") or _NUMBER.fullmatch(value):
-        raise wrong("text")
+        return number
+    if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'":
+        value = value[1:-1]
     if key == "filename" and not os.path.isfile(value):
         raise ValueError(
-            f"game={text!r}: {key}={printable(value)}: there is no such file; give the "
+            f"game={text!r}: {key}={one_line(value)}: there is no such file; give the "
             f"path of one"
         )
     return value
@@ -195,7 +244,7 @@ def _table(name: str) -> dict[str, Any]:
 def _listed(name: str) -> str:
     """A game's parameters for people."""
     shown = [
-        f"{key}={'...' if isinstance(default, dict) else default}"
+        f"{key}={'...' if isinstance(default, dict) else one_line(default)}"
         for key, default in _table(name).items()
     ]
     return ", ".join(shown) or "none"
@@ -226,6 +275,36 @@ def _check_name(name: str, text: str) -> None:
     if "python_" in name + hint and "python_poker_spot" not in known:
         hint += "; the project's own games need `import game_defs` first"
     raise pyspiel.SpielError(f"game={text!r}: Unknown game {name!r}; {hint}")
+
+
+def _check_fen(text: str, size: int) -> None:
+    """Check a chess position; OpenSpiel reads unset memory where it is invalid.
+
+    Args:
+      text: Position in Forsyth-Edwards notation.
+      size: Number of ranks and files of the board.
+
+    Raises:
+      ValueError: If the notation is invalid, or a king is missing or there twice.
+    """
+    fields = text.split(" ")
+    ranks = fields[0].split("/")
+    widths = [
+        sum(int(sign) if sign in "12345678" else 1 for sign in rank) for rank in ranks
+    ]
+    valid = (
+        len(fields) in (4, 6)
+        and re.fullmatch("[1-8pnbrqkPNBRQK/]+", fields[0])
+        and widths == [size] * size
+        and all(fields[0].count(king) == 1 for king in "kK")
+        and re.fullmatch("[wb] (-|K?Q?k?q?) (-|[a-h][1-8])", " ".join(fields[1:4]))
+        and re.fullmatch("( ?[0-9]{1,4})*", " ".join(fields[4:]))
+    )
+    if not valid:
+        raise ValueError(
+            f"fen={one_line(text)} must be a position of {size} ranks with one king "
+            f"each, in Forsyth-Edwards notation"
+        )
 
 
 def _check_poker(values: Mapping[str, Any]) -> None:
@@ -301,9 +380,10 @@ def _poker_numbers(values: Mapping[str, Any], name: str) -> list[int]:
         for word in words
     ):
         each = "player" if name in _BY_PLAYER else "round (numRounds)"
+        numbers = "1 whole number" if count == 1 else f"{count} whole numbers"
         raise ValueError(
-            f"{name}={text} must be {count} whole numbers from {least} to {most}, one "
-            f"for each {each}, with spaces between them"
+            f"{name}={text} must be {numbers} from {least} to {most}, one for each "
+            f"{each}, with spaces between them"
         )
     return [int(word) for word in words[:count]]
 

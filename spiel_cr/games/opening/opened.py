@@ -12,6 +12,7 @@ from typing import Protocol, TypeAlias
 import pyspiel
 from absl import logging
 
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening import game_checks, vectorised
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
@@ -84,39 +85,39 @@ def load_game(game: str | pyspiel.Game) -> pyspiel.Game:
             f"game must be an OpenSpiel game string or a pyspiel.Game, got "
             f"{type(game).__name__}"
         )
-    game_type = game.get_type()
+    game_type, name = game.get_type(), one_line(game)
     if game.num_players() != 2:
         raise ValueError(
-            f"{game}: spiel_cr needs exactly two players and this game has "
+            f"{name}: spiel_cr needs exactly two players and this game has "
             f"{game.num_players()}; if it takes a players parameter, set players=2"
         )
     if game_type.utility != _GameType.Utility.ZERO_SUM:
         raise ValueError(
-            f"{game}: spiel_cr solves zero-sum games and this one is "
+            f"{name}: spiel_cr solves zero-sum games and this one is "
             f"{game_type.utility.name.lower().replace('_', '-')}; choose a "
             f"zero-sum variant among the game's parameters (goofspiel, for one, has "
             f"returns_type=win_loss)"
         )
     if game_type.chance_mode == _GameType.ChanceMode.SAMPLED_STOCHASTIC:
         raise ValueError(
-            f"{game}: its chance events are sampled inside the game, so their "
+            f"{name}: its chance events are sampled inside the game, so their "
             f"probabilities are unknown; choose one with explicit chance outcomes"
         )
     if game_type.dynamics == _GameType.Dynamics.SIMULTANEOUS:
         logging.warning(
             "%s has simultaneous moves; it is converted to turns in which the second "
             "mover does not see the first move (values and equilibria are the same)",
-            game,
+            name,
         )
         game = pyspiel.convert_to_turn_based(game)
     elif game_type.dynamics != _GameType.Dynamics.SEQUENTIAL:
         raise ValueError(
-            f"{game}: dynamics {game_type.dynamics.name} are not supported; choose a "
+            f"{name}: dynamics {game_type.dynamics.name} are not supported; choose a "
             f"game of sequential or simultaneous moves"
         )
     if not game.get_type().provides_information_state_string:
         raise ValueError(
-            f"{game}: the game offers no information_state_string, which spiel_cr "
+            f"{name}: the game offers no information_state_string, which spiel_cr "
             f"needs to know what a player remembers; implement it in the game, "
             f"or choose one that has it"
         )

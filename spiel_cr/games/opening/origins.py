@@ -9,6 +9,8 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.one_line import one_line
+from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
 # Wrappers whose games are others each time that they are loaded and walked.
@@ -38,7 +40,7 @@ def load_again(game: pyspiel.Game) -> pyspiel.Game | None:
     if unknown or str(game) == "efg_game()":
         return None
     try:
-        again = pyspiel.load_game(str(game))
+        again = load_printed(str(game))
     except pyspiel.SpielError:
         return None
     same = type(again) is type(game) and again.get_parameters() == parameters
@@ -57,7 +59,8 @@ def check_drawn(game: pyspiel.Game) -> None:
     drawn = [name for name in names if name in _DRAWN]
     if drawn:
         raise InvalidGameError(
-            f"{game}: {drawn[0]} draws its noise while the game is walked, so that two "
+            f"{one_line(game)}: {drawn[0]} draws its noise while the game is walked, "
+            f"so that two "
             f"walks see two games; leave it out, or write the game with its noise as a "
             f"file for efg_game"
         )
@@ -74,7 +77,8 @@ def sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
     """
     if load_again(game) is None:
         raise UnknownOriginError(
-            f"OpenSpiel loads no game, or another game by the string {game}; register "
+            f"OpenSpiel loads no game, or another game by the string {one_line(game)}; "
+            f"register "
             f"it, and give it parameters, so that its string tells it from others"
         )
     games, files = [game], set[str]()
@@ -95,7 +99,7 @@ def sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
         file = getattr(sys.modules.get(kind.__module__), "__file__", None)
         if file is None or not os.path.isfile(file):
             raise UnknownOriginError(
-                f"{game} has no source file for {kind.__qualname__}"
+                f"{one_line(game)} has no source file for {kind.__qualname__}"
             )
         files.add(file)
         files |= {str(path) for path in pathlib.Path(file).parent.glob("*.py")}

@@ -19,6 +19,7 @@ import pyspiel
 
 from spiel_cr.common import plugins
 from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE, describe_history
 
@@ -127,7 +128,9 @@ class BrokenRulesError(InvalidGameError):
         self, game: pyspiel.Game, what: str, history: int, action: int = -1
     ) -> None:
         after = "" if action < 0 else f" after action {action}"
-        super().__init__(f"{game}: in a state of its vectorised game{after} {what}")
+        super().__init__(
+            f"{one_line(game)}: in a state of its vectorised game{after} {what}"
+        )
         self.history, self.action = history, action
         self._game, self._what = game, what
 
@@ -281,7 +284,8 @@ class CheckedRules(NamedTuple):
 
     def _wrong(self, method: str, array: np.ndarray, wanted: str) -> InvalidGameError:
         return InvalidGameError(
-            f"{self.game}: {method} of the vectorised game gives {array.dtype} "
+            f"{one_line(self.game)}: {method} of the vectorised game gives "
+            f"{array.dtype} "
             f"{list(array.shape)}; it must give {wanted}"
         )
 

@@ -16,6 +16,7 @@ import pyspiel
 from spiel_cr.common import memory, processes
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.executing import MOST_WORKERS
+from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.stepping import state_source
 from spiel_cr.games.stepping.simulator import Positions
@@ -171,7 +172,7 @@ class _Steps:
         for name in modules:
             with contextlib.suppress(ImportError):
                 importlib.import_module(name)
-        self._game = pyspiel.load_game(game)
+        self._game = load_printed(game)
         self._held: dict[int, list[Decision | None]] = {}
         self._dropped: list[Any] = []
 

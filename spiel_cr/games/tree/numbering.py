@@ -14,6 +14,7 @@ import pyspiel
 
 from spiel_cr.common.arrays import ranges, smallest_dtype
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import Histories, string_at
 from spiel_cr.games.opening.game_checks import describe_history
 from spiel_cr.games.sequence_form.decisions import Decisions
@@ -196,7 +197,8 @@ class _Numbering:
                 odd = int(members[~same][0])
                 first = int(mine.history[self.infoset[odd]])
                 raise ImperfectRecallError(
-                    f"{self.game}: player {p} has imperfect recall: the information "
+                    f"{one_line(self.game)}: player {p} has imperfect recall: the "
+                    f"information "
                     f"state {self._key(odd, p)!r} is reached after different own "
                     f"infosets or actions{self._places(first, odd)}; choose other "
                     f"parameters of the game, or give it information-state strings "
@@ -211,7 +213,8 @@ class _Numbering:
             walked.action[walked.parent == history].tolist() for history in (odd, first)
         )
         return InvalidGameError(
-            f"{self.game}: player {player} has legal actions {legal} at one history "
+            f"{one_line(self.game)}: player {player} has legal actions {legal} at one "
+            f"history "
             f"of information state {self._key(int(odd), player)!r} and {other} at "
             f"another{self._places(int(odd), first)}; a player must be able to tell "
             f"such histories apart"

@@ -19,6 +19,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import TERMINAL, Histories, state_after
 from spiel_cr.games.sequence_form import layout
@@ -143,7 +144,8 @@ class CompiledGame:
             count += 1
             if count > _MOST_IMPOSSIBLE:
                 raise GameTooLargeError(
-                    f"{self.game}: more than {_MOST_IMPOSSIBLE:,} histories lie below "
+                    f"{one_line(self.game)}: more than {_MOST_IMPOSSIBLE:,} histories "
+                    f"lie below "
                     f"outcomes of probability zero, where OpenSpiel's tools ask for "
                     f"a policy, too; leave these outcomes out of the game, or judge "
                     f"by spiel_cr (solve and resolve: --judge spiel_cr)"

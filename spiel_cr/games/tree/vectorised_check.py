@@ -11,6 +11,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
+from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.compiler import compile_game
@@ -80,7 +81,7 @@ def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
         )
     if not same:
         raise ValueError(
-            f"{game}: {name} by the vectorised game is not that of its states"
+            f"{one_line(game)}: {name} by the vectorised game is not that of its states"
         )
 
 
@@ -104,7 +105,9 @@ def check_rollouts(
     opened = open_game(game)
     game, rules = opened.game, opened.rules
     if rules is None:
-        raise ValueError(f"{game} is not vectorised; give its class a vectorised()")
+        raise ValueError(
+            f"{one_line(game)} is not vectorised; give its class a vectorised()"
+        )
     comparison = _Comparison(game, rules)
     rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)
     states = [game.new_initial_state() for _ in range(rollouts)]

@@ -143,7 +143,8 @@ def learn_response(
         if not len(samples.returned):
             raise ValueError(
                 f"{game}: player {player} decided nothing in {config.episodes} "
-                f"episodes; raise episodes"
+                f"episodes, so there is nothing to learn from; choose the exact "
+                f"response, or raise episodes"
             )
         random = np.random.default_rng([seed, number, 0, 1])
         rows = random.integers(

@@ -215,7 +215,7 @@ class StatePosterior:
         for number in range(done, len(stages)):
             seen = stages[number].seen
             if self._drawn:
-                key = zlib.crc32("\n".join(seen).encode())
+                key = zlib.crc32("\n".join(seen).encode("utf-8", "surrogatepass"))
                 stream = [self._seed, self._player, number, key]
                 random = np.random.default_rng(stream)
                 belief = source.follow(belief, stages[: number + 1], random)

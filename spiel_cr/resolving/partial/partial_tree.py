@@ -300,5 +300,6 @@ def no_capacity(partial: PartialTree, player: int) -> ValueError:
     """What to raise for a tree that has no decision of a player."""
     return ValueError(
         f"max_histories={partial.table.capacity} has no room for a decision of player "
-        f"{player} in {partial.game}; raise it"
+        f"{player} in {partial.game}; raise it, or, if that player never decides "
+        f"anything there, let another bot such as 'uniform' play"
     )

@@ -240,7 +240,7 @@ def update(
         if rule.ramp:
             share = jnp.minimum(iteration / rule.ramp, 1)
             alpha, beta = 1 + (alpha - 1) * share, -1 + (beta + 1) * share
-        up, down = _discount(alpha, iteration), _discount(beta, iteration)
+        up, down = discount(alpha, iteration), discount(beta, iteration)
         regrets = regrets * jnp.where(regrets > 0, up, down)
     predicted = regrets
     if rule.predictive:
@@ -249,8 +249,20 @@ def update(
     return regrets, match(rule, predicted, uniform)
 
 
-def _discount(exponent: float | jax.Array, iteration: jax.Array) -> jax.Array:
-    """t^exponent / (t^exponent + 1), also at infinite exponents; cannot overflow."""
-    if isinstance(exponent, float) and math.isinf(exponent):
-        return jnp.ones_like(iteration) * (exponent > 0)
+def discount(exponent: float | jax.Array, iteration: Any) -> Any:
+    """Return t^exponent / (t^exponent + 1), the discount of regrets after iteration t.
+
+    An exponent of inf gives exactly 1 and one of -inf exactly 0, also after the first
+    iteration, where the formula has no limit: 1^inf / (1^inf + 1) would be 1/2.
+
+    Args:
+      exponent: A number, inf or -inf; a traced array must be finite.
+      iteration: float scalar, a NumPy number or a JAX array, from 1.
+
+    Returns:
+      float scalar of the type of `iteration`, in [0, 1].
+    """
+    if not isinstance(exponent, jax.Array) and math.isinf(exponent):
+        return iteration * 0 + (exponent > 0)
+    # The reciprocal form: t^exponent could overflow and make inf / inf.
     return 1 / (1 + iteration**-exponent)

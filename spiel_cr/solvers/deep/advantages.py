@@ -111,11 +111,17 @@ class Advantages:
         if isinstance(self.memory, reservoirs.Reservoir):
             for visits in weighed:
                 self.memory.add(visits, random)
+            if not len(self.memory):
+                return  # the player has decided nothing yet, and plays uniformly
             targets = self._means(self.memory.targets())
-        elif self.memory is not None:
-            targets = self._exact(self.memory, reservoirs.joined(weighed), iteration)
         else:
-            targets = self._bootstrapped(reservoirs.joined(weighed), iteration, random)
+            visits = reservoirs.joined(weighed)
+            if not len(visits.weight) and (self.memory is None or not self.fitted):
+                return
+            if self.memory is not None:
+                targets = self._exact(self.memory, visits, iteration)
+            else:
+                targets = self._bootstrapped(visits, iteration, random)
         self._iteration = iteration
         if config.restart:
             self.approximator = self._approximator(self._seed + 2 * iteration)

@@ -6,6 +6,8 @@ of the newest moves: the target of a move is the utility where the game is over,
 the mean of Q over the current strategy of whoever decides next.
 """
 
+import math
+
 import numpy as np
 
 from spiel_cr.common.network_fits import Plan, Targets
@@ -52,6 +54,8 @@ class Critic:
           plan: steps, and moves per step.
           random: advanced.
         """
+        if not len(self.replay):  # no match has had a move yet
+            return math.nan
         drawn = random.integers(len(self.replay), size=plan.steps * plan.batch)
         moves = self.replay.at(drawn)
         count, actions = len(drawn), self._knowledge.num_actions

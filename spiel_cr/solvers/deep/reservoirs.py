@@ -14,15 +14,16 @@ Rows = TypeVar("Rows", bound=Any)
 
 
 def joined(chunks: Iterable[Targets]) -> Targets:
-    """The visits of several chunks as one.
+    """Return the visits of several chunks as one.
 
     Args:
-      chunks: one at least.
+      chunks: At least one. Chunks without visits may have rows of another shape.
     """
     first, *others = chunks
-    if not others:
-        return first
-    arrays = zip(first, *others, strict=True)
+    some = [chunk for chunk in (first, *others) if len(chunk.weight)]
+    if len(some) < 2:
+        return some[0] if some else first
+    arrays = zip(*some, strict=True)
     return Targets(*(np.concatenate(own) for own in arrays))
 
 

@@ -123,14 +123,15 @@ def traverse(task: Task, count: int, random: np.random.Generator) -> Traversal:
     way, positions = _descend(task, count, random)
     touched = count + sum(len(depth.parent) for depth in way)
     moves = None
-    if task.critic is not None:
+    if task.critic is not None and way:
         moves = _moves(way, positions, task.knowledge.num_actions)
     gains = _climb(task, way, positions.utility)
     if not task.config.importance:
         way = [depth._replace(weight=np.ones(len(depth.live))) for depth in way]
+    sigmas, actions = [depth.sigma for depth in way], task.knowledge.num_actions
     return Traversal(
-        _gather(way, gains, task.player, own=True),
-        _gather(way, [depth.sigma for depth in way], 1 - task.player, own=False),
+        _gather(way, gains, task.player, actions, own=True),
+        _gather(way, sigmas, 1 - task.player, actions, own=False),
         moves,
         touched,
     )
@@ -251,7 +252,12 @@ def _climb(task: Task, way: list[_Depth], ends: np.ndarray) -> list[np.ndarray]:
 
 
 def _gather(
-    way: list[_Depth], targets: list[np.ndarray], player: int, *, own: bool
+    way: list[_Depth],
+    targets: list[np.ndarray],
+    player: int,
+    num_actions: int,
+    *,
+    own: bool,
 ) -> Targets:
     """The visits of one player where something is decided, of all depths."""
     parts = []
@@ -267,6 +273,11 @@ def _gather(
                 target[places],
                 depth.weight[places],
             )
+        )
+    if not parts:  # every match was over before a decision
+        nothing = np.zeros((0, num_actions))
+        return Targets(
+            np.zeros(0, np.int64), nothing.astype(bool), nothing, np.zeros(0)
         )
     return Targets(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 

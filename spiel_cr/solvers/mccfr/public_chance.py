@@ -18,9 +18,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations, check_settings
+from spiel_cr.common.json_text import read_object
 from spiel_cr.games.stepping import keys
 from spiel_cr.games.stepping.boards import BetTree, BoardRules, Group
 from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.solvers.cfr.regret_matching import Rule, discount
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
 
@@ -30,9 +32,9 @@ class PublicChanceConfig:
 
     Attributes:
       name: for people; two configurations that differ in name only are equal.
-      alpha, beta: as of `regret_matching.Rule`, those of discounted CFR; t counts
-        boards.
-      gamma: board t enters the average strategy with weight t^gamma.
+      alpha, beta: Discount exponents of positive and negative regrets, as in
+        `regret_matching.Rule`; t is the number of boards drawn so far.
+      gamma: Exponent of the averaging weights: board t has weight t^gamma.
     """
 
     name: str = dataclasses.field(compare=False)
@@ -41,7 +43,8 @@ class PublicChanceConfig:
     gamma: float = 2.0
 
     def __post_init__(self) -> None:
-        check_settings(self, {"alpha": "[0, inf]", "beta gamma": "[0, inf)"})
+        Rule(self.alpha, self.beta)  # which checks them
+        check_settings(self, {"gamma": "[0, inf)"})
 
 
 PRESETS = {"pcs": PublicChanceConfig("pcs")}
@@ -100,13 +103,13 @@ class PublicChanceSolver:
         """Draws a board, and updates player 0, then player 1 on it."""
         self.iterations += 1
         self._average *= np.float32((1 - 1 / self.iterations) ** self.config.gamma)
-        board = self._board()
+        board, discounts = self._board(), self._discounts()
         for player in range(2):
             self._update(player, board)
             for group in self._tree.groups:
                 if group.player == player:
                     regret = self._regret[group.table]
-                    regret *= np.where(regret > 0, *self._fading())
+                    regret *= np.where(regret > 0, *discounts)
 
     def _board(self) -> _Board:
         """A board, and what matters of it."""
@@ -124,13 +127,13 @@ class PublicChanceSolver:
         beats = rules.beats(cards)[np.ix_(left, left)]
         return _Board(labels, members, rules.held[left], beats)
 
-    def _fading(self) -> tuple[np.float32, np.float32]:
-        """What positive and negative regrets are multiplied by."""
-        config, done = self.config, float(self.iterations)
-        positive, negative = (
-            1 / (1 + done**-power) for power in (config.alpha, config.beta)
-        )
-        return np.float32(positive), np.float32(negative)
+    def _discounts(self) -> tuple[np.float32, np.float32]:
+        """Return the factors of positive and negative regrets after this board."""
+        done = np.float64(self.iterations)
+        with np.errstate(over="ignore"):  # a large negative exponent: the factor is 0
+            positive = np.float32(discount(self.config.alpha, done))
+            negative = np.float32(discount(self.config.beta, done))
+        return positive, negative
 
     def _strategy(self, group: Group) -> np.ndarray:
         """float32 [A, n, B], by regret matching."""
@@ -253,6 +256,6 @@ class PublicChanceSolver:
             if not (np.isfinite(state[name]) & (state[name] >= least)).all():
                 raise ValueError(f"its {name} holds numbers that no run leaves")
         self._regret[:], self._average[:] = state["regret"], state["average"]
-        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self._random.bit_generator.state = read_object(state["random"].tobytes())
         self.seconds = float(state["seconds"])
         self.iterations = int(state["iterations"])

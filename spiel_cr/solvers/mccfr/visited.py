@@ -167,6 +167,8 @@ def step(
             one = functools.partial(_walk_one, given, config, drawn)
             return jax.lax.fori_loop(0, left, one, s)
 
+        if depths == 1:  # the root is terminal, so there is nothing to walk
+            return state
         chunks = -(-config.batch // draws.CHUNK)
         start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch
         baseline, _, scratch = jax.lax.fori_loop(0, chunks, some, start)

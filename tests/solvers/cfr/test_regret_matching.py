@@ -171,6 +171,27 @@ def test_discounts_do_not_overflow(exponent):
     np.testing.assert_allclose(new[:, 0], [expected, -expected], rtol=1e-15)
 
 
+@pytest.mark.parametrize("iteration", [1, 2, 1000])
+@pytest.mark.parametrize("kind", [float, np.float32, np.float64])
+@pytest.mark.parametrize(
+    ("alpha", "beta", "factors"),
+    [
+        (math.inf, math.inf, (1, 1)),
+        (math.inf, -math.inf, (1, 0)),
+        (math.inf, 0.0, (1, 0.5)),
+        (0.0, math.inf, (0.5, 1)),
+        (0.0, -math.inf, (0.5, 0)),
+    ],
+)
+def test_infinite_exponents_keep_or_drop_regrets(alpha, beta, factors, kind, iteration):
+    """Exactly, also after the first iteration, where t^a / (t^a + 1) is 1/2."""
+    rule = regret_matching.Rule(alpha=kind(alpha), beta=kind(beta))
+    legal = np.ones((2, 1), bool)
+    regrets = np.array([[3.0], [-5.0]])
+    new, _ = update(rule, regrets, np.zeros((2, 1)), legal, iteration)
+    np.testing.assert_array_equal(new[:, 0], regrets[:, 0] * factors)
+
+
 @pytest.mark.parametrize(
     "setting",
     [

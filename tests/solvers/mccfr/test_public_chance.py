@@ -133,6 +133,44 @@ def test_all_boards_together_give_the_regrets_and_averages_of_the_whole_game(
         np.testing.assert_allclose(found, average[key], atol=2e-6)
 
 
+# Without public cards there is one board, so an iteration is one of full-width CFR.
+NO_BOARD = (
+    f"{_BETS.replace('2 4', '1 1').replace('2 2', '1 1')}numSuits=1,numRanks=4,"
+    "numHoleCards=1,numBoardCards=0 0)"
+)
+
+
+@pytest.mark.parametrize(
+    "exponents",
+    [
+        "alpha=inf,beta=inf",
+        "alpha=inf,beta=-inf",
+        "alpha=inf,beta=0",
+        "alpha=1.5,beta=-inf",
+        "alpha=2,beta=-1e300",
+        "alpha=-1,beta=-5",
+    ],
+)
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_discounts_are_those_of_full_width_cfr(exponents):
+    """Infinite exponents: no discount at inf, also after the first board; 0 at -inf."""
+    tree = spiel_cr.compile_game(NO_BOARD)
+    expected = spiel_cr.solve(tree, f"cfr({exponents},gamma=2)", 7)
+    sampled = solve(NO_BOARD, 7, f"pcs({exponents})", buckets="4-4")
+    found = behaviour_from_policy(tree, sampled.average_policy())
+    for own, other in zip(found, expected.average, strict=True):
+        # Single precision against double.
+        np.testing.assert_allclose(own, other, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    "setting", ["alpha=nan", "alpha=-inf", "beta=nan", "gamma=inf"]
+)
+def test_bad_exponents_are_refused(setting):
+    with pytest.raises(ValueError, match=setting):
+        solve(algorithm=f"pcs({setting})")
+
+
 @pytest.mark.slow
 def test_the_less_is_forgotten_the_better():
     """Without any buckets hands are played blindly; with all of them nearly well."""

@@ -50,6 +50,13 @@ from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import strategy
 from spiel_cr.solvers.mccfr.table.table import Table
 
+# Importance weights grow with every move of a match, beyond all numbers where a match
+# has a thousand. Those of the textbook end here, which biases estimates only below
+# histories that are sampled with a probability of less than this: together with an
+# iteration's weight (below 2^32) and 2^31 iterations averages stay below 2^128, the
+# range of float32, and so do regrets.
+_MOST_WEIGHT, _MOST_GAIN = 2.0**64, 2.0**96
+
 
 class Counts(NamedTuple):
     """What a batch met.
@@ -302,16 +309,17 @@ class Trajectories:
         own = front.own
         if own is not None:
             reach = np.where(mine, decisions.sigma[action, parent], 1)
-            own = own[places] * reach / rho
+            own = np.minimum(own[places] * reach / rho, _MOST_WEIGHT)
         decided = mine & (decisions.row >= 0)[parent]
         below = decisions.entries[action, parent]
         in_tree = front.in_tree
         if in_tree is not None:
             in_tree = in_tree[places] & ~decisions.new[parent]
         # The others draw from sigma, so for their actions sigma / rho is one.
+        weight = decisions.weight[parent] / np.where(mine, rho, 1)
         return _Front(
             self._source.step(front.positions.states[places], action, self._random),
-            weight=decisions.weight[parent] / np.where(mine, rho, 1),
+            weight=np.minimum(weight, _MOST_WEIGHT),
             own=own,
             sequence=np.where(decided, below, front.sequence[places]),
             depth=front.depth[places] + decided,
@@ -335,6 +343,7 @@ class Trajectories:
                 learned.append((entry, estimate[taught]))
             values[action, parent] += (estimate - values[action, parent]) / rho
             expected = (decisions.sigma * values).sum(axis=0)
+            expected = expected.clip(-_MOST_WEIGHT, _MOST_WEIGHT)
             gain = (values - expected) * (sign * decisions.weight)
             gains.append(gain[:, decisions.updated])
             estimate = decisions.utility.copy()
@@ -363,6 +372,8 @@ class Trajectories:
           gains: float64 [A, u] for each depth, of what is to be updated there.
         """
         table, way = self._table, self._way
+        if not way:  # every match of the batch was over before a decision
+            return
         rows = [decisions.row[decisions.updated] for decisions, _ in way]
         met, group, _ = _groups(np.concatenate(rows))
         width = max(len(gain) for gain in gains)
@@ -374,7 +385,8 @@ class Trajectories:
                 summed += np.bincount(at, gained, len(met))
         action, at = np.nonzero(np.arange(width)[:, None] < table.count[met])
         entry = table.first[met][at].astype(np.int64) + action
-        regret = table.regret[entry] + sums[action, at]
+        gained = sums[action, at].clip(-_MOST_GAIN, _MOST_GAIN)
+        regret = table.regret[entry] + gained
         if self._config.rule.beta == -np.inf:
             regret = regret.clip(min=0)
         table.regret[entry] = regret

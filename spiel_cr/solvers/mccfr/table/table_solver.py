@@ -11,6 +11,7 @@ from absl import logging
 
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.json_text import read_object
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.stepping.simulator import Simulator
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
@@ -21,7 +22,7 @@ _VISIT, _VISIT_ACTION = 200, 40
 # Of outcome sampling, unless the user says otherwise.
 _BATCH = 4096
 # Where a batch is mostly overhead, which is said.
-_SMALL_BATCH = 64
+SMALL_BATCH = 64
 # Averages hold float32, below 2^128. Weights stay below 2^32, their sum below that
 # times the iterations; what trajectories are weighed by may take the rest.
 _WEIGHT_BITS = 32
@@ -110,6 +111,19 @@ def batch_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
     return config.batch * max_length * visit
 
 
+def trajectory_bytes(config: MCCFRConfig, max_actions: int, max_length: int) -> int:
+    """Return what a table takes that holds the infosets of one trajectory per player.
+
+    Args:
+      config: The algorithm.
+      max_actions: The largest number of legal actions of a decision.
+      max_length: The largest number of decisions of a match.
+    """
+    entry = table.entry_bytes(baselines=config.baseline == "average")
+    row = table.row_bytes() + max_actions * entry
+    return 2 * max_length * row + max_actions * entry
+
+
 class UncompiledSolver:
     """Samples a game that is not compiled.
 
@@ -165,16 +179,7 @@ class UncompiledSolver:
             visit += source.state_bytes
         self._most_visits = batch // visit
         baselines = config.baseline == "average"
-        entry = table.entry_bytes(baselines=baselines)
-        least = 2 * length * (table.row_bytes() + actions * entry) + actions * entry
-        if config.batch < _SMALL_BATCH:
-            logging.warning(
-                "%s: in games that are not compiled a batch costs milliseconds, "
-                "however small it is; batch=%d leaves most of them unused, batch=4096 "
-                "does not",
-                config.name,
-                config.batch,
-            )
+        least = trajectory_bytes(config, actions, length)
         if max_bytes < batch + least:
             raise GameTooLargeError(
                 f"memory_limit: table and batch have {int(max_bytes)} bytes, and a "
@@ -253,7 +258,7 @@ class UncompiledSolver:
           ValueError: it does not fit.
         """
         self.table.restore(state)
-        self._random.bit_generator.state = json.loads(state["random"].tobytes())
+        self._random.bit_generator.state = read_object(state["random"].tobytes())
         self._mass, self.seconds = float(state["mass"]), float(state["seconds"])
         counts = [int(count) for count in state["counts"]]
         self.iterations, self.trajectories, self.met, self.known = counts

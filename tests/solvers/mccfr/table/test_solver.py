@@ -152,13 +152,6 @@ def test_memory_for_less_than_a_trajectory(max_bytes):
         make("os-mccfr(batch=1024)", max_bytes=max_bytes)
 
 
-def test_small_batches_are_warned_of(caplog):
-    make("os-mccfr(batch=64)")
-    assert not caplog.records
-    make("os-mccfr(batch=1)")
-    assert "batch=1 leaves most of them unused" in caplog.text
-
-
 def test_narrowing_is_said_once(caplog):
     solver = make("es-mccfr(batch=64)", games.goofspiel(5, "descending"))
     solver.run(3)
