@@ -187,7 +187,8 @@ def write(path: str) -> None:
         arrays[f"{name}/seconds"] = np.array(seconds)
         for key, value in found.items():
             arrays[f"{name}/{key}"] = np.asarray(value)
-    np.savez(path, **arrays)
+    named: dict[str, Any] = arrays
+    np.savez(path, **named)
 
 
 def compare(before: str, after: str) -> int:
