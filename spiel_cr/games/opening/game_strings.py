@@ -172,8 +172,12 @@ def _checked(found: Parameters, text: str) -> dict[str, Any]:
     try:
         if found.name == "universal_poker":
             _check_poker({**table, **values})
-        if values.get("fen"):
-            _check_fen(values["fen"], {**table, **values}.get("board_size", 8))
+        if "fen" in values:
+            # Empty is the default, but OpenSpiel reads it as a position where given.
+            if values["fen"]:
+                _check_fen(values["fen"], {**table, **values}.get("board_size", 8))
+            else:
+                del values["fen"]
     except ValueError as error:
         raise ValueError(
             f"game={text!r}: {one_line(error)}; {found.name} takes "
