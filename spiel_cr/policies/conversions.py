@@ -86,10 +86,9 @@ def uniform_behaviour(decisions: Decisions) -> np.ndarray:
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
-    owner, levels = decisions.owner[1:], decisions.levels()
-    for level in range(int(levels.max(initial=-1)) + 1):
-        mine = 1 + np.flatnonzero(levels[owner] == level)
-        reach[mine] = reach[decisions.parent[owner[mine - 1]]] * behaviour[mine]
+    parent = decisions.parent[decisions.owner]
+    for _, mine in decisions.downwards():
+        reach[mine] = reach[parent[mine]] * behaviour[mine]
     return reach
 
 
