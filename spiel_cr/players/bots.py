@@ -314,11 +314,14 @@ class PolicyBot(PolicyPlayer):
         self.check_turn(state)
         given = self._policy.action_probabilities(state, self._player)
         legal = state.legal_actions()
-        probabilities = check_probabilities(
-            [given.get(action, 0.0) for action in legal],
-            f"policy: its answer after the actions {state.history()}",
-            legal,
-        )
+        try:
+            probabilities = check_probabilities(
+                [given.get(action, 0.0) for action in legal], "its answer", legal
+            )
+        except ValueError as error:  # the history of a deep game is long
+            raise ValueError(
+                f"policy: after the actions {state.history()}, {error}"
+            ) from error
         return list(zip(legal, probabilities.tolist(), strict=True))
 
 

@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import states_at
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 
@@ -352,7 +352,7 @@ def _infoset_states(
     tree: CompiledGame, infosets: Infosets
 ) -> Iterator[tuple[int, pyspiel.State]]:
     """Each infoset's number and the state at its first history, in any order."""
-    return states_along(tree.game, tree.histories.paths_to(infosets.history))
+    return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(

@@ -35,8 +35,8 @@ _BLOCK_OVERHEAD = 1000
 _ROW_GROUP_OVERHEAD = 600
 
 # Trees with more levels than this are deep: a pass over one is a few operations on all
-# infosets at once (see `treeplex.Treeplex`). Level by level, the compiled function would
-# grow with the number of levels, and the time to compile it faster than that.
+# infosets at once (see `treeplex.Treeplex`). If each level had operations of its own,
+# the time to compile them would grow with the square of the number of levels.
 DEEP = 32
 
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of
@@ -312,7 +312,9 @@ def place(
         size, parents, uniform, tolerance = 0, [], [], []
         for places, high in packing.groups(counts, _BLOCK_OVERHEAD):
             members, width = ranked[places], places.stop - places.start
-            by_parent = np.lexsort((in_level[decisions.parent[members]], depths[members]))
+            by_parent = np.lexsort(
+                (in_level[decisions.parent[members]], depths[members])
+            )
             members = members[by_parent]
             legal = np.zeros((high, width), bool)
             legal[:, : len(members)] = (

@@ -348,9 +348,7 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
     return join(parts, wide=True) if wide else namespace.concat(parts)
 
 
-def _played(
-    level: Level, blocks: Sequence[jax.Array], into: jax.Array
-) -> jax.Array:
+def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
     """float [m], own reach of a level's sequences.
 
     Args:
