@@ -16,7 +16,6 @@ that sums over actions are sums of rows, which compilers vectorise.
 import dataclasses
 import functools
 import itertools
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -34,10 +33,9 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 _BLOCK_OVERHEAD = 1000
 _ROW_GROUP_OVERHEAD = 600
 
-# Trees with more levels than this are deep: a pass over one is a few operations on all
-# infosets at once (see `treeplex.Treeplex`). If each level had operations of its own,
-# the time to compile them would grow with the square of the number of levels.
-DEEP = 32
+# Trees with more levels than this are deep, unless they have more infosets than this
+# many times the square of the levels (see `is_deep`).
+_DEEP, _WIDE = 32, 6
 
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of
 # double precision (in single precision such regrets hardly occur).
@@ -248,9 +246,23 @@ def _level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
     )
 
 
+def is_deep(levels: Sequence[np.ndarray]) -> bool:
+    """Whether a pass over a tree is a few operations on all infosets at once.
+
+    If each level has operations of its own, the time to compile them grows with the
+    square of the number of levels. Otherwise the time to run them grows with the number
+    of infosets (see `treeplex.expected_values`); 1,000 iterations balance the two.
+
+    Args:
+      levels: The action counts of each level, see `PaddedShape`.
+    """
+    infosets = sum(map(len, levels))
+    return len(levels) > _DEEP and infosets < _WIDE * len(levels) ** 2
+
+
 def _merged(levels: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
     """The action counts of each level; of a deep tree, those of all levels in one."""
-    if len(levels) <= DEEP:
+    if not is_deep(levels):
         return levels
     return (np.sort(np.concatenate(levels))[::-1],)
 
@@ -259,7 +271,7 @@ def _ancestors(
     decisions: Decisions, layout: Layout, shape: PaddedShape, tree: treeplex.Treeplex
 ) -> tuple[treeplex.Slices, ...]:
     """`treeplex.Treeplex.ancestors` of one player's tree."""
-    if len(shape.levels) <= DEEP:
+    if not is_deep(shape.levels):
         return ()
     n = tree.levels[0].num_infosets
     above = np.full(n + 1, n, np.int32)
@@ -267,7 +279,8 @@ def _ancestors(
     follows = owner >= 0
     above[layout.infosets[follows]] = layout.infosets[owner[follows]]
     result = []
-    for _ in range(math.ceil(math.log2(len(shape.levels)))):
+    # 1 + ... + 2^(rounds - 1) steps reach the root from the last level.
+    for _ in range((len(shape.levels) - 1).bit_length()):
         result.append(treeplex.Slices(typed(above)))
         above = above[above]
     return tuple(result)

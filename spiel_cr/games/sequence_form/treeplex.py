@@ -407,12 +407,15 @@ def expected_values(
     if tree.ancestors:
         (level,), (blocks,) = tree.levels, strategy
         paid = leaves_of(level, leaves)
-        values = jnp.append(join(infoset_values(blocks, level.split(paid))), 0)
+        own = infoset_values(blocks, level.split(paid))
+        values = jnp.concatenate([*own, jnp.zeros(1, paid.dtype)])
         step = _steps(tree, blocks, above_root=0)
         for ancestor in tree.ancestors:
             values = ancestor.add_to(values, step * values)
             step = step * ancestor.take(step)
-        paid = with_children(jnp.insert(paid, 0, 0), level, values[:-1])[1:]
+        # `Level.parent` counts the empty sequence, too.
+        paid = jnp.concatenate([jnp.zeros(1, paid.dtype), paid])
+        paid = with_children(paid, level, values[:-1])[1:]
         actions = level.split(paid)
         means = infoset_values(blocks, actions)
         return [actions], [means], [join(means)]
