@@ -119,6 +119,76 @@ def string_at(game: pyspiel.Game, actions: Iterable[int], player: int) -> str:
     return state_after(game, actions).information_state_string(player)
 
 
+def states_at(
+    game: pyspiel.Game, histories: Histories, numbers: np.ndarray
+) -> Iterator[tuple[int, pyspiel.State]]:
+    """Make the states at many histories, depth-first, so each on the way is made once.
+
+    Args:
+      game: A sequential game.
+      histories: The histories of the game.
+      numbers: Integers [n], indices of histories.
+
+    Yields:
+      The index of each element of `numbers`, in any order, and the state there, which
+      must not be changed.
+    """
+    visited = np.zeros(len(histories), bool)
+    new = np.unique(numbers)
+    while len(new):
+        visited[new] = True
+        above = np.unique(histories.parent[new])
+        new = above[(above >= 0) & ~visited[np.maximum(above, 0)]]
+    nodes = np.flatnonzero(visited)
+    actions = histories.action[nodes].tolist()
+    order = np.argsort(numbers, kind="stable")
+    begin = np.searchsorted(np.asarray(numbers)[order], nodes).tolist() + [len(order)]
+    # Children are contiguous and in the order of their parents; roots come first.
+    parent = histories.parent[nodes]
+    above = np.where(parent < 0, -1, np.searchsorted(nodes, parent))
+    child = np.searchsorted(above, np.arange(len(nodes) + 1)).tolist()
+    stack: list[tuple[int, pyspiel.State | None]]
+    stack = [(root, None) for root in reversed(range(child[0] if child else 0))]
+    while stack:
+        node, before = stack.pop()
+        if before is None:
+            state = game.new_initial_state()
+        else:
+            state = before.child(actions[node])
+        for index in order[begin[node] : begin[node + 1]].tolist():
+            yield index, state
+        stack += ((n, state) for n in reversed(range(child[node], child[node + 1])))
+
+
+def states_in_order(
+    game: pyspiel.Game, histories: Histories, numbers: Iterable[int]
+) -> Iterator[pyspiel.State]:
+    """Make the state at each of many histories, in the order given.
+
+    If a history follows the previous one, only the moves between them are played.
+
+    Args:
+      game: A sequential game.
+      histories: The histories of the game.
+      numbers: Indices of histories.
+
+    Yields:
+      A new state at each of them.
+    """
+    parent, last, before = histories.parent, -1, game.new_initial_state()
+    for number in numbers:
+        actions, above = [], int(number)
+        while above != last and parent[above] >= 0:
+            actions.append(int(histories.action[above]))
+            above = int(parent[above])
+        state = before if above == last else game.new_initial_state()
+        for action in reversed(actions):
+            state.apply_action(action)
+        # The caller may change the state that it gets.
+        last, before = int(number), state.clone()
+        yield state
+
+
 def states_along(
     game: pyspiel.Game, paths: np.ndarray
 ) -> Iterator[tuple[int, pyspiel.State]]:

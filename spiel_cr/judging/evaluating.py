@@ -131,7 +131,8 @@ def evaluate_repeatedly(
     if not (out and has_begun(out, config.evaluator)):
         bot_strings.read_bot(bot)
     compiled = _compiled(game, bot, config.evaluator, memory_limit)
-    python_judge.check_memory(compiled, memory_limit)
+    if not python_judge.is_too_deep(compiled):  # otherwise spiel_cr evaluates
+        python_judge.check_memory(compiled, memory_limit)
     settings = {
         "game": str(compiled.game),
         "bot": bot,

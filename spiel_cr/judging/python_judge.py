@@ -1,5 +1,6 @@
 """Exact NashConv, by OpenSpiel's tools or, on large games, by our own."""
 
+import sys
 from typing import Any, NamedTuple
 
 import pyspiel
@@ -25,6 +26,9 @@ _MOST_HISTORIES = 500_000
 # And bytes: for each history, for each infoset with its state, and for each number of
 # an infoset's tensor, which a `TabularPolicy` holds as Python's floats and as numpy's.
 _HISTORY, _INFOSET, _NUMBER = 450, 1400, 48
+# They are recursive, and take six of Python's stack frames for each move of a history;
+# two more leave room for the frames of the caller.
+_FRAMES = 8
 # Nothing is shown of what takes fewer seconds.
 _SILENT = 2.0
 # So many outcomes of probability zero are tried, for whether OpenSpiel takes them.
@@ -105,6 +109,26 @@ def openspiel_bytes(tree: CompiledGame) -> int:
     return _HISTORY * histories + infosets * (_INFOSET + _NUMBER * numbers)
 
 
+def is_too_deep(tree: CompiledGame) -> bool:
+    """Whether OpenSpiel's recursive Python tools would exceed the recursion limit."""
+    return tree.max_depth * _FRAMES > sys.getrecursionlimit()
+
+
+def check_depth(tree: CompiledGame) -> None:
+    """Reject games that are too deep for OpenSpiel's recursive Python tools.
+
+    Raises:
+      GameTooLargeError: If the longest history exceeds Python's recursion limit.
+    """
+    if is_too_deep(tree):
+        raise GameTooLargeError(
+            f"judge='openspiel': {tree.game} has histories of {tree.max_depth:,} "
+            f"moves, and OpenSpiel's Python tools are recursive; leave --judge out to "
+            f"use spiel_cr's exact best responses, or call sys.setrecursionlimit with "
+            f"at least {tree.max_depth * _FRAMES:,}"
+        )
+
+
 def check_memory(
     tree: CompiledGame, limit: memory.Limit, *, before: float | None = None
 ) -> None:
@@ -116,9 +140,10 @@ def check_memory(
       before: the peak of what is done before, in bytes; None: compiling.
 
     Raises:
-      GameTooLargeError: they take more.
+      GameTooLargeError: they take more, or the game is too deep for them.
       InvalidGameError: they fail on this game.
     """
+    check_depth(tree)
     memory.check_need(
         f"OpenSpiel's exact judge on {tree.game}",
         (before or footprint.compiled_bytes(tree)) + openspiel_bytes(tree),
@@ -129,7 +154,7 @@ def check_memory(
 
 def is_beyond(tree: CompiledGame, limit: memory.Limit) -> bool:
     """Whether OpenSpiel's tools fail on a game, or take too much time or memory."""
-    if len(tree.histories) > _MOST_HISTORIES:
+    if len(tree.histories) > _MOST_HISTORIES or is_too_deep(tree):
         return True
     try:
         need = footprint.compiled_bytes(tree) + openspiel_bytes(tree)
@@ -187,7 +212,8 @@ def judge_result(
       memory_limit: of the whole process, for "auto"; as for `spiel_cr.solve`.
 
     Raises:
-      GameTooLargeError: OpenSpiel was asked about a signal game that is too large.
+      GameTooLargeError: OpenSpiel was asked about a signal game that is too large, or
+        about a game that is too deep for its tools.
       InvalidGameError: OpenSpiel was asked, and its tools fail on the game.
       ValueError: there is no such judge.
     """
@@ -195,6 +221,8 @@ def judge_result(
     if result.tree is not None:
         if by == "auto":
             by = "spiel_cr" if is_beyond(result.tree, memory_limit) else "openspiel"
+        elif by == "openspiel":
+            check_depth(result.tree)
     elif by == "openspiel":
         check_signals(result.game)
     if by == "openspiel":

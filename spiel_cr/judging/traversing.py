@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import states_in_order
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame
 from spiel_cr.judging import python_judge
@@ -193,8 +194,9 @@ def traverse(
         order = _by_matches(infosets.decisions)
     else:
         order = by_subgames(compiled, player)
-    for infoset in tqdm(order, desc=f"seat {player}", disable=not progress):
-        state = compiled.state_at(int(infosets.history[infoset]))
+    bar = tqdm(order, desc=f"seat {player}", disable=not progress)
+    states = states_in_order(compiled.game, compiled.histories, infosets.history[order])
+    for infoset, state in zip(bar, states, strict=True):
         if isinstance(bot, Learns):
             del memories[levels[infoset] + 1 :]
             bot.remember(memories[-1])
@@ -224,13 +226,25 @@ def by_subgames(compiled: CompiledGame, player: int) -> np.ndarray:
         subgame = decompose(compiled, player).own_subgame
     except HiddenTurnsError:
         return order
-    # Subgames on the way; those of -1 open none, and belong to the last one.
-    ways: list[tuple[int, ...]] = [()] * len(decisions)
+    # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
+    # and belong to the last one.
+    nodes: dict[tuple[int, int], int] = {}
+    node = np.zeros(len(decisions), np.int64)
     for infoset in order:
-        above = ways[parent[infoset]] if parent[infoset] >= 0 else ()
-        own = int(subgame[infoset])
-        ways[infoset] = (*above, own) if own >= 0 else above
-    return np.array(sorted(order, key=ways.__getitem__), np.int64)
+        above = int(node[parent[infoset]]) if parent[infoset] >= 0 else 0
+        opened = int(subgame[infoset])
+        if opened >= 0:
+            above = nodes.setdefault((above, opened), 1 + len(nodes))
+        node[infoset] = above
+    below: dict[int, list[tuple[int, int]]] = {}
+    for (above, opened), number in nodes.items():
+        below.setdefault(above, []).append((opened, number))
+    rank, waiting = np.zeros(1 + len(nodes), np.int64), [(0, 0)]
+    for place in range(len(rank)):
+        _, number = waiting.pop()
+        rank[number] = place
+        waiting += sorted(below.get(number, []), reverse=True)
+    return order[np.argsort(rank[node[order]], kind="stable")]
 
 
 def _by_matches(decisions: Decisions) -> np.ndarray:

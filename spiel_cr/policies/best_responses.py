@@ -18,6 +18,7 @@ import numpy as np
 from spiel_cr.common import memory
 from spiel_cr.common.jax_utils import quick_options
 from spiel_cr.games.sequence_form import layout, locking, treeplex
+from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.policies.conversions import reach_from_behaviour
 
 # Positions of both players from which on a game is large.
@@ -43,6 +44,8 @@ def infoset_values(
       float64 [I + 1]: the value of each logical infoset, weighted by the reach of
       opponent and chance, in the game's units; last, the value of the whole game.
     """
+    if form.arrays[player].ancestors:
+        return _values_of_deep(form, player, other_reach, behaviour)
     own, other = form.layouts[player], form.layouts[1 - player]
     other_positions = _by_position(other, other_reach)
     own_positions = None if behaviour is None else _by_position(own, behaviour)
@@ -68,10 +71,7 @@ def action_values(
     """
     if form.is_listed:  # and needs no other program than that of infosets
         decisions = form.decisions[player]
-        rows, columns, values = form.payoffs
-        first, second = (rows, columns) if player == 0 else (columns, rows)
-        gain = values * other_reach[second] * (1 if player == 0 else -1)
-        total = np.bincount(first, gain, minlength=decisions.num_sequences)
+        total = _payoffs_against(form, player, other_reach)
         below = infoset_values(form, player, other_reach, behaviour)[:-1]
         np.add.at(total, decisions.parent, below)
         return total, below
@@ -84,6 +84,63 @@ def action_values(
             _evaluated(form, player, other_positions, own_positions, actions=True),
         )
     return actions[own.sequences], values[own.infosets]
+
+
+def _payoffs_against(
+    form: layout.SequenceForm, player: int, other_reach: np.ndarray
+) -> np.ndarray:
+    """float64 [S], a player's payoffs where each of its sequences is the last one.
+
+    They are weighted by the reach of opponent and chance.
+    """
+    rows, columns, values = form.payoffs
+    first, second = (rows, columns) if player == 0 else (columns, rows)
+    gain = values * other_reach[second] * (1 if player == 0 else -1)
+    return np.bincount(first, gain, minlength=form.decisions[player].num_sequences)
+
+
+def _values_of_deep(
+    form: layout.SequenceForm,
+    player: int,
+    other_reach: np.ndarray,
+    behaviour: np.ndarray | None,
+) -> np.ndarray:
+    """`infoset_values` of a deep tree, without a compiled function.
+
+    A maximum has no closed form as `treeplex.expected_values` has, and a level takes
+    numpy some microseconds.
+    """
+    total = _payoffs_against(form, player, other_reach)
+    fixed = form.locks[player] if behaviour is None else behaviour
+    values = best_values(form.decisions[player], total, fixed)
+    return np.append(values, total[0])
+
+
+def best_values(
+    decisions: Decisions, total: np.ndarray, fixed: np.ndarray | None = None
+) -> np.ndarray:
+    """Compute a player's values at its infosets if it responds best below them.
+
+    Args:
+      decisions: The player's decision points.
+      total: float64 [S], the payoffs where each sequence is the last one, in the
+        player's utility. The values of the infosets that follow are added in place.
+      fixed: float64 [S], action probabilities at infosets where the player does not
+        respond best; NaN at the others. None: the player responds best at all of them.
+
+    Returns:
+      float64 [I].
+    """
+    values, sizes = np.zeros(len(decisions)), decisions.num_actions
+    for infosets, mine in decisions.upwards():
+        begin = np.cumsum(sizes[infosets]) - sizes[infosets]
+        best = np.maximum.reduceat(total[mine], begin)
+        if fixed is not None:
+            means = np.add.reduceat(total[mine] * fixed[mine], begin)
+            best = np.where(np.isnan(means), best, means)
+        values[infosets] = best
+        np.add.at(total, decisions.parent[infosets], best)
+    return values
 
 
 def best_response_value(
@@ -234,6 +291,9 @@ def _by_position(
 
 def _value(form: layout.SequenceForm, player: int, reach: jax.Array) -> float:
     """A player's value of a best response; the opponent's reach by position."""
+    if form.arrays[player].ancestors:
+        other_reach = np.asarray(reach)[form.layouts[1 - player].sequences]
+        return best_response_value(form, player, other_reach)
     value = float(_evaluated(form, player, reach)[1])
     _trim(form)
     return value

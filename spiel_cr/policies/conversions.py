@@ -15,7 +15,7 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import states_at
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import CompiledGame, Infosets
 from spiel_cr.policies.turns import turn_based_state
@@ -116,10 +116,9 @@ def uniform_behaviour(decisions: Decisions) -> np.ndarray:
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
-    owner, levels = decisions.owner[1:], decisions.levels()
-    for level in range(int(levels.max(initial=-1)) + 1):
-        mine = 1 + np.flatnonzero(levels[owner] == level)
-        reach[mine] = reach[decisions.parent[owner[mine - 1]]] * behaviour[mine]
+    parent = decisions.parent[decisions.owner]
+    for _, mine in decisions.downwards():
+        reach[mine] = reach[parent[mine]] * behaviour[mine]
     return reach
 
 
@@ -467,7 +466,7 @@ def _infoset_states(
     tree: CompiledGame, infosets: Infosets
 ) -> Iterator[tuple[int, pyspiel.State]]:
     """Each infoset's number and the state at its first history, in any order."""
-    return states_along(tree.game, tree.histories.paths_to(infosets.history))
+    return states_at(tree.game, tree.histories, infosets.history)
 
 
 def move_probabilities(

@@ -26,6 +26,8 @@ from spiel_cr.policies.turns import is_simultaneous, simultaneous_state
 
 # Answers that are remembered in order to compare them with later ones.
 _REMEMBERED = 100_000
+# In deeper states, whose histories are long, answers are not remembered.
+_DEEPEST = 256
 # `probe` plays at most so many matches, and starts none after so many seconds.
 _ROLLOUTS, _PROBE_SECONDS = 256, 0.5
 
@@ -150,7 +152,7 @@ class AdaptedPolicy(StatePolicy):
             self._num_actions,
             lambda: f"{self.name}: {_place(state, player)}: it",
         )
-        if not self.by_string:
+        if not self.by_string and state.move_number() <= _DEEPEST:
             self._compare(state, player, played)
         return dict(zip(legal, played, strict=True))
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.policies.best_responses import best_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 
@@ -103,19 +104,3 @@ class Responses:
     def rises(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """bool [n], where values are larger than before, by more than rounding."""
         return after > before + self._rounding
-
-
-def best_values(decisions: Decisions, total: np.ndarray) -> np.ndarray:
-    """float64 [I], a player's values at its infosets if it responds best below them.
-
-    Args:
-      decisions: the player's.
-      total: float64 [S], what it gets where each sequence is its last; what it gets
-        below is added.
-    """
-    values, owner = np.zeros(len(decisions)), decisions.owner
-    for infosets, mine in decisions.upwards():
-        begin = np.flatnonzero(np.diff(owner[mine], prepend=-1))
-        values[infosets] = np.maximum.reduceat(total[mine], begin)
-        np.add.at(total, decisions.parent[infosets], values[infosets])
-    return values

@@ -15,11 +15,11 @@ from spiel_cr.common.arrays import Groups, ranges
 from spiel_cr.games.sequence_form import packing
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 from spiel_cr.games.sequence_form.layout import PaddedShape, SequenceForm, build
+from spiel_cr.policies.best_responses import best_values
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Lookahead, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.plans import best_values
 
 
 class Subgame(NamedTuple):

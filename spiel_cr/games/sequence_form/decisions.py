@@ -50,22 +50,34 @@ class Decisions:
 
     def levels(self) -> np.ndarray:
         """int32 [I], own decisions before each infoset."""
-        parent_infoset = self.owner[self.parent]
-        level = np.zeros(len(self), np.int32)
-        active = np.flatnonzero(parent_infoset >= 0)
-        ancestor = parent_infoset[active]
-        while len(active):
-            level[active] += 1
-            further = parent_infoset[ancestor] >= 0
-            active, ancestor = active[further], parent_infoset[ancestor[further]]
-        return level
+        # Rounds of pointer doubling: `ancestor` is 1, 2, 4, ... infosets above, and
+        # `level` counts the infosets on the way; I stands for "above the root".
+        root = len(self)
+        ancestor = np.append(self.owner[self.parent], np.int32(root))
+        ancestor[ancestor < 0] = root
+        level = (ancestor < root).astype(np.int32)
+        while (ancestor < root).any():
+            level += level[ancestor]
+            ancestor = ancestor[ancestor]
+        return level[:-1]
+
+    def downwards(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The infosets of each level and their sequences, the first level first.
+
+        Both are in ascending order, so the sequences of an infoset are contiguous.
+        """
+        levels = self.levels()
+        # Level -1 holds the empty sequence, which `owner` maps to the appended -1.
+        levels = np.append(levels, np.int32(-1))
+        parts = []
+        for numbers in (levels, levels[self.owner]):
+            ends = np.cumsum(np.bincount(1 + numbers))[:-1]
+            parts.append(np.split(np.argsort(numbers, kind="stable"), ends)[1:])
+        return list(zip(*parts, strict=True))
 
     def upwards(self) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The infosets of each level and their sequences, the last level first."""
-        levels, owner = self.levels(), self.owner[1:]
-        for level in range(int(levels.max(initial=-1)), -1, -1):
-            mine = 1 + np.flatnonzero(levels[owner] == level)
-            yield np.flatnonzero(levels == level), mine
+        return reversed(self.downwards())
 
 
 class Payoffs(NamedTuple):

@@ -33,6 +33,10 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
 _BLOCK_OVERHEAD = 1000
 _ROW_GROUP_OVERHEAD = 600
 
+# Trees with more levels than this are deep, unless they have more infosets than this
+# many times the square of the levels (see `is_deep`).
+_DEEP, _WIDE = 32, 6
+
 # Regrets smaller than this share of the payoffs below an infoset are rounding errors of
 # double precision (in single precision such regrets hardly occur).
 _ROUNDING = 16 * float(np.finfo(np.float64).eps)
@@ -156,7 +160,7 @@ def shapes_of(decisions: tuple[Decisions, Decisions], payoffs: Payoffs) -> Padde
     for own, ends in zip(decisions, (payoffs.rows, payoffs.columns), strict=True):
         lengths = np.bincount(ends, minlength=1)
         rows = np.sort(lengths[lengths > 0])[::-1]
-        result.append(PaddedShape(_level_counts(own, own.levels()), rows))
+        result.append(PaddedShape(_level_counts(own), rows))
     return result[0], result[1]
 
 
@@ -217,25 +221,69 @@ def build(
     if below is None:
         below = sizes_of(decisions, payoffs)
     (layout0, levels0), (layout1, levels1) = (
-        place(own, sizes.copy(), shape.levels)
+        place(own, sizes.copy(), _merged(shape.levels))
         for own, sizes, shape in zip(decisions, below, capacity, strict=True)
     )
     rows, columns = layout0.sequences[payoffs.rows], layout1.sequences[payoffs.columns]
+    first = _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows)
+    second = _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows)
     arrays = (
-        _couple(levels0, layout0, rows, columns, payoffs.values, capacity[0].rows),
-        _couple(levels1, layout1, columns, rows, -payoffs.values, capacity[1].rows),
+        first._replace(ancestors=_ancestors(decisions[0], layout0, capacity[0], first)),
+        second._replace(
+            ancestors=_ancestors(decisions[1], layout1, capacity[1], second)
+        ),
     )
     listed = functools.partial(Payoffs, *payoffs)
     kept = functools.partial(given, decisions)
     return SequenceForm(kept, listed, (layout0, layout1), arrays)
 
 
-def _level_counts(decisions: Decisions, levels: np.ndarray) -> tuple[np.ndarray, ...]:
+def _level_counts(decisions: Decisions) -> tuple[np.ndarray, ...]:
     """For each level int [n], the actions of each of its infosets, descending."""
     return tuple(
-        np.sort(decisions.num_actions[levels == level])[::-1]
-        for level in range(int(levels.max(initial=-1)) + 1)
+        np.sort(decisions.num_actions[infosets])[::-1]
+        for infosets, _ in decisions.downwards()
     )
+
+
+def is_deep(levels: Sequence[np.ndarray]) -> bool:
+    """Whether a pass over a tree is a few operations on all infosets at once.
+
+    If each level has operations of its own, the time to compile them grows with the
+    square of the number of levels. Otherwise the time to run them grows with the number
+    of infosets (see `treeplex.expected_values`); 1,000 iterations balance the two.
+
+    Args:
+      levels: The action counts of each level, see `PaddedShape`.
+    """
+    infosets = sum(map(len, levels))
+    return len(levels) > _DEEP and infosets < _WIDE * len(levels) ** 2
+
+
+def _merged(levels: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
+    """The action counts of each level; of a deep tree, those of all levels in one."""
+    if not is_deep(levels):
+        return levels
+    return (np.sort(np.concatenate(levels))[::-1],)
+
+
+def _ancestors(
+    decisions: Decisions, layout: Layout, shape: PaddedShape, tree: treeplex.Treeplex
+) -> tuple[treeplex.Slices, ...]:
+    """`treeplex.Treeplex.ancestors` of one player's tree."""
+    if not is_deep(shape.levels):
+        return ()
+    n = tree.levels[0].num_infosets
+    above = np.full(n + 1, n, np.int32)
+    owner = decisions.owner[decisions.parent]
+    follows = owner >= 0
+    above[layout.infosets[follows]] = layout.infosets[owner[follows]]
+    result = []
+    # 1 + ... + 2^(rounds - 1) steps reach the root from the last level.
+    for _ in range((len(shape.levels) - 1).bit_length()):
+        result.append(treeplex.Slices(typed(above)))
+        above = above[above]
+    return tuple(result)
 
 
 def place(
@@ -248,49 +296,57 @@ def place(
     Args:
       decisions: the player's.
       below: float64 [S], the sum of |payoff| of each sequence; is changed.
-      capacity: for each level the numbers of actions to pad its infosets to; None:
-        those that they have.
+      capacity: for each level the numbers of actions to pad its infosets to, or one
+        array for all levels of a deep tree; None: those that the levels have.
 
     Returns:
       The layout, and the levels, whose `source` is left to be filled in.
     """
     first, depths = decisions.first_sequence, decisions.levels()
     scale = _scales(decisions, below)
-    capacity = _level_counts(decisions, depths) if capacity is None else capacity
+    capacity = _level_counts(decisions) if capacity is None else capacity
+    groups = decisions.downwards()
+    deep = len(groups) > len(capacity)
+    if deep:
+        sequences = np.arange(1, decisions.num_sequences)
+        groups = [(np.argsort(depths, kind="stable"), sequences)]
+    empty = np.zeros(0, np.int64)
+    groups += [(empty, empty)] * (len(capacity) - len(groups))
     position = np.zeros(decisions.num_sequences, np.int32)
     infoset_position = np.zeros(len(decisions), np.int32)
     # Position of a sequence within its own level: what children's `parent` refers to.
+    # A deep tree's only level follows the empty sequence in one vector.
     in_level = np.zeros(decisions.num_sequences, np.int32)
     levels = []
-    offset, infoset_offset = 1, 0
-    for depth, counts in enumerate(capacity):
-        at_depth = np.flatnonzero(depths == depth)
+    offset, infoset_offset, begin = 1, 0, int(deep)
+    for (at_depth, mine), counts in zip(groups, capacity, strict=True):
         # The infoset with the most actions takes the first place, and so on.
         ranked = at_depth[np.argsort(-decisions.num_actions[at_depth], kind="stable")]
         size, parents, uniform, tolerance = 0, [], [], []
         for places, high in packing.groups(counts, _BLOCK_OVERHEAD):
             members, width = ranked[places], places.stop - places.start
-            by_parent = np.argsort(in_level[decisions.parent[members]], kind="stable")
+            by_parent = np.lexsort(
+                (in_level[decisions.parent[members]], depths[members])
+            )
             members = members[by_parent]
             legal = np.zeros((high, width), bool)
             legal[:, : len(members)] = (
                 np.arange(len(legal))[:, None] < decisions.num_actions[members]
             )
             a, column = np.nonzero(legal)
-            in_level[first[members[column]] + a] = size + a * width + column
+            in_level[first[members[column]] + a] = begin + size + a * width + column
             infoset_position[members] = infoset_offset + np.arange(len(members))
             infoset_offset += width
             size += legal.size
             parent = np.zeros(width, np.int32)
-            parent[: len(members)] = in_level[decisions.parent[members]]
+            parent[: len(members)] = decisions.parent[members]
             parents.append(parent)
             uniform.append(typed(legal / np.maximum(legal.sum(axis=0), 1)))
             tolerance.append(typed(_tolerance(legal, scale[members])))
-        mine = np.flatnonzero(np.repeat(depths == depth, decisions.num_actions)) + 1
-        position[mine] = offset + in_level[mine]
+        position[mine] = offset + in_level[mine] - begin
         levels.append(
             treeplex.Level(
-                parent=(treeplex.Slices(typed(np.concatenate(parents))),),
+                parent=(treeplex.Slices(typed(in_level[np.concatenate(parents)])),),
                 source=(),
                 uniform=tuple(uniform),
                 tolerance=tuple(tolerance),
@@ -366,7 +422,7 @@ def _scales(decisions: Decisions, below: np.ndarray) -> np.ndarray:
     rounding error in units of the last place, is larger."""
     scale, owner = np.zeros(len(decisions)), decisions.owner
     for infosets, mine in decisions.upwards():
-        scale += np.bincount(owner[mine], weights=below[mine], minlength=len(scale))
+        np.add.at(scale, owner[mine], below[mine])
         np.add.at(below, decisions.parent[infosets], scale[infosets])
     return scale
 

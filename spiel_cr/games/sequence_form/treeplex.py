@@ -261,12 +261,16 @@ class Treeplex(NamedTuple):
         sequence's value.
       zeros: float [Z], zeros, which `leaf_values` puts last for sequences without
         payoffs; as many as the widest slice has elements.
+      ancestors: empty, unless the tree is deep. A deep tree has a single level, which
+        holds all infosets, and `Level.parent` counts all positions. Entry k is
+        [n + 1]: the infoset 2^k infosets above each infoset, n if there is none.
     """
 
     levels: tuple[Level, ...]
     coupling: tuple[Coupling, ...]
     root_source: jax.Array
     zeros: jax.Array
+    ancestors: tuple[Slices, ...] = ()
 
 
 def written_out_rows(tree: Treeplex) -> int:
@@ -330,31 +334,121 @@ def reach(tree: Treeplex, strategy: Blocks, root: jax.Array | None = None) -> ja
     if root is None:
         root = namespace.ones(1, dtype=strategy[0][0].dtype if strategy else None)
     parts = [root]
+    if tree.ancestors:
+        (level,), (blocks,) = tree.levels, strategy
+        into = _steps(tree, blocks, above_root=1)
+        for ancestor in tree.ancestors:
+            into = into * ancestor.take(into)
+        parts.append(_played(level, blocks, root * into[:-1]))
+        return namespace.concat(parts)
     for level, blocks in zip(tree.levels, strategy, strict=True):
-        parts.append(level_reach(level, blocks, parts[-1]))
+        into = take(level.parent, parts[-1])
+        parts.append(_played(level, blocks, into))
     wide = namespace is jnp and any(is_wide(level.source) for level in tree.levels)
     return join(parts, wide=True) if wide else namespace.concat(parts)
 
 
-def level_reach(
-    level: Level, blocks: Sequence[jax.Array], above: jax.Array
-) -> jax.Array:
+def _played(level: Level, blocks: Sequence[jax.Array], into: jax.Array) -> jax.Array:
     """float [m], own reach of a level's sequences.
 
     Args:
       level: the level.
       blocks: its strategies [A, n].
-      above: reach of the level above; of the first one's, 1.
+      into: float [n], own reach of its infosets.
     """
-    namespace = above.__array_namespace__()
+    namespace = into.__array_namespace__()
     wide = namespace is jnp and is_wide(level.source)
     multiply = functools.partial(apart, _product) if wide else _product
-    into, rows, begin = take(level.parent, above), [], 0
+    rows, begin = [], 0
     for block in blocks:
         end = begin + block.shape[1]
         rows.append(multiply(into[begin:end], block).reshape(-1))
         begin = end
     return join(rows, wide=True) if wide else namespace.concat(rows)
+
+
+def _steps(
+    tree: Treeplex, blocks: Sequence[jax.Array], *, above_root: float
+) -> jax.Array:
+    """float [n + 1], the probability of the own action before each infoset.
+
+    Args:
+      tree: a deep tree.
+      blocks: strategies [A, n].
+      above_root: Last element, which stands for what is above the first infosets.
+    """
+    namespace = blocks[0].__array_namespace__()
+    one = namespace.ones(1, dtype=blocks[0].dtype)
+    played = namespace.concat([one, *(block.reshape(-1) for block in blocks)])
+    return namespace.concat([take(tree.levels[0].parent, played), above_root * one])
+
+
+def expected_values(
+    tree: Treeplex, strategy: Blocks, leaves: jax.Array
+) -> tuple[list[list[jax.Array]], list[list[jax.Array]], list[jax.Array]]:
+    """Counterfactual values if the player plays a strategy.
+
+    In a deep tree, v = own + W v, where `own` is what an infoset's sequences are paid
+    without further decisions and W[i, j] is the probability of the action at infoset i
+    that leads to its child j. Hence v = (1 + W^(2^K)) ... (1 + W^2) (1 + W) own, where
+    each power of W has at most one entry a column: the reach of an infoset from the
+    ancestor 2^k infosets above it (path doubling, Wyllie 1979). Only sums and products
+    of probabilities occur, so rounding is that of a pass level by level.
+
+    Args:
+      tree: the player's treeplex.
+      strategy: behaviour strategy, one [A, n] a block.
+      leaves: from `leaf_values`.
+
+    Returns:
+      By level, from the first: values of actions, [A, n] a block; values of infosets,
+      [n] a block; the latter joined.
+    """
+    if tree.ancestors:
+        (level,), (blocks,) = tree.levels, strategy
+        paid = leaves_of(level, leaves)
+        own = infoset_values(blocks, level.split(paid))
+        values = jnp.concatenate([*own, jnp.zeros(1, paid.dtype)])
+        step = _steps(tree, blocks, above_root=0)
+        for ancestor in tree.ancestors:
+            values = ancestor.add_to(values, step * values)
+            step = step * ancestor.take(step)
+        # `Level.parent` counts the empty sequence, too.
+        paid = jnp.concatenate([jnp.zeros(1, paid.dtype), paid])
+        paid = with_children(paid, level, values[:-1])[1:]
+        actions = level.split(paid)
+        means = infoset_values(blocks, actions)
+        return [actions], [means], [join(means)]
+    child: Level | None = None
+    child_values: jax.Array | None = None
+    # From the last level to the first.
+    by_action, by_infoset, joined = [], [], []
+    for level, blocks in reversed(list(zip(tree.levels, strategy, strict=True))):
+        by_action.append(values_below(level, leaves, child, child_values))
+        by_infoset.append(infoset_values(blocks, by_action[-1]))
+        wide = is_wide(level.source)
+        child, child_values = level, join(by_infoset[-1], wide=wide)
+        joined.append(child_values)
+    return by_action[::-1], by_infoset[::-1], joined[::-1]
+
+
+def infoset_values(
+    strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
+) -> list[jax.Array]:
+    """Values [n] of infosets by block, from strategies and action values [A, n]."""
+    return [
+        action[0]
+        if len(action) == 1
+        # Fused with what follows, strategies would be read twice, after a copy.
+        else apart(_mean, probability, action)
+        if action.size > LONG
+        else _mean(probability, action)
+        for probability, action in zip(strategy, actions, strict=True)
+    ]
+
+
+def _mean(probability: jax.Array, action: jax.Array) -> jax.Array:
+    return sum_rows(probability * action)
 
 
 def values_below(

@@ -9,11 +9,13 @@ from typing import overload
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.histories import Histories, states_along, string_at
+from spiel_cr.games.histories import Histories, states_at, string_at
 from spiel_cr.games.opening.vectorised import VectorisedGame
 
 # Paths played at once: few enough that their states stay in a processor's cache.
 _CHUNK = 1 << 14
+# And their moves: paths of deep games take more memory than the states.
+_MOVES = 1 << 24
 
 
 class Strings(Sequence[str]):
@@ -133,37 +135,39 @@ def lazy_strings(
         return string_at(game, path, player)
 
     def every() -> Iterator[str]:
-        paths = histories.paths_to(first)
         make = getattr(rules, "information_state_strings", None)
         if make is None:
             found = {
                 number: state.information_state_string(player)
-                for number, state in states_along(game, paths)
+                for number, state in states_at(game, histories, first)
             }
-            yield from (found[number] for number in range(len(paths)))
+            yield from (found[number] for number in range(len(first)))
             return
-        for states in vectorised_states_along(rules, paths):
+        for states in vectorised_states_at(rules, histories, first):
             yield from make(states, player)
 
     return Strings(len(first), one, every)
 
 
-def vectorised_states_along(
-    rules: VectorisedGame, paths: np.ndarray
+def vectorised_states_at(
+    rules: VectorisedGame, histories: Histories, numbers: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Plays each of many paths by a vectorised game.
+    """Make the states at many histories by a vectorised game.
 
     Args:
-      rules: the vectorised game.
-      paths: integers [paths, D], actions from the root, chance included, then -1.
+      rules: The vectorised game.
+      histories: The histories of the game.
+      numbers: Integers [n], indices of histories.
 
     Yields:
-      The states after the paths, in order, some thousands at a time.
+      The states at these histories, in order, at most some thousands at a time.
     """
-    for start in range(0, len(paths), _CHUNK):
-        some = paths[start : start + _CHUNK].astype(np.int64)
-        states = np.repeat(rules.new_initial_states(), len(some), axis=0)
-        for action in some.T:
+    depths = len(histories.level_start)
+    step = max(1, min(_CHUNK, _MOVES // depths))
+    for start in range(0, len(numbers), step):
+        paths = histories.paths_to(numbers[start : start + step]).astype(np.int64)
+        states = np.repeat(rules.new_initial_states(), len(paths), axis=0)
+        for action in paths.T:
             on = action >= 0
             states[on] = rules.child(states[on], action[on])
         yield states

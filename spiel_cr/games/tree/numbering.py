@@ -137,11 +137,7 @@ class _Numbering:
         places = _earliest(labels, self.preorder[members])
         history = np.empty(len(places), np.int32)
         history[labels[::-1]] = members[::-1]  # the first member comes last and stays
-        level = np.zeros(len(places), np.int32)
-        above = walked.parent[history]
-        while (inside := above >= 0).any():
-            level += inside & (walked.player[above] == player)
-            above = np.where(inside, walked.parent[above], -1)
+        level = self._own_decisions(player)[history]
         order = np.lexsort((places, level))
         history = history[order]
         counts = begin[history + 1] - begin[history]
@@ -157,6 +153,16 @@ class _Numbering:
         if not same.all():
             raise self._different_actions(infosets, members[~same][0])
         return infosets, order
+
+    def _own_decisions(self, player: int) -> np.ndarray:
+        """int32 [N], the player's decisions before each history."""
+        walked, begin = self.walked, self.begin
+        count = np.zeros(len(walked), np.int32)
+        for level in range(len(walked.level_start) - 2):
+            low, high, end = walked.level_start[level : level + 3].tolist()
+            after = count[low:high] + (walked.player[low:high] == player)
+            count[high:end] = np.repeat(after, np.diff(begin[low : high + 1]))
+        return count
 
     def _sequences(self, infosets: tuple[Infosets, Infosets]) -> np.ndarray:
         """int32 [2, N], each player's last own sequence at every history."""

@@ -12,10 +12,10 @@ from typing import TypeAlias
 import numpy as np
 
 from spiel_cr.common import arrays
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.infostate_strings import vectorised_states_along
+from spiel_cr.games.tree.infostate_strings import vectorised_states_at
 from spiel_cr.games.tree.tree import CompiledGame
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
@@ -134,14 +134,13 @@ def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
         return np.zeros(0, np.int32)
-    paths = tree.histories.paths_to(infosets.history)
     rules = vectorised.of_game(game)
     key = getattr(rules, "bucket_key", None)
     if rules is not None and callable(key):
-        states = vectorised_states_along(rules, paths)
+        states = vectorised_states_at(rules, tree.histories, infosets.history)
         return arrays.ranks([np.asarray(key(some, player)) for some in states])
-    keys: list[Hashable] = [None] * len(paths)
-    for number, state in states_along(game, paths):
+    keys: list[Hashable] = [None] * len(infosets)
+    for number, state in states_at(game, tree.histories, infosets.history):
         key = getattr(state, "bucket_key", None)
         if not callable(key):
             raise ValueError(

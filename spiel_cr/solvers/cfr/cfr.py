@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.common.jax_utils import apart, cast, on_device, precision, quick_options
+from spiel_cr.common.jax_utils import cast, on_device, precision, quick_options
 from spiel_cr.games.sequence_form import layout, treeplex
 from spiel_cr.games.signals.kernel_hands import ready
 from spiel_cr.solvers.cfr import regret_matching, shared_regrets
@@ -150,23 +150,12 @@ def update_player(
       share: float scalar, weight of this iteration in the averages so far.
     """
     leaves = treeplex.leaf_values(tree, other_reach)
-    child: treeplex.Level | None = None
-    child_values: jax.Array | None = None
-    # From the last level to the first.
-    actions, means, values = [], [], []
-    for level, strategy in reversed(
-        list(zip(tree.levels, player.strategy, strict=True))
-    ):
-        actions.append(treeplex.values_below(level, leaves, child, child_values))
-        means.append(infoset_values(strategy, actions[-1]))
-        wide = treeplex.is_wide(level.source)
-        child, child_values = level, treeplex.join(means[-1], wide=wide)
-        values.append(child_values)
+    actions, means, values = treeplex.expected_values(tree, player.strategy, leaves)
     mean_values = player.values
     if mean_values is not None and values:
-        mean_values += share * (jnp.concatenate(values[::-1]) - mean_values)
+        mean_values += share * (jnp.concatenate(values) - mean_values)
     regrets, next_strategy = update_regrets(
-        rule, tree, shared, player, actions[::-1], means[::-1], iteration
+        rule, tree, shared, player, actions, means, iteration
     )
     average = player.average + share * (player.reach - player.average)
     return PlayerState(
@@ -178,25 +167,6 @@ def update_player(
         average=average,
         values=mean_values,
     )
-
-
-def infoset_values(
-    strategy: Sequence[jax.Array], actions: Sequence[jax.Array]
-) -> list[jax.Array]:
-    """Values [n] of infosets by block, from strategies and action values [A, n]."""
-    return [
-        action[0]
-        if len(action) == 1
-        # Fused with what follows, strategies would be read twice, after a copy.
-        else apart(_mean, probability, action)
-        if action.size > treeplex.LONG
-        else _mean(probability, action)
-        for probability, action in zip(strategy, actions, strict=True)
-    ]
-
-
-def _mean(probability: jax.Array, action: jax.Array) -> jax.Array:
-    return treeplex.sum_rows(probability * action)
 
 
 def update_regrets(

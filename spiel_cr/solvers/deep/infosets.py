@@ -15,7 +15,7 @@ import numpy as np
 from spiel_cr.common import networks
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.networks import Parameters
-from spiel_cr.games.histories import states_along
+from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.stepping.simulator import Positions
 from spiel_cr.games.tree.tree import CompiledGame
@@ -210,8 +210,7 @@ class CompiledKnowledge:
     def _tensors(self, histories: np.ndarray, players: tuple[int, ...]) -> np.ndarray:
         """float32 [n, F · players], of each history."""
         found = np.zeros((len(histories), self.num_features * len(players)), np.float32)
-        paths = self.tree.histories.paths_to(histories)
-        for i, state in states_along(self.tree.game, paths):
+        for i, state in states_at(self.tree.game, self.tree.histories, histories):
             for k, player in enumerate(players):
                 first = k * self.num_features
                 read = getattr(state, f"{self._features}_tensor")

@@ -105,7 +105,7 @@ def flow(tree: Treeplex, reach: jax.Array) -> jax.Array:
     above, parts = reach[:1], []
     cut = treeplex.by_level(tree.levels, reach)
     for level, part in zip(tree.levels, cut, strict=True):
-        into = treeplex.take(level.parent, above)
+        into = treeplex.take(level.parent, reach if tree.ancestors else above)
         own = [treeplex.sum_rows(block) for block in level.split(part)]
         parts.append(into - treeplex.join(own))
         above = part
@@ -120,11 +120,14 @@ def spread(tree: Treeplex, values: jax.Array) -> jax.Array:
         owned.append(values[ends[-2] : ends[-1]])
     if not owned:
         return jnp.zeros(1, values.dtype)
+    if tree.ancestors:
+        own = spread_owner(tree, values)
+        return treeplex.with_children(own, tree.levels[0], values)
     below = zip((*tree.levels[1:], None), (*owned[1:], None), strict=True)
-    own = treeplex.by_level(tree.levels, spread_owner(tree, values))
+    cut = treeplex.by_level(tree.levels, spread_owner(tree, values))
     parts = [
         treeplex.with_children(part, *after)
-        for part, after in zip(own, below, strict=True)
+        for part, after in zip(cut, below, strict=True)
     ]
     return treeplex.join([owned[0].sum()[None], *parts])
 

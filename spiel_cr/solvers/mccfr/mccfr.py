@@ -218,7 +218,7 @@ def update_player(
             blocks.append(values[begin:end].reshape(uniform.shape))
             begin = end
         actions.append(blocks)
-        means.append(cfr.infoset_values(strategy, blocks))
+        means.append(treeplex.infoset_values(strategy, blocks))
     regrets, next_strategy = cfr.update_regrets(
         rule, tree, problem.shared[player], state, actions, means, iteration
     )

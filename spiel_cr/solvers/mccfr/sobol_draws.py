@@ -3,20 +3,30 @@
 import jax
 import jax.numpy as jnp
 
-# Trajectories whose numbers are drawn together. Few, since they are drawn in the midst
-# of scalar code, where XLA cannot use several threads and fails if it wants to.
-CHUNK = 16
+# The most trajectories whose numbers are drawn together, and the most numbers. Both are
+# small because the draws occur in the middle of scalar code: XLA would compute larger
+# arrays with several threads, which fails there.
+_CHUNK, _NUMBERS = 16, 1 << 14
+
+
+def chunk_width(depths: int, batch: int) -> int:
+    """The number of trajectories whose random numbers are drawn together."""
+    return min(batch, max(1, min(_CHUNK, _NUMBERS // depths)))
 
 
 def chunk(key: jax.Array, number: jax.Array, depths: int, batch: int) -> jax.Array:
-    """float32 [D, min(B, CHUNK)] in [0, 1), for the trajectories from CHUNK * number.
+    """Draw the random numbers of the trajectories from `chunk_width` * number on.
 
     Args:
-      key: of JAX's random numbers.
-      number: int32 scalar.
-      depths: D.
-      batch: B.
+      key: Key of JAX's random numbers.
+      number: int32 scalar, the number of the chunk.
+      depths: D, the random numbers of a trajectory.
+      batch: The trajectories of a batch.
+
+    Returns:
+      float32 [D, chunk_width], uniform in [0, 1).
     """
     own = jax.random.fold_in(key, number)
-    # In single precision always: the same draws, so nearly the same run, in both.
-    return jax.random.uniform(own, (depths, min(batch, CHUNK)), jnp.float32)
+    # Single precision for both dtypes: the draws are the same, so runs are similar.
+    shape = depths, chunk_width(depths, batch)
+    return jax.random.uniform(own, shape, jnp.float32)

@@ -149,6 +149,8 @@ def step(
     average = _credit(problem, state.average, weight)
     state = state._replace(average=average)
 
+    width = draws.chunk_width(depths, config.batch)
+
     def sample(player: jax.Array, state: VisitedState) -> VisitedState:
         player_key = jax.random.wrap_key_data(keys[player])
         given = walk.Given(
@@ -163,13 +165,13 @@ def step(
 
         def some(number: jax.Array, s: _Walked) -> _Walked:
             drawn = draws.chunk(player_key, number, depths, config.batch).astype(dtype)
-            left = jnp.minimum(config.batch - number * draws.CHUNK, draws.CHUNK)
+            left = jnp.minimum(config.batch - number * width, width)
             one = functools.partial(_walk_one, given, config, drawn)
             return jax.lax.fori_loop(0, left, one, s)
 
         if depths == 1:  # the root is terminal, so there is nothing to walk
             return state
-        chunks = -(-config.batch // draws.CHUNK)
+        chunks = -(-config.batch // width)
         start = state.baseline, jnp.zeros(depths, jnp.int32), state.scratch
         baseline, _, scratch = jax.lax.fori_loop(0, chunks, some, start)
         return state._replace(baseline=baseline, scratch=scratch)
@@ -503,9 +505,8 @@ def reader(tree: CompiledGame, arrays: FlatTree) -> Reader:
     for p, infosets in enumerate(tree.infosets):
         decisions = infosets.decisions
         points = number[decisions.first_sequence + p * sizes[0]]
-        depth = decisions.levels()
-        for level in range(int(depth.max(initial=-1)) + 1):
-            by_level.setdefault(level, []).append(points[depth == level])
+        for level, (infosets_there, _) in enumerate(decisions.downwards()):
+            by_level.setdefault(level, []).append(points[infosets_there])
     return Reader(
         roots=(0, sizes[0]),
         ends=(sizes[0], sum(sizes)),

@@ -12,7 +12,7 @@ from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree import compiler, infostate_strings
+from spiel_cr.games.tree import compiler
 from spiel_cr.judging import python_judge
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import bucket_labels, cfr
@@ -354,8 +354,9 @@ def test_keys_of_states_and_of_arrays(string):
             if not state.is_chance_node():
                 player = state.current_player()
                 keys.append((player, state.bucket_key(player)))
-                paths = np.array([[*path, -1]])
-                (states,) = infostate_strings.vectorised_states_along(rules, paths)
+                states = rules.new_initial_states()
+                for action in path:
+                    states = rules.child(states, np.array([action]))
                 row = np.atleast_1d(rules.bucket_key(states, player)[0])
                 rows.append((player, *row.tolist()))
             path.append(int(random.choice(state.legal_actions())))
