@@ -296,8 +296,7 @@ def behaviour_of_player(
         behaviour[place] = played
     if not getattr(policy, "by_string", True):
         again, histories = _second_histories(tree, player)
-        paths = tree.histories.paths_to(histories)
-        for i, state in states_along(tree.game, paths):
+        for i, state in states_at(tree.game, tree.histories, histories):
             infoset = int(again[i])
             place, played = query(infoset, state)
             if np.abs(played - behaviour[place]).max() > SUM_TOLERANCE:
