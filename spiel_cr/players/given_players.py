@@ -72,7 +72,8 @@ def seat_bot(
         return bot_strings.load_bot(game, given, seat, seed=seed)
     policy = read_policy(given, open_game(game).game, name=name)
     if policy is not None:
-        probe(policy, open_game(game).game)
+        if not seat:  # once for both seats
+            probe(policy, open_game(game).game)
         return PolicyBot(seat, policy, seed=seed)
     return _seated(given, game, seat, seed, name)
 
