@@ -116,9 +116,9 @@ def uniform_behaviour(decisions: Decisions) -> np.ndarray:
 def reach_from_behaviour(decisions: Decisions, behaviour: np.ndarray) -> np.ndarray:
     """float64 [S], own reach of each sequence, from float64 [S] probabilities."""
     reach = np.ones(decisions.num_sequences)
-    parent = decisions.parent[decisions.owner]
+    owner = decisions.owner
     for _, mine in decisions.downwards():
-        reach[mine] = reach[parent[mine]] * behaviour[mine]
+        reach[mine] = reach[decisions.parent[owner[mine]]] * behaviour[mine]
     return reach
 
 

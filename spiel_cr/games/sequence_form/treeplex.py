@@ -392,8 +392,9 @@ def expected_values(
     without further decisions and W[i, j] is the probability of the action at infoset i
     that leads to its child j. Hence v = (1 + W^(2^K)) ... (1 + W^2) (1 + W) own, where
     each power of W has at most one entry a column: the reach of an infoset from the
-    ancestor 2^k infosets above it (path doubling, Wyllie 1979). Only sums and products
-    of probabilities occur, so rounding is that of a pass level by level.
+    ancestor 2^k infosets above it (pointer jumping, Wyllie 1979, "The complexity of
+    parallel computations"). Only sums and products of probabilities occur, so rounding
+    is that of a pass level by level.
 
     Args:
       tree: the player's treeplex.
