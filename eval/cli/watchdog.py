@@ -35,7 +35,6 @@ _WAITING = (
     b"end without them\n"
 )
 
-
 # The watchdogs in whose blocks the process is.
 _watching: "list[Watchdog]" = []
 
@@ -100,11 +99,14 @@ class Watchdog:
 
     def _watch(self, read: int) -> None:
         """The thread: wait for a signal, then for the end of the process."""
-        select.select([read], [], [])
-        count = self._arrived(read)
-        if self.number is None:
-            os.close(read)
-            return
+        count = 0
+        while not count:
+            select.select([read], [], [])
+            count = self._arrived(read)
+            if self._left and not count:
+                os.close(read)
+                return
+        assert self.number is not None
         began, told = time.monotonic(), False
         while count < _LAST_SIGNAL:
             time.sleep(_TICK)
