@@ -116,12 +116,12 @@ class _Farewell:
     """The last lines of an interrupted command, which are printed once."""
 
     def __init__(self, arguments: Arguments) -> None:
-        self._arguments, self._told = arguments, False
+        self._arguments, self._printed = arguments, False
 
     def __call__(self) -> None:
         """Print where the command can be resumed, and that it was interrupted."""
-        if not self._told:
-            self._told = True
+        if not self._printed:
+            self._printed = True
             _say_what_is_kept(self._arguments)
             print("spiel-cr: interrupted", file=sys.stderr)
 

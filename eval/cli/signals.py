@@ -60,17 +60,17 @@ def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
         return
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
-    dog = watchdog.Watchdog(_NUMBERS, farewell) if farewell is not None else None
+    guard = watchdog.Watchdog(_NUMBERS, farewell) if farewell is not None else None
     count = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal count
-        if dog is None or not dog.repeats:
+        if guard is None or not guard.repeats:
             count += 1
         if count == 1:
             raised = Interrupted(number)
-            if dog is not None:
-                dog.note_raised(raised)
+            if guard is not None:
+                guard.note_raised(raised)
             raise raised
         watchdog.say(_FINISHING)
         end_at_once()
@@ -90,15 +90,15 @@ def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
 
     sys.unraisablehook = unraisable
     try:
-        with dog.watching() if dog is not None else contextlib.nullcontext():
+        with guard.watching() if guard is not None else contextlib.nullcontext():
             for number in _NUMBERS:
                 _set(number, handle)
             yield
     finally:
         for number, handler in before.items():
             # From an interrupt on, another signal does not leave files behind.
-            ends = dog is not None and dog.number is not None
-            _set(number, dog.end_now if dog is not None and ends else handler)
+            ends = guard is not None and guard.number is not None
+            _set(number, guard.end_now if guard is not None and ends else handler)
         sys.unraisablehook = hook
 
 

@@ -107,7 +107,7 @@ class Watchdog:
                 os.close(read)
                 return
         assert self.number is not None
-        began, told = time.monotonic(), False
+        began, warned = time.monotonic(), False
         while count < _LAST_SIGNAL:
             time.sleep(_TICK)
             count += self._arrived(read)
@@ -115,8 +115,8 @@ class Watchdog:
                 continue
             if _saved():
                 break
-            if not told:
-                told = say(_WAITING)
+            if not warned:
+                warned = say(_WAITING)
             if self._is_lost():
                 self._raise_again()
         end(128 + self.number if self._code is None else self._code, self._farewell)
@@ -166,8 +166,8 @@ class Watchdog:
 
 def accept_interrupt() -> None:
     """Declare that an interrupt is the usual end of the command that runs, if any."""
-    for dog in tuple(_watching):
-        dog.accept()
+    for watchdog in tuple(_watching):
+        watchdog.accept()
 
 
 def end(code: int, farewell: Callable[[], None] = lambda: None) -> NoReturn:

@@ -73,7 +73,7 @@ LONG = {
     ),
     "networks": Command(f"solve --game=leduc_poker --algorithm=sd-cfr {_LATE}", 20),
     "linear program": Command(f"solve {_DICE} --algorithm=lp", 20),
-    "spot": Command("spot --board=AsKdQh --pot=10 --stack=50 --iterations=9999", 20),
+    "spot": Command("spot --board=AsKdQh2c --pot=10 --stack=50 --iterations=9999", 20),
 }
 COMMANDS = {
     **LONG,
