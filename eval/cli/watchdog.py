@@ -99,6 +99,8 @@ class Watchdog:
 
     def _watch(self, read: int) -> None:
         """The thread: wait for a signal, then for the end of the process."""
+        # Where the main thread blocks signals, they must not arrive here instead.
+        signal.pthread_sigmask(signal.SIG_BLOCK, self._numbers)
         count = 0
         while not count:
             select.select([read], [], [])

@@ -208,12 +208,13 @@ class _Lock:
 
     def release(self) -> None:
         """Remove the lock's file, unless another process has the lock."""
+        # At once, because two threads may do this; see `remove_own_files`.
+        locked, self._locked = self._locked, False
         with contextlib.suppress(OSError):
-            if self._locked or (self._locked is None and self._is_free()):
+            if locked or (locked is None and self._is_free()):
                 self._path.unlink()
                 if self._folder_is_new:
                     self._path.parent.rmdir()  # unless it was used
-        self._locked = False
         if self._file is not None:
             self._file.close()
 
