@@ -59,8 +59,13 @@ class _OneLine(logging.Formatter):
         return one_line(super().format(record))
 
 
-def main() -> None:
-    """Runs the command line of this process; see `entry` for what is around it."""
+def main(*, owns_process: bool = False) -> None:
+    """Run the command line of this process; see `entry` for what is around it.
+
+    Args:
+      owns_process: Whether the process may be ended as soon as the command is
+        interrupted; see `watchdog`.
+    """
     # Warnings of the log look like all other lines.
     handler = logging.StreamHandler()
     handler.setFormatter(_OneLine("spiel-cr: warning: %(message)s"))
@@ -68,7 +73,7 @@ def main() -> None:
     arguments = _parse(sys.argv)
     if not arguments.no_program_cache:
         program_cache.keep_programs()
-    _run(arguments)
+    _run(arguments, owns_process=owns_process)
 
 
 def make_parser() -> Parser:
@@ -117,28 +122,43 @@ def _parse(argv: Sequence[str]) -> Arguments:
     return arguments
 
 
-def _end_interrupted(arguments: Arguments, stopped: KeyboardInterrupt) -> NoReturn:
-    _say_what_is_kept(arguments)
-    print("spiel-cr: interrupted", file=sys.stderr)
-    sys.exit(128 + getattr(stopped, "number", signal.SIGINT))
+class _Farewell:
+    """The last lines of an interrupted command, which are printed once."""
+
+    def __init__(self, arguments: Arguments) -> None:
+        self._arguments, self._printed = arguments, False
+
+    def __call__(self) -> None:
+        """Print where the command can be resumed, and that it was interrupted."""
+        if not self._printed:
+            self._printed = True
+            _say_what_is_kept(self._arguments)
+            print("spiel-cr: interrupted", file=sys.stderr)
+
+    def exit(self, stopped: KeyboardInterrupt) -> NoReturn:
+        """Print the lines, and leave with the exit code of the signal."""
+        self()
+        sys.exit(128 + getattr(stopped, "number", signal.SIGINT))
 
 
-def _run(arguments: Arguments) -> None:
+def _run(arguments: Arguments, *, owns_process: bool = False) -> None:
+    farewell = _Farewell(arguments)
+    interrupting = signals.interrupting(farewell if owns_process else None)
     try:
         plugins.import_from_environment()
         plugins.import_own(getattr(arguments, "imports", ()))
         # What cannot be written must be said before the work, not after it.
         check_arguments(arguments)
-        with signals.interrupting(), _warnings_in_lines(arguments), _announcing():
+        with interrupting, _warnings_in_lines(arguments), _announcing():
             report = arguments.run(arguments)
     except KeyboardInterrupt as stopped:
-        _end_interrupted(arguments, stopped)
+        farewell.exit(stopped)
     # The last place that can tell people anything, so it is wide. Nothing is hidden:
     # what is not about their input or their machine is shown with its traceback.
     except Exception as error:
         # Modules in C that are being imported make another error of it.
         if isinstance(error.__cause__, KeyboardInterrupt):
-            _end_interrupted(arguments, error.__cause__)
+            farewell.exit(error.__cause__)
         if (module := _own_module(error)) is not None:
             traceback.print_exception(error)
             report_problem(

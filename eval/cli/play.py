@@ -36,10 +36,11 @@ from spiel_cr.players import bot_strings
 
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
+from . import watchdog
 from .command import Arguments, Commands, add_command, split_bots, whole_value
 
 # Seconds that a bot's thread gets to end its move when the table is closed.
-_LAST_MOVE = 5.0
+_LAST_MOVE = 1.0
 # Seconds for a page to say that a bot failed.
 _LAST_WORDS = 2.0
 # Seconds between two looks for the end.
@@ -259,6 +260,7 @@ def serve(
             # Ctrl-C is how a person ends it; who sends another signal is told of it.
             if getattr(stopped, "number", signal.SIGINT) != signal.SIGINT:
                 raise
+            watchdog.accept_interrupt()
         finally:
             laid.close()
             bot.join(_LAST_MOVE)

@@ -13,6 +13,8 @@ from ..common import help_pages
 
 # As shells count: 128 and the number of the signal SIGPIPE.
 _BROKEN_PIPE = 141
+# The same of SIGHUP, SIGINT and SIGTERM.
+_INTERRUPTED = (129, 130, 143)
 
 
 def main() -> None:
@@ -33,7 +35,7 @@ def main() -> None:
             quieten_bars()
             from . import main as commands
 
-            commands.main()
+            commands.main(owns_process=True)
     except SystemExit as stop:
         code = stop.code if isinstance(stop.code, int) else 0 if not stop.code else 1
     for stream in (sys.stdout, sys.stderr):
@@ -44,6 +46,11 @@ def main() -> None:
     elif out.error is not None:
         print(f"spiel-cr: error: stdout: {out.error.strerror}", file=sys.stderr)
         code = code or 1
+    if code in _INTERRUPTED:
+        # Threads that are still at work, and Python's own end, may take long.
+        from . import watchdog
+
+        watchdog.end(code)
     sys.exit(code)
 
 

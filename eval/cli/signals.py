@@ -1,28 +1,34 @@
 """Signals: what ends a command, and what it may still write after that.
 
-Ctrl-C, `kill` and a terminal that is closed are one: the command writes what there is
-to be kept, and ends. Before the work begins, and after it, there is nothing to keep;
-the process then ends at once, without a word and without a traceback.
+Ctrl-C, `kill` and a terminal that is closed have the same effect: the command writes
+the results that are to be kept, and ends. Before the work begins, and after it, there
+is nothing to keep; the process then ends at once, without a message or a traceback.
 """
 
 import contextlib
-import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from spiel_cr.common import interrupts
+
+from . import watchdog
+
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FINISHING = b"spiel-cr: writing what there is; once more ends it at once\n"
-_ENDED = b"spiel-cr: interrupted\n"
 
 
 class Interrupted(KeyboardInterrupt):
-    """A signal; `number` says which.
+    """A signal that arrived.
 
-    A KeyboardInterrupt, so that whatever cleans up after Ctrl-C does so after all.
+    It is a KeyboardInterrupt, so that code which cleans up after Ctrl-C does so after
+    all signals.
+
+    Attributes:
+      number: Number of the signal.
     """
 
     def __init__(self, number: int) -> None:
@@ -31,60 +37,73 @@ class Interrupted(KeyboardInterrupt):
 
 
 def end_at_once() -> None:
-    """From now on signals end the process without a word."""
+    """From now on signals end the process without a message."""
     for number in _NUMBERS:
         _set(number, signal.SIG_DFL)
 
 
 @contextlib.contextmanager
-def interrupting() -> Iterator[None]:
-    """Signals raise `Interrupted` in the block, the first one only.
+def interrupting(farewell: Callable[[], None] | None = None) -> Iterator[None]:
+    """Have signals raise `Interrupted` in the block, the first one only.
 
-    The second says that the command is finishing; the third ends the process at once.
-    A signal that is ignored (as `nohup` has it) stays so. Outside of the main thread,
-    which alone can handle signals, nothing changes.
+    The second signal prints that the command is finishing; the third one ends the
+    process at once. A signal that is ignored (as under `nohup`) stays ignored. Outside
+    the main thread, which alone can handle signals, nothing changes.
+
+    Args:
+      farewell: Function that prints the last lines of an interrupted command. If it is
+        given, a watchdog ends the process when the block does not end soon after a
+        signal. None: the process is not the command's own, so nothing ends it.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     before = {number: signal.getsignal(number) for number in _NUMBERS}
     hook = sys.unraisablehook
+    guard = watchdog.Watchdog(_NUMBERS, farewell) if farewell is not None else None
     count = 0
 
     def handle(number: int, frame: FrameType | None) -> None:
         nonlocal count
-        count += 1
+        if guard is None or not guard.repeats:
+            count += 1
         if count == 1:
-            raise Interrupted(number)
-        _say(_FINISHING)
+            raised = Interrupted(number)
+            if guard is not None:
+                guard.note_raised(raised)
+            raise raised
+        watchdog.say(_FINISHING)
         end_at_once()
 
     def unraisable(caught: Any) -> None:
-        """Python drops exceptions in destructors, Cython in functions without a value.
+        """End the process if an interrupt was raised where Python discards exceptions.
 
-        Nobody knows what was left half done there, such as scipy's tables of Sobol
-        numbers. So nothing is written any more: files are as they were.
+        These places are destructors, and functions of Cython without a return value.
+        What they were doing may be half done, such as scipy's tables of Sobol numbers,
+        so only results of completed steps are written.
         """
         if isinstance(caught.exc_value, Interrupted):
-            _say(_ENDED)
-            os._exit(128 + caught.exc_value.number)
+            with contextlib.suppress(Exception):
+                interrupts.save_results()
+            watchdog.end(128 + caught.exc_value.number, farewell or _say_interrupted)
         hook(caught)
 
     sys.unraisablehook = unraisable
     try:
-        for number in _NUMBERS:
-            _set(number, handle)
-        yield
+        with guard.watching() if guard is not None else contextlib.nullcontext():
+            for number in _NUMBERS:
+                _set(number, handle)
+            yield
     finally:
         for number, handler in before.items():
-            _set(number, handler)
+            # From an interrupt on, another signal does not leave files behind.
+            ends = guard is not None and guard.number is not None
+            _set(number, guard.end_now if guard is not None and ends else handler)
         sys.unraisablehook = hook
 
 
-def _say(text: bytes) -> None:
-    """Not by print: the signal may have come in the middle of one."""
-    with contextlib.suppress(OSError):
-        os.write(2, text)
+def _say_interrupted() -> None:
+    print("spiel-cr: interrupted", file=sys.stderr)
 
 
 def _set(number: int, handler: Any) -> None:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tqdm import tqdm
 
-from spiel_cr.common import atomic, memory
+from spiel_cr.common import atomic, interrupts, memory
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.executing import Executor
 from spiel_cr.common.json_log import JsonLog, Key, Record
@@ -142,8 +142,9 @@ def compare(
                 _keep(log, {**record, "workers": log.settings["workers"]})
             log.arrange(run.key for run in _planned(log))
         finally:
-            # What there is can be looked at after an interruption, too.
-            report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
+            # Only this thread can write the report, which an interruption includes.
+            with interrupts.saving(lambda: False):
+                report.write(folder, log.settings, _ordered(log), unwritten=unwritten)
     asked = [log.records[run.key] for run in runs]
     return Comparison(folder, log.settings, _ordered(log), asked)
 

@@ -32,6 +32,24 @@ _PROBE_BYTES = 4096
 # How often a file is made again whose folder vanished.
 _TRIES = 100
 
+# Temporary files that this process is writing.
+_temporaries: set[pathlib.Path] = set()
+# Locks that this process holds or is about to hold.
+_locks: "set[_Lock]" = set()
+
+
+def remove_own_files() -> None:
+    """Remove the temporary files and the lock files of this process.
+
+    Call it only when the process ends and does not leave its blocks in order: whatever
+    these blocks were writing is lost, and the files to be replaced stay as they are.
+    """
+    for temporary in tuple(_temporaries):
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+    for held in tuple(_locks):
+        held.release()
+
 
 def check_distinct(paths: Mapping[str, Path | None]) -> None:
     """Refuses, before any work, two names of one file.
@@ -114,9 +132,12 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     """
     with naming(path):
         target = _target(path)
-        file = _while_folders_vanish(lambda: _locked_new(target))
-    temporary = pathlib.Path(file.name)
+        temporary = _temporary(target)
+    # An interrupt may come at any point from here on.
+    _temporaries.add(temporary)
     try:
+        with naming(path):
+            file = _while_folders_vanish(lambda: _locked_new(target, temporary))
         with naming(path, temporary), file:
             yield file
             file.flush()
@@ -128,6 +149,8 @@ def replacing(path: Path, *, durable: bool = True) -> Iterator[IO[bytes]]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+    finally:
+        _temporaries.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -146,24 +169,11 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
       OSError: the lock's file, which lies beside it, cannot be made.
     """
     with naming(path):
-        target = _target(path)
-        new = False
-        held = target.with_name(f".{_stem(target)}.lock")
-
-        def open_held() -> IO[bytes]:
-            nonlocal new
-            new = new or not target.parent.exists()
-            target.parent.mkdir(parents=True, exist_ok=True)
-            return held.open("ab")
-
-        while True:
-            file = _while_folders_vanish(open_held)
-            locked = _try_lock(file)
-            # The last holder may have removed the file after it was opened here.
-            if locked is not True or os.fstat(file.fileno()).st_nlink:
-                break
-            file.close()
+        held = _Lock(_target(path))
+    _locks.add(held)
     try:
+        with naming(path):
+            locked = held.acquire()
         if locked is False:
             raise FileInUseError(
                 f"{name}={os.fspath(path)!r} is in use by another run; wait for it, or "
@@ -171,12 +181,60 @@ def lock(path: Path, name: str = "path") -> Iterator[None]:
             )
         yield
     finally:
+        held.release()
+        _locks.discard(held)
+
+
+class _Lock:
+    """A lock of a file, by another file next to it."""
+
+    def __init__(self, target: pathlib.Path) -> None:
+        """Prepare the lock; nothing is created yet.
+
+        Args:
+          target: Absolute path of the file to lock.
+        """
+        self._path = target.with_name(f".{_stem(target)}.lock")
+        self._folder_is_new = False
+        self._file: IO[bytes] | None = None
+        # False: another process has the lock. None: not known, or no locks here.
+        self._locked: bool | None = None
+
+    def acquire(self) -> bool | None:
+        """Lock the file; returns False if it is in use, None if there are no locks."""
+        while True:
+            file = self._file = _while_folders_vanish(self._open)
+            self._locked = _try_lock(file)
+            # The last holder may have removed the file after it was opened here.
+            if self._locked is not True or os.fstat(file.fileno()).st_nlink:
+                return self._locked
+            self._locked = None
+            file.close()
+
+    def release(self) -> None:
+        """Remove the lock's file, unless another process has the lock."""
+        # At once, because two threads may do this; see `remove_own_files`.
+        locked, self._locked = self._locked, False
         with contextlib.suppress(OSError):
-            if locked:
-                held.unlink()
-                if new:
-                    target.parent.rmdir()  # unless it was used
-        file.close()
+            if locked or (locked is None and self._is_free()):
+                self._path.unlink()
+                if self._folder_is_new:
+                    self._path.parent.rmdir()  # unless it was used
+        if self._file is not None:
+            self._file.close()
+
+    def _open(self) -> IO[bytes]:
+        folder = self._path.parent
+        self._folder_is_new = self._folder_is_new or not folder.exists()
+        folder.mkdir(parents=True, exist_ok=True)
+        return self._path.open("ab")
+
+    def _is_free(self) -> bool:
+        """Lock the file again, after an interrupt at an unknown point of `acquire`."""
+        if self._file is not None:
+            self._file.close()
+        self._file = self._path.open("r+b")
+        return _try_lock(self._file) is True
 
 
 @contextlib.contextmanager
@@ -270,11 +328,13 @@ def _probe(target: pathlib.Path) -> None:
         raise OSError(errno.ENAMETOOLONG, os.strerror(errno.ENAMETOOLONG))
     _remove_leftovers(folder / target.name)
     probe = _temporary(folder / target.name)
+    _temporaries.add(probe)
     try:
         with probe.open("xb") as file:
             file.write(bytes(_PROBE_BYTES))
     finally:
         probe.unlink(missing_ok=True)
+        _temporaries.discard(probe)
 
 
 def _stem(target: pathlib.Path) -> str:
@@ -296,15 +356,19 @@ def _temporary(target: pathlib.Path) -> pathlib.Path:
     return target.with_name(f".{_stem(target)}.{own}.part")
 
 
-def _locked_new(target: pathlib.Path) -> IO[bytes]:
-    """A new temporary file for a target, which others see to be in use.
+def _locked_new(target: pathlib.Path, temporary: pathlib.Path) -> IO[bytes]:
+    """Create a temporary file that other processes see to be in use.
 
-    Its folder is made where it is missing; leftovers there are removed.
+    The folder is created if it is missing, and leftovers in it are removed.
+
+    Args:
+      target: Path of the file to be replaced.
+      temporary: Path of the new file, in the same folder.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     _remove_leftovers(target)
     while True:
-        file = _temporary(target).open("x+b")
+        file = temporary.open("x+b")
         # Until it is locked, another writer may take it for a leftover.
         _try_lock(file, wait=True)
         if os.fstat(file.fileno()).st_nlink:

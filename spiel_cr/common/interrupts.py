@@ -1,4 +1,8 @@
-"""Signals that end a command wait until a step of work is whole."""
+"""Interrupts: steps that a signal does not divide, and results not yet in a file.
+
+This module installs no handler of its own. It postpones the handlers that the host
+program has installed, and it lists what a command has to save before it may end.
+"""
 
 import contextlib
 import signal
@@ -8,6 +12,41 @@ from types import FrameType, TracebackType
 from typing import Any
 
 from spiel_cr.common import processes
+
+# A function for each block whose results are not yet in a file; see `saving`.
+_savers: list[Callable[[], bool]] = []
+# Signals that wait for the end of a step.
+_postponed: set[int] = set()
+
+
+@contextlib.contextmanager
+def saving(save: Callable[[], bool]) -> Iterator[None]:
+    """Declare that the block holds results that an interrupt must not lose.
+
+    Args:
+      save: Function that writes these results to their file, from any thread. It
+        returns True if nothing is left to write, and False if only the main thread can
+        write them, at a later time.
+    """
+    _savers.append(save)
+    try:
+        yield
+    finally:
+        _savers.remove(save)
+
+
+def save_results() -> bool:
+    """Write all results that the current blocks of `saving` hold.
+
+    Returns:
+      Whether the process may end without losing results.
+    """
+    return all([save() for save in tuple(_savers)])
+
+
+def is_postponed() -> bool:
+    """Return whether a signal waits for the end of a step."""
+    return bool(_postponed)
 
 
 class Steps:
@@ -55,12 +94,15 @@ class Steps:
         finally:
             self._within = False
             number, self._waiting = self._waiting, None
+            _postponed.clear()
             if number is not None:
                 self._before[number](number, None)
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
         if self._within and self._waiting is None:
             self._waiting = number
+            _postponed.add(number)
             return
         self._waiting = None
+        _postponed.clear()
         self._before[number](number, frame)

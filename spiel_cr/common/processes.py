@@ -33,9 +33,14 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
 
+# Worker processes that have not been ended.
+_running: set[BaseProcess] = set()
+
 # A worker that is no longer needed ends by itself within this time: who is killed
 # leaves semaphores behind.
 FAREWELL_SECONDS = 5.0
+# The kernel ends a process that is killed within this time, unless it hangs.
+_KILLED_SECONDS = 0.2
 
 
 class WorkerEndedError(WorkerFailedError):
@@ -79,6 +84,20 @@ class Worker(NamedTuple):
             self.process.join(patience)
         self.process.kill()
         self.process.join()
+        _running.discard(self.process)
+
+
+def kill_all() -> None:
+    """Kill the worker processes of this process, which is about to end itself."""
+    running = tuple(_running)
+    # Some may not have been started, and another thread may be waiting for others.
+    errors = OSError, ValueError, AssertionError, AttributeError
+    for process in running:
+        with contextlib.suppress(*errors):
+            process.kill()
+    for process in running:
+        with contextlib.suppress(*errors):
+            process.join(_KILLED_SECONDS)
 
 
 def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Worker:
@@ -102,6 +121,7 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
         resource_tracker.ensure_running()
         # The worker inherits that, and so nothing ends it before it ignores signals.
         signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        _running.add(process)
         process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)

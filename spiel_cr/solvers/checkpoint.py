@@ -2,10 +2,11 @@
 
 import os
 import pathlib
+import threading
 import time
 import warnings
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from absl import logging
@@ -50,6 +51,20 @@ class Kept(Protocol):
         """
 
 
+class Snapshot(NamedTuple):
+    """A copy of a solver's state between two iterations.
+
+    Attributes:
+      arrays: Everything that the solver needs to continue.
+      iterations: Number of iterations completed.
+      seconds: Time spent iterating.
+    """
+
+    arrays: dict[str, np.ndarray]
+    iterations: int
+    seconds: float
+
+
 class Keeper:
     """Writes a solver's state from time to time and reads it back.
 
@@ -80,6 +95,10 @@ class Keeper:
         self._every = every
         self._written = time.monotonic()
         self._identity = dict(identity)
+        # Iterations and points of the curve that the file has.
+        self._saved = 0, 0
+        # A second thread may write too; see `drive`.
+        self._writing = threading.RLock()
         self.curve: list[CurvePoint] = []
 
     def resume(self, most: int | None = None) -> bool:
@@ -121,6 +140,7 @@ class Keeper:
                 f"iterations={count!r}, and {self._solver.iterations} in the state"
             )
         self.curve[:] = curve
+        self._saved = count, len(curve)
         if most is not None and count > most:
             raise ValueError(
                 f"the checkpoint {os.fspath(self._path)} has {count} iterations "
@@ -182,44 +202,60 @@ class Keeper:
             )
             self._written = time.monotonic()
 
-    def write_end(self, *, whole: bool = True) -> None:
-        """Writes the last state; where it cannot, the results are there nevertheless.
+    def is_saved(self, iterations: int) -> bool:
+        """Return whether the file holds these iterations and the curve, if any."""
+        return self._saved >= (iterations, len(self.curve))
 
-        Then it warns with an `UnsavedWarning`.
+    def write_end(
+        self, *, whole: bool = True, snapshot: Snapshot | None = None
+    ) -> None:
+        """Write the last state; if that fails, warn with an `UnsavedWarning`.
 
         Args:
-          whole: False after an error within an iteration: the state is half of the next
-            one, so the file stays as it was.
+          whole: False if an iteration was interrupted, so that the solver's state is
+            between two iterations.
+          snapshot: State before that iteration. If there is none, the file keeps the
+            state that was written last.
         """
-        if not whole:
-            logging.warning(
-                "iteration %d ended in its middle, so it is not written to the "
-                "checkpoint, which stays as it was written last",
-                self._solver.iterations,
-            )
-            return
         try:
-            self.write()
+            if whole:
+                self.write()
+            elif snapshot is not None:
+                self.write(snapshot)
+            else:
+                logging.warning(
+                    "iteration %d ended in its middle, so it is not written to the "
+                    "checkpoint, which stays as it was written last",
+                    self._solver.iterations,
+                )
         except OSError as error:
             warnings.warn(UnsavedWarning(error), stacklevel=2)
 
-    def write(self) -> None:
-        """Writes the solver's state now, atomically.
+    def write(self, snapshot: Snapshot | None = None) -> None:
+        """Write a state atomically.
+
+        Args:
+          snapshot: State to write; None: the solver's current state.
 
         Raises:
-          OSError: it cannot be written; the old file is as it was.
+          OSError: If the file cannot be written; the old file stays as it was.
         """
-        storage.save(
-            self._path,
-            self._solver.arrays(),
-            {
-                **self._identity,
-                "algorithm": self._solver.name,
-                "why": self._solver.why,
-                "iterations": self._solver.iterations,
-                "seconds": self._solver.seconds,
-                "curve": [list(point.as_json().values()) for point in self.curve],
-                "versions": storage.versions(),
-            },
-        )
-        self._written = time.monotonic()
+        with self._writing:
+            solver = self._solver
+            if snapshot is None:
+                snapshot = Snapshot(solver.arrays(), solver.iterations, solver.seconds)
+            storage.save(
+                self._path,
+                snapshot.arrays,
+                {
+                    **self._identity,
+                    "algorithm": solver.name,
+                    "why": solver.why,
+                    "iterations": snapshot.iterations,
+                    "seconds": snapshot.seconds,
+                    "curve": [list(point.as_json().values()) for point in self.curve],
+                    "versions": storage.versions(),
+                },
+            )
+            self._written = time.monotonic()
+            self._saved = snapshot.iterations, len(self.curve)

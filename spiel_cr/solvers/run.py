@@ -3,9 +3,10 @@ bars.
 """
 
 import abc
+import contextlib
 import dataclasses
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,11 +17,18 @@ from spiel_cr.common import atomic, interrupts
 from spiel_cr.common.checks import COUNT, Wanted, check_number, check_settings
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers.cfr.solver import MOST_ITERATIONS
-from spiel_cr.solvers.checkpoint import Keeper
+from spiel_cr.solvers.checkpoint import Keeper, Snapshot
 
 # With `until` and no `eval_every`, NashConv is computed each time that the iterations
 # have grown by this factor.
 _EVALUATION_GROWTH = 1.2
+
+# An interrupt waits for the end of an iteration that is expected to be shorter.
+_LONG_SECONDS = 0.5
+# Before a longer one the state is copied, unless it is larger or copying it takes a
+# larger share of the iteration's time.
+_MOST_COPIED_BYTES = 1 << 28
+_COPY_SHARE, _COPY_RATE = 0.1, 1e9
 
 AfterChunk: TypeAlias = Callable[[int], bool]
 
@@ -126,6 +134,8 @@ class Run(abc.ABC):
       name: of the algorithm.
       whole: whether all iterations are whole, so that somebody may go on from here.
       in_one_step: whether nothing is seen of it on the way, so that it has no bar.
+      saves: Whether the state is written to a checkpoint.
+      snapshot: State before the current iteration, if it was copied.
       compile_seconds: spent on making and compiling programs, beside iterating.
       why: why this algorithm, where it was chosen; else empty.
       curve: what was evaluated before it was handed over.
@@ -136,6 +146,10 @@ class Run(abc.ABC):
     curve: tuple[CurvePoint, ...] = ()
     whole: bool = True
     in_one_step: bool = False
+    saves: bool = False
+    snapshot: Snapshot | None = None
+    # Seconds that the last iteration took; before the first one, an upper bound.
+    _pace: float = _LONG_SECONDS
 
     def __init__(self, solver: Any) -> None:
         self.solver = solver
@@ -175,13 +189,30 @@ class Run(abc.ABC):
         """
         with interrupts.Steps() as steps:
             for _ in range(count):
-                with steps.step():
+                saves, began = self.saves and self.whole, self.seconds
+                self.snapshot = self._copied() if saves else None
+                # Without a checkpoint, and with a copy of the state, an interrupt may
+                # abandon the iteration.
+                postpones = saves and self.snapshot is None
+                with steps.step() if postpones else contextlib.nullcontext():
                     self.whole = False
                     self.solver.run(1)
                     self.whole = True
+                self.snapshot, self._pace = None, self.seconds - began
                 if after_chunk(1):
                     return True
         return False
+
+    def _copied(self) -> Snapshot | None:
+        """Copy the state before a long iteration, unless copying it costs too much."""
+        if self._pace < _LONG_SECONDS:
+            return None
+        arrays = self.arrays()
+        size = sum(array.nbytes for array in arrays.values())
+        if size > min(_MOST_COPIED_BYTES, _COPY_RATE * _COPY_SHARE * self._pace):
+            return None
+        copies = {name: np.array(array) for name, array in arrays.items()}
+        return Snapshot(copies, self.iterations, self.seconds)
 
     def shown(self) -> dict[str, Any]:
         """What people see of a run beside its iterations."""
@@ -243,6 +274,60 @@ def settings_text(config: Any) -> str:
     return repr(settings)
 
 
+class _Saving:
+    """Results of a run that its checkpoint may lack.
+
+    Attributes:
+      completed: Number of iterations completed, as far as they were reported.
+      iterates: Whether the run is iterating, so that its state may change.
+    """
+
+    def __init__(self, run: Run, keeper: Keeper | None) -> None:
+        """Prepare; nothing is written.
+
+        Args:
+          run: The run, whose state the checkpoint has.
+          keeper: Writer of its checkpoint; None: there is no checkpoint.
+        """
+        self._run, self._keeper = run, keeper
+        run.saves = keeper is not None
+        self.completed, self.iterates = run.iterations, False
+
+    def save(self) -> bool:
+        """Write what the checkpoint lacks, from any thread; see `interrupts.saving`."""
+        if self._keeper is None or self._keeper.is_saved(self.completed):
+            return True
+        snapshot = self._run.snapshot
+        if self.iterates and snapshot is None:
+            return False
+        # If this fails, a warning says so; waiting would not help.
+        self._keeper.write_end(whole=snapshot is None, snapshot=snapshot)
+        return True
+
+    @contextlib.contextmanager
+    def block(self) -> Iterator[None]:
+        """Run the block, and write the last state at its end, however it ends."""
+        with interrupts.saving(self.save):
+            try:
+                yield
+            finally:
+                self._end()
+
+    def _end(self) -> None:
+        """Write the last state, or the one before an iteration that was abandoned."""
+        run, keeper = self._run, self._keeper
+        if keeper is None:
+            return
+        if run.whole:
+            # This may include iterations that were not reported.
+            self.completed = run.iterations
+        elif run.snapshot is None and keeper.is_saved(self.completed):
+            return
+        # A signal that comes while this is written would lose all of it.
+        with interrupts.Steps() as steps, steps.step():
+            keeper.write_end(whole=run.whole, snapshot=run.snapshot)
+
+
 def drive(
     run: Run, goal: Goal, keeper: Keeper | None, *, most: int, progress: bool
 ) -> tuple[CurvePoint, ...]:
@@ -262,7 +347,9 @@ def drive(
     total = None if most == MOST_ITERATIONS else most
     silent = run.in_one_step or not progress
     options: dict[str, Any] = {"desc": run.name, "disable": silent}
-    with tqdm(total=total, initial=run.iterations, **options) as bar:
+    options["initial"] = run.iterations
+    saving = _Saving(run, keeper)
+    with tqdm(total=total, **options) as bar, saving.block():
 
         def left() -> float | None:
             return None if goal.seconds is None else goal.seconds - run.seconds
@@ -275,6 +362,7 @@ def drive(
             if shown := run.shown():
                 bar.set_postfix(shown, refresh=False)
             bar.update(count)
+            saving.completed += count
             if keeper is not None:
                 keeper.tick()
             return late()
@@ -293,28 +381,24 @@ def drive(
             bar.set_postfix(shown, refresh=sys.stderr.isatty())
             return goal.until is not None and last.gap <= goal.until
 
-        try:
-            stopped = late()
-            # A resumed run may stand where an uninterrupted one evaluated, and stopped.
-            done = run.iterations
-            if done and goal.next_evaluation(done - 1, most) == done:
-                stopped = evaluate() or stopped
-            while run.iterations < most and not stopped:
-                run.going_on(curve)
-                following = goal.next_evaluation(run.iterations, most)
-                more = following - run.iterations
-                stopped = run.advance(more, left(), after_chunk) or late()
-                stopped = evaluate() or stopped
-            if run.iterations == MOST_ITERATIONS and not stopped:
-                logging.warning(
-                    "%s stops at %d iterations, the most that are counted; draw more "
-                    "per iteration with a larger batch",
-                    run.name,
-                    MOST_ITERATIONS,
-                )
-        finally:
-            if keeper is not None:
-                # A signal that comes while this is written would lose all of it.
-                with interrupts.Steps() as steps, steps.step():
-                    keeper.write_end(whole=run.whole)
+        stopped = late()
+        # A resumed run may stand where an uninterrupted one evaluated, and stopped.
+        done = run.iterations
+        if done and goal.next_evaluation(done - 1, most) == done:
+            stopped = evaluate() or stopped
+        while run.iterations < most and not stopped:
+            saving.iterates = True
+            run.going_on(curve)
+            following = goal.next_evaluation(run.iterations, most)
+            more = following - run.iterations
+            stopped = run.advance(more, left(), after_chunk) or late()
+            saving.iterates = False
+            stopped = evaluate() or stopped
+        if run.iterations == MOST_ITERATIONS and not stopped:
+            logging.warning(
+                "%s stops at %d iterations, the most that are counted; draw more "
+                "per iteration with a larger batch",
+                run.name,
+                MOST_ITERATIONS,
+            )
     return tuple(curve)

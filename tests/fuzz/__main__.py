@@ -34,7 +34,8 @@ Row = dict[str, Any]
 ROOT = pathlib.Path(__file__).parents[2]
 NAMES = (
     *("command_lines", "damaged_files", "damaged_lines", "interruptions"),
-    *("kill_moments", "malformed_games", "moves", "moves_by_clock"),
+    *("interrupt_moments", "kill_moments", "malformed_games"),
+    *("moves", "moves_by_clock"),
 )
 # A trial that takes longer is ended with its process.
 _STUCK = 400

@@ -352,7 +352,7 @@ class Harness:
         if signalled and ended[0].code > 128 and command in SOLVES:
             # What the bar has shown is in the checkpoint.
             shown = shown_iterations(ended[0].err)
-            assert shown is None or checkpoint_iterations(folder) >= shown, ended
+            assert not shown or checkpoint_iterations(folder) >= shown, ended
         return "+".join(sorted(str(one.code) for one in ended))
 
     def _again(self, command: str, folder: pathlib.Path, true: Baseline) -> None:
@@ -383,7 +383,7 @@ _LIBRARIES = (
 ).split()
 
 
-def _import_everything() -> None:
+def import_everything() -> None:
     """All that commands import, which they do when they need it."""
     for package in (spiel_cr, spiel_cr.eval):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -540,7 +540,7 @@ def trials(only: Sequence[str]) -> Iterator[Callable[[int], dict[str, Any]]]:
       only: of these; "quick" among them: as `Harness` has it.
     """
     names = [name for name in only if name != "quick"] or list(COMMANDS)
-    _import_everything()
+    import_everything()
     # Shells start background jobs with some of them ignored, and that is inherited.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)

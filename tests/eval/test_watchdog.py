@@ -1,0 +1,187 @@
+"""A command whose main thread does not react to a signal ends nevertheless."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import pytest
+
+from spiel_cr.eval.cli import signals
+
+# A function in C that runs for hours, and leaves other threads free meanwhile.
+_STUCK = "hashlib.pbkdf2_hmac('sha256', b'', b'', 2**31 - 1)"
+_BEGIN = """
+    import contextlib, hashlib, pathlib, signal, sys, threading, time
+    from spiel_cr.common import atomic, interrupts, processes
+    from spiel_cr.eval.cli import signals, watchdog
+
+    folder = pathlib.Path(sys.argv[1])
+
+    def tell():
+        print("spiel-cr: interrupted", file=sys.stderr)
+
+    def ready():
+        print("ready", flush=True)
+"""
+# Seconds from the signal to the end on a busy machine.
+_LIMIT = 10
+
+
+def start(code, folder):
+    """Start a script, and wait until it has printed that it is ready."""
+    code = textwrap.dedent(_BEGIN) + textwrap.dedent(code)
+    words = [sys.executable, "-c", code, str(folder)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(words, text=True, **pipes)
+    assert process.stdout.readline() == "ready\n", process.communicate()
+    return process
+
+
+def interrupt(process, number=signal.SIGINT):
+    """Send a signal; returns the exit code and stderr."""
+    # The next line of the script has begun by then.
+    time.sleep(0.5)
+    process.send_signal(number)
+    try:
+        _, err = process.communicate(timeout=_LIMIT)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_long_function_in_c(tmp_path, number):
+    """Neither the lock nor the temporary file is left."""
+    code = f"""
+        with (
+            signals.interrupting(tell),
+            atomic.lock(folder / "new" / "locked"),
+            atomic.replacing(folder / "file") as file,
+        ):
+            file.write(b"half")
+            ready()
+            {_STUCK}
+    """
+    process = start(code, tmp_path)
+    assert {path.suffix for path in tmp_path.rglob("*")} == {".part", "", ".lock"}
+    ended = interrupt(process, number)
+    assert ended == (128 + number, "spiel-cr: interrupted\n")
+    assert not list(tmp_path.iterdir())
+
+
+def test_worker_processes_are_killed(tmp_path):
+    code = f"""
+        with signals.interrupting(tell):
+            worker = processes.start(print, ())
+            worker.pipe.poll(60)
+            ready()
+            print(worker.process.pid, flush=True)
+            {_STUCK}
+    """
+    process = start(code, tmp_path)
+    worker = int(process.stdout.readline())
+    assert interrupt(process)[0] == 130
+    with pytest.raises(ProcessLookupError):
+        os.kill(worker, 0)
+
+
+def test_results_are_saved_by_the_watchdog(tmp_path):
+    code = f"""
+        def save():
+            atomic.write_text(folder / "results", "all of them")
+            return True
+
+        with signals.interrupting(tell), interrupts.saving(save):
+            ready()
+            {_STUCK}
+    """
+    assert interrupt(start(code, tmp_path))[0] == 130
+    assert (tmp_path / "results").read_text() == "all of them"
+
+
+def test_results_that_only_the_main_thread_can_save_are_waited_for(tmp_path):
+    code = """
+        unsaved = [1]
+
+        def save():
+            return not unsaved
+
+        with signals.interrupting(tell), interrupts.saving(save):
+            try:
+                ready()
+                time.sleep(60)
+            finally:
+                time.sleep(2)
+                (folder / "results").touch()
+                unsaved.clear()
+                time.sleep(60)
+    """
+    code, err = interrupt(start(code, tmp_path))
+    assert code == 130
+    assert "waiting for the current step" in err
+    assert (tmp_path / "results").exists()
+
+
+def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
+    """As where C code drops the exception of a function in Python."""
+    code = """
+        unsaved = [1]
+
+        with signals.interrupting(tell), interrupts.saving(lambda: not unsaved):
+            try:
+                with contextlib.suppress(KeyboardInterrupt):
+                    ready()
+                    time.sleep(60)
+                for _ in range(1000):
+                    time.sleep(0.05)
+            finally:
+                (folder / "results").touch()
+                unsaved.clear()
+                time.sleep(60)
+    """
+    assert interrupt(start(code, tmp_path))[0] == 130
+    assert (tmp_path / "results").exists()
+
+
+def test_the_third_signal_gives_results_up(tmp_path):
+    code = f"""
+        with signals.interrupting(tell), interrupts.saving(lambda: False):
+            ready()
+            {_STUCK}
+    """
+    process = start(code, tmp_path)
+    for _ in range(2):
+        process.send_signal(signal.SIGINT)
+        # Two of them at the same time count as one.
+        time.sleep(0.5)
+    assert interrupt(process)[0] == 130
+
+
+def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
+    code = """
+        with contextlib.suppress(KeyboardInterrupt), signals.interrupting(tell):
+            try:
+                ready()
+                time.sleep(60)
+            except KeyboardInterrupt:
+                watchdog.accept_interrupt()
+                time.sleep(1.5)
+    """
+    assert interrupt(start(code, tmp_path)) == (0, "")
+
+
+def test_nothing_is_watched_without_a_signal():
+    """The thread ends with the block, and the process is as before."""
+    before = threading.active_count(), signal.set_wakeup_fd(-1)
+    with signals.interrupting(lambda: None):
+        assert threading.active_count() == before[0] + 1
+    for _ in range(100):
+        if threading.active_count() == before[0]:
+            break
+        time.sleep(0.05)
+    assert (threading.active_count(), signal.set_wakeup_fd(-1)) == before
