@@ -56,7 +56,7 @@ def test_metadata(kuhn, tmp_path):
 def test_other_game_refused(kuhn, tmp_path, other):
     kuhn.save(tmp_path / "policy")
     game = games.compiled("leduc7") if other == "compiled" else other
-    with pytest.raises(ValueError, match="policy for kuhn_poker"):
+    with pytest.raises(ValueError, match="policy of kuhn_poker"):
         spiel_cr.load_policy(tmp_path / "policy", game)
 
 

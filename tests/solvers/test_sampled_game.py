@@ -335,13 +335,11 @@ def fail():
 
 
 @pytest.mark.parametrize(
-    ("happens", "raised", "left"),
-    [(send_interrupt, KeyboardInterrupt, 6), (fail, RuntimeError, 5)],
+    ("happens", "raised"),
+    [(send_interrupt, KeyboardInterrupt), (fail, RuntimeError)],
 )
-def test_half_an_iteration_is_never_written(
-    tmp_path, monkeypatch, caplog, happens, raised, left
-):
-    """Ctrl-C waits for the end of the sixth; an error there leaves the file alone."""
+def test_half_an_iteration_is_never_written(tmp_path, monkeypatch, happens, raised):
+    """Within the sixth iteration, both leave the state after the fifth in the file."""
     path, climb, climbs = tmp_path / "c.npz", sampling.Trajectories.climb, []
     sample(iterations=5, checkpoint_path=path)
 
@@ -359,8 +357,7 @@ def test_half_an_iteration_is_never_written(
             sample(checkpoint_path=path)
     finally:
         signal.signal(signal.SIGINT, before)
-    assert storage.load(path)[1]["iterations"] == left
-    assert ("stays as it was" in caplog.text) == (left == 5)
+    assert storage.load(path)[1]["iterations"] == 5
     assert_same(sample(checkpoint_path=path), sample())
 
 

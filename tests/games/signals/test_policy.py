@@ -126,9 +126,13 @@ def test_a_file_gives_the_same_bits(tmp_path, dtype):
 def test_files_of_other_forms_are_refused(tmp_path):
     path = tmp_path / "kuhn.npz"
     Held(kuhn(), form_of(kuhn())).write(path, equilibrium(), {})
+    # Other payoffs change nothing about policies; other private states do.
     terms = kuhn().terms
-    other = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
-    with pytest.raises(ValueError, match="for another signal form of kuhn_poker"):
+    paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
+    assert read_policy(path, paid).signals is paid
+    parents = tuple((own[0][:2], *own[1:]) for own in kuhn().parents)
+    other = dataclasses.replace(kuhn(), parents=parents)
+    with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for"):
         read_policy(path, other)
     path.write_bytes(path.read_bytes()[:-1])
     with pytest.raises(DamagedFileError):
