@@ -133,7 +133,7 @@ def _command(*words: str) -> Callable[[], dict[str, Any]]:
     def run() -> dict[str, Any]:
         code = "from spiel_cr.eval.cli import entry; entry.main()"
         done = subprocess.run(
-            [sys.executable, "-c", code, *words],
+            [sys.executable, "-c", code, *words, "--json"],
             capture_output=True,
             text=True,
             check=True,
