@@ -95,7 +95,7 @@ _SUMMARY: dict[str, Column] = {
     "÷ best bundled": lambda row: f"{_to('bundled')(row)} ({row['bundled']['solver']})",
     "best spiel_cr NashConv": "{mine[nash_conv]:.2e} ({mine[solver]})",
     "best other NashConv": "{others[nash_conv]:.2e} ({others[solver]})",
-    "compile_game, s": "{compile_game_seconds:.2f}",
+    "build_tree, s": "{compile_game_seconds:.2f}",
     "slowest jit, s": "{slowest:.2f}",
 }
 _ALL: dict[str, Column] = {

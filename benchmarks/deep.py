@@ -16,7 +16,7 @@ from benchmarks import frame
 from benchmarks.document import PEAK, WHO, Column, over_seeds
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
@@ -53,7 +53,7 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> fra
       most: of it.
     """
     frame.one_thread()
-    tree = compile_game(string_of(game))
+    tree = build_tree(string_of(game))
     begun = time.process_time()
     solver = DeepSolver(tree, algorithm, seed=seed)
     judging, judged, curve = 0.0, -1, []
@@ -101,7 +101,7 @@ def measure_self_play(
     """
     frame.one_thread()
     config = dataclasses.replace(find(algorithm).config, schedule=decisions)
-    solver = SelfPlay(compile_game(string_of(game)), config, seed=seed)
+    solver = SelfPlay(build_tree(string_of(game)), config, seed=seed)
     curve = []
     for point in range(1, _POINTS + 1):
         solver.run_to(decisions * point // _POINTS)

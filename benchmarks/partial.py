@@ -25,8 +25,8 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.judging import traversing
-from spiel_cr.judging.one_match import play_match
+from spiel_cr.evaluation import traversing
+from spiel_cr.evaluation.one_match import play_match
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 # The histories that partial trees may have: a ninth of all, a quarter, a half.
@@ -73,7 +73,7 @@ def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
       blueprint: its iterations of CFR+ on the whole game; 0: the player makes one.
       seed: of both seats.
     """
-    tree = spiel_cr.compile_game(string_of(game), observations=True)
+    tree = spiel_cr.build_tree(string_of(game), observations=True)
     begun, of_blueprint = time.perf_counter(), None
     with tempfile.TemporaryDirectory() as folder:
         if blueprint:

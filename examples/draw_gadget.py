@@ -18,7 +18,7 @@ from spiel_cr.resolving.subgame_games import Layer
 
 CARDS = "JQK"
 path = sys.argv[1] if len(sys.argv) > 1 else "gadget.png"
-tree = spiel_cr.compile_game("kuhn_poker", observations=True)
+tree = spiel_cr.build_tree("kuhn_poker", observations=True)
 decomposition = decompose(tree, 0)
 (number, subgame), *_ = Layer(decomposition, 2).items()
 # What the player knows when it comes here: solve the whole game first.

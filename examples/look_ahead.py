@@ -7,7 +7,7 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 
 ITERATIONS = 300
-tree = spiel_cr.compile_game("python_leduc_poker", observations=True)
+tree = spiel_cr.build_tree("python_leduc_poker", observations=True)
 with tempfile.TemporaryDirectory() as folder:
     # What the opponent chooses among is made of a rough solution of the whole game.
     blueprint = Path(folder) / "blueprint.npz"

@@ -12,7 +12,7 @@ import spiel_cr
 
 game = sys.argv[1] if len(sys.argv) > 1 else "python_leduc_poker"
 # Compiled once, used three times; `observations` makes the resolved subgames smaller.
-tree = spiel_cr.compile_game(game, observations=True)
+tree = spiel_cr.build_tree(game, observations=True)
 print(f"{game}: {len(tree.histories)} histories")
 
 for result in (

@@ -1,6 +1,6 @@
 """Solve, resolve and judge two-player zero-sum OpenSpiel games.
 
-The way of the data: game string → `compile_game` → `solve` or `resolve` → a policy,
+The way of the data: game string → `build_tree` → `solve` or `resolve` → a policy,
 which `nash_conv`, `best_response`, `evaluate` and `play_matches` judge, as OpenSpiel's
 own tools do.
 

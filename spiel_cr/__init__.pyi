@@ -1,24 +1,24 @@
 """The public names, and where they are; `__init__.py` imports each when asked."""
 
+from .evaluation.differences import differences as differences
+from .evaluation.exploiting import exploit as exploit
+from .evaluation.many_matches import play_matches as play_matches
+from .evaluation.response_config import ResponseConfig as ResponseConfig
+from .evaluation.verdicts import best_response as best_response
+from .evaluation.verdicts import evaluate as evaluate
+from .evaluation.verdicts import nash_conv as nash_conv
 from .games.opening.opened import load_game as load_game
-from .games.tree.compiler import compile_game as compile_game
-from .judging.differences import differences as differences
-from .judging.exploiting import exploit as exploit
-from .judging.many_matches import play_matches as play_matches
-from .judging.response_config import ResponseConfig as ResponseConfig
-from .judging.verdicts import best_response as best_response
-from .judging.verdicts import evaluate as evaluate
-from .judging.verdicts import nash_conv as nash_conv
+from .games.tree.compiler import build_tree as build_tree
 from .players.bot_strings import load_bot as load_bot
 from .policies.leaf_functions import LeafValue as LeafValue
 from .policies.plotting import plot as plot
 from .policies.result import Result as Result
 from .resolving.continual import resolve as resolve
 from .resolving.resolving_config import ResolvingConfig as ResolvingConfig
-from .solvers.laying_out import Layout as Layout
 from .solvers.openspiel_solver import CFRPlusSolver as CFRPlusSolver
 from .solvers.openspiel_solver import CFRSolver as CFRSolver
 from .solvers.policy_files import load_policy as load_policy
+from .solvers.representation import Layout as Layout
 from .solvers.run import Checkpoint as Checkpoint
 from .solvers.run import Goal as Goal
 from .solvers.solve import lay_out as lay_out

@@ -176,10 +176,10 @@ def absl_log(caplog, monkeypatch):
 def nothing_is_compiled(monkeypatch):
     """Whoever compiles a game fails."""
 
-    def compile_game(*_, **__):
+    def build_tree(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(compiler, "compile_game", compile_game)
+    monkeypatch.setattr(compiler, "build_tree", build_tree)
 
 
 @pytest.fixture(autouse=True)

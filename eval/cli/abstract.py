@@ -23,9 +23,9 @@ from spiel_cr.common.checks import check_iterations, read_budget
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.solvers.algorithms import CFR, find
 
@@ -55,7 +55,7 @@ def _abstract(arguments: Arguments) -> dict[str, object]:
         check_iterations(arguments.iterations, name="--iterations")
     opened = open_game(arguments.game)
     limits = arguments.given("memory_limit")
-    signals = signal_game(opened, progress=True, **limits)
+    signals = public_tree_game(opened, progress=True, **limits)
     buckets.check_budget(signals, budget)
     announce("putting signals into buckets")
     started = time.perf_counter()
@@ -65,7 +65,7 @@ def _abstract(arguments: Arguments) -> dict[str, object]:
         "budget": list(budget),
         "method": dataclasses.asdict(method),
         "seconds": time.perf_counter() - started,
-        "signals": [signals.num_signals(player) for player in range(2)],
+        "signals": [signals.num_private_states(player) for player in range(2)],
         "buckets": [found.partition.num_classes(player) for player in range(2)],
         "costs": found.costs,
     }
@@ -84,7 +84,7 @@ def _abstract(arguments: Arguments) -> dict[str, object]:
 
 
 def _solved(
-    signals: SignalGame, partition: gameshrink.Partition, arguments: Arguments
+    signals: PublicTreeGame, partition: gameshrink.Partition, arguments: Arguments
 ) -> dict[str, float]:
     """Solves the game of buckets; both NashConvs, in the game's units."""
     announce("solving the game of buckets")
@@ -106,7 +106,7 @@ def _solved(
 
 
 def whole_nash_conv(
-    signals: SignalGame, behaviour: tuple[np.ndarray, np.ndarray]
+    signals: PublicTreeGame, behaviour: tuple[np.ndarray, np.ndarray]
 ) -> float:
     """Exact NashConv in the whole game of action probabilities by logical sequence."""
     form = form_of(signals)

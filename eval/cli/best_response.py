@@ -48,15 +48,15 @@ from typing import Any
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.one_line import one_line
-from spiel_cr.judging.responding import respond
-from spiel_cr.judging.response_config import METHODS, ResponseConfig
-from spiel_cr.judging.response_seats import Seat, summary
-from spiel_cr.judging.responses.ismcts_config import HISTORIES, SearchConfig
-from spiel_cr.judging.responses.local_best_response import LEAVES
-from spiel_cr.judging.responses.state_responder import BeliefRecord
-from spiel_cr.judging.targets import Target, load_target
+from spiel_cr.evaluation.responding import respond
+from spiel_cr.evaluation.response_config import METHODS, ResponseConfig
+from spiel_cr.evaluation.response_seats import Seat, summary
+from spiel_cr.evaluation.responses.ismcts_config import HISTORIES, SearchConfig
+from spiel_cr.evaluation.responses.local_best_response import LEAVES
+from spiel_cr.evaluation.responses.state_responder import BeliefRecord
+from spiel_cr.evaluation.targets import Target, load_target
 from spiel_cr.players import opponents
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
 
@@ -190,7 +190,7 @@ def _form(target: Target, states: bool) -> str:
         return "worlds"
     if target.form is None:
         return "states"
-    return "worlds" if isinstance(target.policy, WorldPolicy) else "signals"
+    return "worlds" if isinstance(target.policy, PhantomPolicy) else "signals"
 
 
 def _config(arguments: Arguments) -> ResponseConfig:

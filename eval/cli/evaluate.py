@@ -34,7 +34,7 @@ from typing import Any
 
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.statistics import CONFIDENCE
-from spiel_cr.judging import evaluating
+from spiel_cr.evaluation import evaluating
 from spiel_cr.players import bot_strings
 
 from ..common.plurals import counted

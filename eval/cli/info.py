@@ -13,13 +13,13 @@ from spiel_cr.common.one_line import one_line
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals import kernels
-from spiel_cr.games.signals import signal_footprint as footprint
-from spiel_cr.games.signals.game import Kernel, SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds import footprint as world_footprint
-from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.solvers.laying_out import LAID_OUT, STEPPED, Layout, Need, lay_out
+from spiel_cr.games.phantom import footprint as phantom_footprint
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree import kernels
+from spiel_cr.games.public_tree import public_tree_footprint as footprint
+from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.solvers.representation import LAID_OUT, STEPPED, Layout, Need, lay_out
 
 from ..common.plurals import counted
 from .command import Arguments, Commands, add_command
@@ -48,12 +48,12 @@ def _info(arguments: Arguments) -> dict[str, object]:
     said = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {said}, by an estimate", file=sys.stderr)
     laid = lay_out(opened, Need({STEPPED: ""}), layout, progress=True)
-    if isinstance(laid.game, SignalGame):
+    if isinstance(laid.game, PublicTreeGame):
         return _signals(laid.game)
-    if isinstance(laid.game, WorldGame):
+    if isinstance(laid.game, PhantomGame):
         return _worlds(laid.game)
     tree = laid.game
-    assert isinstance(tree, CompiledGame)
+    assert isinstance(tree, GameTree)
     sizes: dict[str, object] = {
         "histories": len(tree.histories),
         "terminals": tree.num_terminals,
@@ -74,7 +74,7 @@ def _print(sizes: dict[str, Any]) -> None:
         print(f"  {name:<10} " + " / ".join(f"{n:,}" for n in both))
 
 
-def _worlds(worlds: WorldGame) -> dict[str, object]:
+def _worlds(worlds: PhantomGame) -> dict[str, object]:
     """Prints the size of a game of hidden boards."""
     sequences = [side.decisions.num_sequences for side in worlds.sides]
     shown: dict[str, Any] = {
@@ -88,7 +88,7 @@ def _worlds(worlds: WorldGame) -> dict[str, object]:
     print(f"{one_line(worlds.game)}, by worlds")
     _print(shown)
     counts = sum(worlds.pairs), sum(sequences)
-    peaks = _peaks(lambda dtype: world_footprint.peak_bytes(*counts, dtype.itemsize))
+    peaks = _peaks(lambda dtype: phantom_footprint.peak_bytes(*counts, dtype.itemsize))
     return {"form": "worlds", **shown, "peak_bytes": peaks}
 
 
@@ -100,7 +100,7 @@ def _peaks(taken: Callable[[np.dtype], float]) -> dict[str, float]:
     return peaks
 
 
-def _signals(signals: SignalGame) -> dict[str, object]:
+def _signals(signals: PublicTreeGame) -> dict[str, object]:
     """Prints the size of a signal game; nothing is laid out but its kernels."""
     players = signals.betting.player
     sizes = [footprint.size_of(signals, player) for player in range(2)]
@@ -113,7 +113,7 @@ def _signals(signals: SignalGame) -> dict[str, object]:
     }
     print(f"{one_line(signals.game)}, by signals")
     _print(shown)
-    by_round = [signals.num_signals(player) for player in range(2)]
+    by_round = [signals.num_private_states(player) for player in range(2)]
     for number, pair in enumerate(zip(*by_round, strict=True)):
         both = " / ".join(f"{count:,}" for count in pair)
         print(f"  {f'round {number}':<10} {both} signals")

@@ -11,7 +11,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES, DepthUnit
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.laying_out import Layout, lay_out
+from spiel_cr.solvers.representation import Layout, lay_out
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry

@@ -31,10 +31,10 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.one_line import one_line
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.tree.compiler import as_compiled
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
@@ -93,9 +93,9 @@ def _show(arguments: Arguments) -> dict[str, object]:
             f"--save {arguments.policy!r}"
         )
     policy_files.check_policy_file(arguments.policy)
-    signals = policy_files.is_of_signals(arguments.policy)
+    signals = policy_files.is_of_public_tree(arguments.policy)
     show_grid.check(arguments, signals)
-    compiled = policy_files.needs_compiled(arguments.policy)
+    compiled = policy_files.needs_tree(arguments.policy)
     if not signals and (compiled or not arguments.html):
         large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
         try:
@@ -112,14 +112,14 @@ def _show(arguments: Arguments) -> dict[str, object]:
 def _page(arguments: Arguments) -> str:
     """The page of a policy that was solved without compiling; small games are, now."""
     policy = spiel_cr.load_policy(arguments.policy, arguments.game)
-    reader = policy.signals.reader if isinstance(policy, SignalPolicy) else None
+    reader = policy.signals.reader if isinstance(policy, PublicTreePolicy) else None
     if hasattr(reader, "range_weights"):
         words = show_grid.titled(policy.game)
         return spot_page.spot_page(policy, form_of(policy.signals), words)
     views: list[infoset_view.InfosetView] = []
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
-        tree = spiel_cr.compile_game(policy.game, max_histories=most)
+        tree = spiel_cr.build_tree(policy.game, max_histories=most)
         strategy = conversions.behaviour_from_policy(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
@@ -137,7 +137,7 @@ def _write_page(arguments: Arguments, page: str, report: dict[str, object]) -> N
 
 def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     """A policy of a compiled game, as lines or as a page."""
-    tree = as_compiled(
+    tree = as_tree(
         arguments.game,
         observations=True,
         memory_limit=arguments.memory_limit,

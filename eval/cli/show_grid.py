@@ -9,7 +9,7 @@ from spiel_cr.common import pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.one_line import one_line
 from spiel_cr.poker import answers
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers.policy_files import load_policy
 
 from ..common.plurals import counted
@@ -57,7 +57,7 @@ def show(arguments: Arguments) -> dict[str, object]:
     """
     announce(f"taking the policy {arguments.policy}")
     policy = load_policy(arguments.policy, arguments.game)
-    assert isinstance(policy, SignalPolicy)
+    assert isinstance(policy, PublicTreePolicy)
     grid = hand_grid.hand_grid(policy, arguments.node or "", arguments.board)
     after = " ".join(grid.path) or "the deal"
     title = f"after {after}: player {grid.player} in round {grid.round}"

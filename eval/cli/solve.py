@@ -10,11 +10,11 @@ from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 from spiel_cr.common.one_line import one_line
+from spiel_cr.evaluation import python_judge
 from spiel_cr.games.opening.game_checks import utility_bounds
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging import python_judge
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, automatic, footprint, laying_out
+from spiel_cr.solvers import algorithms, automatic, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
 from spiel_cr.solvers.solve import lay_out, task_of
 from spiel_cr.solvers.task import Family
@@ -156,7 +156,7 @@ def add_form_option(parser: Parser) -> None:
         "and has more than a million histories, or too many for --memory-limit, "
         "or lists deals of probability zero",
         "auto",
-        choices=laying_out.LAID_OUT,
+        choices=representation.LAID_OUT,
     )
 
 
@@ -194,10 +194,10 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     walking = time.perf_counter() - started
     result = spiel_cr.solve(laid, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
-    if laid.form == laying_out.STEPPED:
+    if laid.form == representation.STEPPED:
         return _report_stepped(arguments, result), result
     report = report_result(arguments.game, result, arguments)
-    report |= {"form": laid.form, "compiled": laid.form == laying_out.COMPILED}
+    report |= {"form": laid.form, "compiled": laid.form == representation.COMPILED}
     if result.curve:
         report["curve"] = [point.as_json() for point in result.curve]
     if arguments.plot:
@@ -217,14 +217,14 @@ def _layout(arguments: Arguments) -> spiel_cr.Layout:
                 f"--form {form} solves the whole game, and --compile never samples it "
                 f"without; leave one of them out"
             )
-        form = laying_out.STEPPED
+        form = representation.STEPPED
     if arguments.compile == "always":
-        if form in (laying_out.SIGNALS, laying_out.WORLDS):
+        if form in (representation.SIGNALS, representation.WORLDS):
             raise ValueError(
                 f"--form {form} does not compile the game; leave --compile always out"
             )
-        form = laying_out.COMPILED
-    if form == laying_out.STEPPED and arguments.judge != "auto":
+        form = representation.COMPILED
+    if form == representation.STEPPED and arguments.judge != "auto":
         raise ValueError(
             f"--judge {arguments.judge} needs the compiled game; leave it out, or "
             f"leave --compile never out"
@@ -252,7 +252,7 @@ def _checkpoint(arguments: Arguments) -> spiel_cr.Checkpoint | None:
     return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
 
 
-def say_form(laid: laying_out.Laid, arguments: Arguments) -> None:
+def say_form(laid: representation.Laid, arguments: Arguments) -> None:
     """Says which form a game has where there was a choice, and who cannot judge it.
 
     Args:
@@ -263,25 +263,25 @@ def say_form(laid: laying_out.Laid, arguments: Arguments) -> None:
       GameTooLargeError: OpenSpiel's judge takes more than the limit.
       ValueError: OpenSpiel is to judge what it cannot.
     """
-    if laid.form == laying_out.STEPPED and laid.why:
+    if laid.form == representation.STEPPED and laid.why:
         print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
     elif laid.why:
         print(f"--form {laid.form}: {one_line(laid.why)}", file=sys.stderr)
     if arguments.judge != "openspiel":
         return
-    if laid.form == laying_out.STEPPED:
+    if laid.form == representation.STEPPED:
         raise ValueError(
             "--judge openspiel needs the compiled game, and it is too large; leave it "
             "out"
         )
-    if isinstance(laid.game, CompiledGame):
+    if isinstance(laid.game, GameTree):
         config = algorithms.find(arguments.algorithm).config
         config = None if config == "auto" else config
         solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
         limit = arguments.memory_limit
         python_judge.check_memory(laid.game, limit, before=solving)
     else:
-        python_judge.check_signals(laid.game.game)
+        python_judge.check_public_tree(laid.game.game)
 
 
 # Of every result, as `--json` names it.
@@ -326,7 +326,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
     print(f"{_head(arguments.game, result)}, not compiled")
     report = {
         **_facts(arguments.game, result),
-        "form": laying_out.STEPPED,
+        "form": representation.STEPPED,
         "compiled": False,
         "trajectories_per_second": result.trajectories_per_second,
     }

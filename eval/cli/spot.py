@@ -23,8 +23,8 @@ from spiel_cr.common import atomic
 from spiel_cr.common.one_line import one_line
 from spiel_cr.poker import Answers, answers, spot
 from spiel_cr.poker.answers import known
-from spiel_cr.policies.signal_nodes import find_actions
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_node_names import find_actions
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 from ..common.plurals import counted
 from ..inspection import hand_grid, spot_page
@@ -87,7 +87,7 @@ def _spot(arguments: Arguments) -> dict[str, object]:
     arguments.game = str(game)
     report, result = solve_game(arguments)
     policy = result.average_policy()
-    assert isinstance(policy, SignalPolicy)
+    assert isinstance(policy, PublicTreePolicy)
     found = answers(policy, node, form=result.form)
     print()
     print(text_of(found))

@@ -18,8 +18,8 @@ import spiel_cr
 from spiel_cr.common import atomic, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.one_line import one_line
-from spiel_cr.games.tree.compiler import as_compiled
-from spiel_cr.judging import one_step, python_judge
+from spiel_cr.evaluation import one_step, python_judge
+from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget_fronts import Gadget
 
@@ -66,7 +66,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
         **arguments.given("iterations", "trunk_iterations", "algorithm"),
         **arguments.given("values", "noise", "seed", "gadget"),
     )
-    compiled = as_compiled(
+    compiled = as_tree(
         arguments.game,
         observations=True,
         memory_limit=arguments.memory_limit,

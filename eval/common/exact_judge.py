@@ -1,7 +1,8 @@
 """OpenSpiel's exact tools judge a strategy, in C++.
 
-`spiel_cr.judging.python_judge` asks OpenSpiel's Python tools, which take a minute where
-these take a second. Both compute the same numbers, and a test holds them together.
+`spiel_cr.evaluation.python_judge` asks OpenSpiel's Python tools, which take a minute
+where these take a second. Both compute the same numbers, and a test holds them
+together.
 """
 
 import numpy as np
@@ -9,11 +10,11 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.judging.python_judge import Verdict
+from spiel_cr.evaluation.python_judge import Verdict
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
-from spiel_cr.policies.world_policy import normalised
+from spiel_cr.policies.phantom_policy import normalised
 from spiel_cr.solvers import footprint
 
 from .game_instance import GameInstance
@@ -51,7 +52,7 @@ class ExactJudge:
         self._refusal = ""
         count = len(instance.tree.histories)
         each = _HISTORY_PYTHON if instance.fast is not instance.game else _HISTORY
-        need = footprint.compiled_bytes(instance.tree) + each * count
+        need = footprint.tree_bytes(instance.tree) + each * count
         keys = [set(infosets.keys) for infosets in instance.tree.infosets]
         if count > _MOST_HISTORIES:
             self._refusal = f"{count:,} histories are too many for OpenSpiel's tool"

@@ -8,8 +8,8 @@ import pyspiel
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree import GameTree
 
 
 class MissingError(Exception):
@@ -34,7 +34,7 @@ class GameInstance:
 
         Args:
           name: the game string.
-          observations: as for `spiel_cr.compile_game`; players that resolve need them.
+          observations: as for `spiel_cr.build_tree`; players that resolve need them.
           memory_limit: as for `spiel_cr.solve`.
         """
         self.name = name
@@ -59,16 +59,16 @@ class GameInstance:
         return self.game
 
     @functools.cached_property
-    def tree(self) -> CompiledGame:
+    def tree(self) -> GameTree:
         """The compiled game.
 
         Raises:
           MissingError: it is larger than the limit.
-          pyspiel.SpielError, ValueError: as `spiel_cr.compile_game`.
+          pyspiel.SpielError, ValueError: as `spiel_cr.build_tree`.
         """
         started = time.perf_counter()
         try:
-            tree = as_compiled(
+            tree = as_tree(
                 self.game,
                 observations=self._observations,
                 memory_limit=self.memory_limit,

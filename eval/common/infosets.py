@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 
-def members(tree: CompiledGame, player: int) -> dict[str, np.ndarray]:
+def members(tree: GameTree, player: int) -> dict[str, np.ndarray]:
     """The histories of each of a player's infosets, by its information state.
 
     Args:

@@ -14,7 +14,7 @@ import numpy as np
 import pyspiel
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 
 from ..common.exact_judge import Strategy
@@ -288,7 +288,7 @@ class ComputingAdapter(SolverAdapter):
         return self._computed.strategy
 
 
-def ask(tree: CompiledGame, policy: Policy) -> Strategy:
+def ask(tree: GameTree, policy: Policy) -> Strategy:
     """A policy's answers at every infoset; uniform where it has none.
 
     OpenSpiel's solvers give no probabilities, or 0/0, where they never were.

@@ -6,13 +6,13 @@ from typing import Any
 import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
-from spiel_cr.judging import traversing
+from spiel_cr.evaluation import traversing
 from spiel_cr.players import bot_strings, own_players
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.laying_out import COMPILED, Laid
+from spiel_cr.solvers.representation import COMPILED, Laid
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_judge import Strategy

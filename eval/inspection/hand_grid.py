@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.policies.signal_nodes import find_node, names_at
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_node_names import find_node, names_at
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 # More boards than these are not laid out beside each other.
 MOST_BOARDS = 30
@@ -50,7 +50,9 @@ class HandGrid(NamedTuple):
     cells: np.ndarray
 
 
-def hand_grid(policy: SignalPolicy, node: str, board: str | None = None) -> HandGrid:
+def hand_grid(
+    policy: PublicTreePolicy, node: str, board: str | None = None
+) -> HandGrid:
     """Lays out what a policy plays at a public node.
 
     Args:

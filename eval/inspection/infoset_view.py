@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions, met
 from spiel_cr.policies.best_responses import reach_of
 
@@ -60,7 +60,7 @@ class InfosetView(NamedTuple):
 
 
 def view_infosets(
-    tree: CompiledGame, strategy: Strategy
+    tree: GameTree, strategy: Strategy
 ) -> tuple[list[InfosetView], list[InfosetView]]:
     """Every infoset of both players.
 
@@ -99,7 +99,7 @@ def view_infosets(
     return views
 
 
-def action_names(tree: CompiledGame, player: int) -> list[str]:
+def action_names(tree: GameTree, player: int) -> list[str]:
     """OpenSpiel's words for each sequence's last action, by sequence - 1."""
     infosets, names = tree.infosets[player], []
     ends = np.cumsum(infosets.decisions.num_actions)[:-1]

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spiel_cr.games.public_tree.public_nodes import Finder
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals.public_nodes import Finder
 from spiel_cr.poker.answers import Answers, answers
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 from .strategy_page import strategy_page
 
@@ -15,14 +15,14 @@ from .strategy_page import strategy_page
 MOST_NUMBERS = 5_000_000
 
 
-def check_size(policy: SignalPolicy) -> None:
+def check_size(policy: PublicTreePolicy) -> None:
     """Raises ValueError where there are too many hands and actions for a page."""
     betting = policy.signals.betting
     count = 0
     for player in range(2):
         nodes = (betting.player == player) & (betting.round == 0)
         numbers = (4 + 2 * betting.num_actions[nodes]).sum()
-        count += int(numbers) * policy.signals.num_signals(player)[0]
+        count += int(numbers) * policy.signals.num_private_states(player)[0]
     if count > MOST_NUMBERS:
         raise ValueError(
             f"html: {count:,} numbers of hands and actions, and a page has room for "
@@ -30,7 +30,7 @@ def check_size(policy: SignalPolicy) -> None:
         )
 
 
-def spot_page(policy: SignalPolicy, form: SequenceForm, lead: str) -> str:
+def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
     """The page: all decisions of the first street.
 
     Args:

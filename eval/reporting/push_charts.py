@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.jam_fold import hand_classes
-from spiel_cr.jam_fold.charts import share
+from spiel_cr.push_fold import hand_classes
+from spiel_cr.push_fold.charts import share
 
 from . import html_page
 
@@ -29,7 +29,7 @@ def push_page(title: str, summary: Mapping[str, Any]) -> str:
 
     Args:
       title: of the page.
-      summary: of `spiel_cr.jam_fold.solve.summary`.
+      summary: of `spiel_cr.push_fold.solve.summary`.
     """
     rows = "".join(
         f"<tr><th>{html_page.text(name)}</th>"

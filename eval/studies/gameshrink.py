@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.gameshrink.partition import Partition
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import CFR, find
 from spiel_cr.solvers.cfr import cfr
@@ -38,7 +38,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
     if way not in _WAYS:
         yield from _partitions()
         return
-    game, (make, claim) = signal_game(_GAME), _WAYS[way]
+    game, (make, claim) = public_tree_game(_GAME), _WAYS[way]
     iterations = max(10, int(share * _ITERATIONS))
     inside, lifted = _solved(game, make(game), iterations)
     off = abs(lifted - inside)
@@ -53,7 +53,7 @@ def _run(share: float, way: str) -> Iterator[Line]:
 
 def _partitions() -> Iterator[Line]:
     """Two partitions of signals: by histograms, and the coarsest equitable one."""
-    game = signal_game(_GAME)
+    game = public_tree_game(_GAME)
     started = time.perf_counter()
     counts = gameshrink.count(game)
     histograms = gameshrink.histogram_partition(game, counts=counts)
@@ -73,7 +73,7 @@ def _partitions() -> Iterator[Line]:
     )
 
 
-def _whole(game: SignalGame) -> Line:
+def _whole(game: PublicTreeGame) -> Line:
     """The LP of the game as it is, each card a card of its own."""
     parameters = game.game.get_parameters()
     cards = parameters["num_ranks"] * parameters["num_suits"]
@@ -87,7 +87,9 @@ def _whole(game: SignalGame) -> Line:
     )
 
 
-def _sizes(game: SignalGame, partition: Partition, seconds: float) -> Iterator[Line]:
+def _sizes(
+    game: PublicTreeGame, partition: Partition, seconds: float
+) -> Iterator[Line]:
     """What the test by histograms leaves."""
     found = [partition.num_classes(player) for player in range(2)]
     yield Line(
@@ -108,7 +110,9 @@ def _sizes(game: SignalGame, partition: Partition, seconds: float) -> Iterator[L
     )
 
 
-def _test(game: SignalGame, partition: Partition, counts: gameshrink.Counts) -> Line:
+def _test(
+    game: PublicTreeGame, partition: Partition, counts: gameshrink.Counts
+) -> Line:
     """Two signals that have equal histograms and are not alike.
 
     No verdict: the paper's theorem is about ordered game isomorphisms, which histograms
@@ -140,7 +144,7 @@ def _test(game: SignalGame, partition: Partition, counts: gameshrink.Counts) -> 
 
 
 def _solved(
-    game: SignalGame, partition: Partition, iterations: int
+    game: PublicTreeGame, partition: Partition, iterations: int
 ) -> tuple[float, float]:
     """NashConv of an average strategy in the game of classes, and of its lift."""
     form = form_of(gameshrink.coarsen(game, partition))

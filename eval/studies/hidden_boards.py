@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import spiel_cr
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.worlds.abrupt import abrupt_game
-from spiel_cr.games.worlds.game import shared_worlds
+from spiel_cr.games.phantom.abrupt import abrupt_game
+from spiel_cr.games.phantom.game import shared_phantom_game
 
 from .study import Line, Study
 
@@ -29,7 +29,7 @@ def _run(share: float, name: str) -> Iterator[Line]:
         yield _infosets(name, _ABRUPT[name], sum(int(p.possible.sum()) for p in parts))
         return
     millions, value = _GAMES[name]
-    worlds = shared_worlds(open_game(name))
+    worlds = shared_phantom_game(open_game(name))
     infosets = sum(len(side.decisions) for side in worlds.sides)
     yield _infosets(name, millions, infosets)
     iterations = max(1, int(share * _ITERATIONS))

@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Iterator
 
 import spiel_cr
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 
 from .study import Line, Study
@@ -17,7 +17,7 @@ _ALGORITHMS = ("lp", "cfr", "cfr+", "dcfr", "pdcfr+", "evr-mccfr")
 
 def _run(share: float, algorithm: str) -> Iterator[Line]:
     """The second player's equilibrium is unique, the first one's has a parameter."""
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = spiel_cr.build_tree("kuhn_poker")
     iterations = {"lp": 1, "cfr": 1_000_000, "evr-mccfr": 2_000}.get(algorithm, 50_000)
     result = spiel_cr.solve(tree, algorithm, max(1, int(share * iterations)), seed=1)
     bets = _bets(tree, result)
@@ -49,7 +49,7 @@ def _run(share: float, algorithm: str) -> Iterator[Line]:
     )
 
 
-def _bets(tree: CompiledGame, result: spiel_cr.Result) -> dict[str, float]:
+def _bets(tree: GameTree, result: spiel_cr.Result) -> dict[str, float]:
     """Probability of betting (or calling) by information state."""
     found: dict[str, float] = {}
     for infosets, own in zip(tree.infosets, result.laid_out()[1], strict=True):

@@ -47,7 +47,7 @@ def _marks(moves: str) -> str:
     return ", ".join(re.findall(r"[xo][\d?]", moves)) or "nothing yet"
 
 
-def hidden_board(look: Look, other: Look | None) -> Drawing:
+def phantom_rules(look: Look, other: Look | None) -> Drawing:
     """OpenSpiel's phantom tic-tac-toe and dark hex: what was seen, then the moves."""
     given = look.parameters
     hexagons = "num_rows" in given

@@ -21,8 +21,8 @@ _DRAWN: dict[str, _Draw] = {
     "python_princess_and_monster": boards.princess_and_monster,
     "python_latent_tic_tac_toe": boards.latent_tic_tac_toe,
     "python_scotland_yard": boards.scotland_yard,
-    "phantom_ttt": boards.hidden_board,
-    "dark_hex": boards.hidden_board,
+    "phantom_ttt": boards.phantom_rules,
+    "dark_hex": boards.phantom_rules,
     "liars_dice": dice.liars_dice,
 }
 # Games all of whose players' actions both players see.

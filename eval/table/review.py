@@ -17,12 +17,12 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import errors
+from spiel_cr.evaluation.aivat import TreeValues
+from spiel_cr.evaluation.one_match import Match
+from spiel_cr.evaluation.traversing import Interview
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.aivat import TreeValues
-from spiel_cr.judging.one_match import Match
-from spiel_cr.judging.traversing import Interview
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.bot_base import Learns
@@ -61,7 +61,7 @@ class _Strategy:
 class Reviewer:
     """Looks at matches of one game; keeps what all of them need."""
 
-    def __init__(self, game: CompiledGame | pyspiel.Game) -> None:
+    def __init__(self, game: GameTree | pyspiel.Game) -> None:
         """Takes the game; compiling and solving is done at the first review.
 
         Args:
@@ -69,7 +69,7 @@ class Reviewer:
         """
         self._game = game
         self._refused = ""
-        self._tree: CompiledGame | None = None
+        self._tree: GameTree | None = None
         self._nash_conv = 0.0
         self._luck: TreeValues | None = None
         # By the seat of the person.
@@ -96,7 +96,7 @@ class Reviewer:
           "range"; "notes": sentences on where the figures come from; "aivat": what the
           person got, without luck, where the game is compiled.
         """
-        game = self._game.game if isinstance(self._game, CompiledGame) else self._game
+        game = self._game.game if isinstance(self._game, GameTree) else self._game
         states = _decisions(game, match, person)
         shown = [_shown(state, match.actions[len(state.history())]) for state in states]
         tree = self._compiled()
@@ -132,14 +132,14 @@ class Reviewer:
         )
         return {"decisions": shown, "notes": notes, "aivat": worth}
 
-    def _compiled(self) -> CompiledGame | None:
+    def _compiled(self) -> GameTree | None:
         """The compiled game; None: it cannot be, and `_refused` says why."""
         if self._tree is None and not self._refused:
             why = f"the game has more than {MOST_HISTORIES:,} histories"
             try:
                 tree = self._game
-                if not isinstance(tree, CompiledGame):
-                    tree = compile_game(
+                if not isinstance(tree, GameTree):
+                    tree = build_tree(
                         tree, observations=True, max_histories=MOST_HISTORIES
                     )
                 if len(tree.histories) <= MOST_HISTORIES:
@@ -156,7 +156,7 @@ class Reviewer:
 
     def _ask(
         self,
-        tree: CompiledGame,
+        tree: GameTree,
         bot: pyspiel.Bot,
         at: list[np.ndarray],
         stopped: Callable[[], bool],
@@ -200,7 +200,7 @@ class Reviewer:
         values = _values(tree, player, behaviour) if known.all() else None
         return _Strategy(behaviour, known, values)
 
-    def _solved(self, tree: CompiledGame, person: int) -> _Strategy:
+    def _solved(self, tree: GameTree, person: int) -> _Strategy:
         """The bot's part of a solution, and what moves are worth against it."""
         if not self._of_solution:
             result = solve(tree, _SOLVER, _ITERATIONS)
@@ -269,7 +269,7 @@ def _shown(state: pyspiel.State, chosen: int) -> Json:
     return {"parts": parts, "moves": moves, "range": None}
 
 
-def _on_the_way(tree: CompiledGame, player: int, at: list[np.ndarray]) -> set[int]:
+def _on_the_way(tree: GameTree, player: int, at: list[np.ndarray]) -> set[int]:
     """The player's infosets on the ways to some histories."""
     decisions = tree.infosets[player].decisions
     found: set[int] = set()
@@ -282,7 +282,7 @@ def _on_the_way(tree: CompiledGame, player: int, at: list[np.ndarray]) -> set[in
     return found
 
 
-def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarray:
+def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
     """What the opponent's sequences are worth against a strategy, best play below.
 
     Args:
@@ -311,7 +311,7 @@ def _values(tree: CompiledGame, player: int, behaviour: np.ndarray) -> np.ndarra
 
 
 def _range(
-    tree: CompiledGame,
+    tree: GameTree,
     state: pyspiel.State,
     histories: np.ndarray,
     player: int,

@@ -9,9 +9,9 @@ import pyspiel
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.memory import Limit
+from spiel_cr.evaluation.one_match import Match, Observer, play_match
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.one_match import Match, Observer, play_match
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 
 HUMAN = "human"
@@ -70,7 +70,7 @@ class Series:
     def game(self) -> pyspiel.Game:
         """OpenSpiel's game."""
         instance = self.instance
-        return instance.game if isinstance(instance, CompiledGame) else instance
+        return instance.game if isinstance(instance, GameTree) else instance
 
     def order(self, number: int) -> tuple[int, int]:
         """Which of the two bots sit in seats 0 and 1 in a match."""

@@ -20,16 +20,16 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.executing import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
+from spiel_cr.evaluation.many_matches import Slot
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.fingerprints import fingerprint
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.many_matches import Slot
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 
 from ..common.files import csv_text, write_all
 
 # Where it is played: compiled where a bot needs that.
-Instance: TypeAlias = CompiledGame | pyspiel.Game
+Instance: TypeAlias = GameTree | pyspiel.Game
 Records: TypeAlias = Mapping[Slot, Record]
 # By name; of bots against bots, a row's results against a column's.
 Tables: TypeAlias = dict[str, list[list[Any]]]
@@ -248,7 +248,7 @@ def _pairs_csv(bots: Sequence[str], tables: Tables) -> str:
 
 def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
     """What a folder keeps of a tournament."""
-    tree = instance if isinstance(instance, CompiledGame) else None
+    tree = instance if isinstance(instance, GameTree) else None
     return {
         "game": str(instance if tree is None else tree.game),
         "bots": list(bots),

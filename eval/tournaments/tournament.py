@@ -19,12 +19,12 @@ from spiel_cr.common import atomic
 from spiel_cr.common import record_checks as checks
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.evaluation import one_match
+from spiel_cr.evaluation.aivat import Baseline, baseline
+from spiel_cr.evaluation.many_matches import Slot, generator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.judging import one_match
-from spiel_cr.judging.aivat import Baseline, baseline
-from spiel_cr.judging.many_matches import Slot, generator
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 

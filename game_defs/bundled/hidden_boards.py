@@ -28,11 +28,11 @@ _GOES_ON, _DRAW = -1, 2
 _SYMBOLS = "xo"
 
 
-def vectorised_phantom_ttt(game: pyspiel.Game) -> "VectorisedHiddenBoard":
+def vectorised_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
     """The rules of a game `phantom_ttt` on arrays."""
     given = game.get_parameters()
     turns = given["obstype"] == "reveal-numturns"
-    return VectorisedHiddenBoard(
+    return BatchedPhantomRules(
         *(3, 3),
         _three_in_a_row,
         abrupt=given["gameversion"] == "abrupt",
@@ -43,7 +43,7 @@ def vectorised_phantom_ttt(game: pyspiel.Game) -> "VectorisedHiddenBoard":
     )
 
 
-def vectorised_dark_hex(game: pyspiel.Game) -> "VectorisedHiddenBoard | None":
+def vectorised_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
     """The rules of a game `dark_hex` on arrays; None for very large boards.
 
     Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
@@ -55,7 +55,7 @@ def vectorised_dark_hex(game: pyspiel.Game) -> "VectorisedHiddenBoard | None":
     bits = rows * columns * (2 if turns else 1)
     if bits > _MOST_BITS or min(rows, columns) < 2:
         return None
-    return VectorisedHiddenBoard(
+    return BatchedPhantomRules(
         *(rows, columns),
         _Hex(rows, columns).connects,
         abrupt=given["gameversion"] == "adh",
@@ -87,7 +87,7 @@ class _View(NamedTuple):
         return self.cell if self.symbol == 1 else max(self.own) + 1
 
 
-class VectorisedHiddenBoard:
+class BatchedPhantomRules:
     """Many states of a game of hidden stones; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 7 + ...]: the player to act; the turns so far; who won; the

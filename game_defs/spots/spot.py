@@ -39,9 +39,9 @@ from game_defs import base, parameters
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.cards import RANKS, SUITS
 from game_defs.bundled.holdem.declaration import Declaration, declare
+from game_defs.bundled.holdem.public_tree import Deals
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import Rules
-from game_defs.bundled.holdem.signals import Deals
 from game_defs.spots.bets import read_bets
 from game_defs.spots.betting import Stakes, lay_out
 from game_defs.spots.ranges import DECK, HANDS, read_range

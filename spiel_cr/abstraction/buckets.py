@@ -20,8 +20,8 @@ from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.arrays import Groups
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 class Abstraction(NamedTuple):
@@ -37,7 +37,7 @@ class Abstraction(NamedTuple):
     costs: tuple[tuple[float, ...], tuple[float, ...]]
 
 
-def check_budget(game: SignalGame, budget: Sequence[int]) -> tuple[int, ...]:
+def check_budget(game: PublicTreeGame, budget: Sequence[int]) -> tuple[int, ...]:
     """Returns a budget that fits a game's rounds.
 
     Raises:
@@ -60,7 +60,7 @@ def check_budget(game: SignalGame, budget: Sequence[int]) -> tuple[int, ...]:
 
 
 def abstract(
-    game: SignalGame,
+    game: PublicTreeGame,
     budget: Sequence[int],
     method: Method | str = "potential-aware",
     *,
@@ -92,7 +92,7 @@ def abstract(
 
 
 def _buckets(
-    game: SignalGame, player: int, budget: Sequence[int], method: Method, seed: int
+    game: PublicTreeGame, player: int, budget: Sequence[int], method: Method, seed: int
 ) -> tuple[list[np.ndarray], list[float]]:
     """One player's buckets, int32 [H] by round, and what they cost by round."""
     # Players whose signals are alike get buckets that are.
@@ -133,7 +133,7 @@ def _buckets(
 
 
 def infoset_buckets(
-    game: SignalGame, partition: Partition
+    game: PublicTreeGame, partition: Partition
 ) -> tuple[np.ndarray, np.ndarray]:
     """Buckets of infosets, as `spiel_cr.solve(game, buckets=...)` takes them.
 
@@ -142,7 +142,7 @@ def infoset_buckets(
     those of the whole game.
 
     Args:
-      game: the game; it must be solved as it is given, as a `SignalGame`.
+      game: the game; it must be solved as it is given, as a `PublicTreeGame`.
       partition: of its signals.
 
     Returns:
@@ -155,7 +155,7 @@ def infoset_buckets(
     return _numbers(game, partition.labels, 0), _numbers(game, partition.labels, 1)
 
 
-def _numbers(game: SignalGame, labels: Labels, player: int) -> np.ndarray:
+def _numbers(game: PublicTreeGame, labels: Labels, player: int) -> np.ndarray:
     """int64 [I], one player's."""
     found, first = [np.zeros(0, np.int64)], 0
     for node in public_nodes.public_decisions(game, player).node:

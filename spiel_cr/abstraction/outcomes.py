@@ -11,8 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import InvalidGameError
-from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame, compares
-from spiel_cr.games.signals.kernels import lay_out
+from spiel_cr.games.public_tree.game import HandKernel, Kernel, PublicTreeGame, compares
+from spiel_cr.games.public_tree.kernels import lay_out
 
 
 class Outcomes(NamedTuple):
@@ -57,7 +57,7 @@ def averages(
     return (sums @ values) / divisor
 
 
-def outcomes(game: SignalGame, player: int) -> Outcomes:
+def outcomes(game: PublicTreeGame, player: int) -> Outcomes:
     """What a player's signals win in the last round.
 
     Args:
@@ -75,14 +75,14 @@ def outcomes(game: SignalGame, player: int) -> Outcomes:
             "cannot be told apart by what they win; partition them by "
             "gameshrink.lossless_partition"
         )
-    everything = np.ones(game.num_signals(1 - player)[last])
+    everything = np.ones(game.num_private_states(1 - player)[last])
     dealt = max((_dealt(kernel, player) for kernel in kernels), key=np.sum)
     compared = [kernel for kernel in kernels if compares(kernel)] or kernels
     divisor = np.where(dealt != 0, dealt, 1.0)
     columns = [_times(kernel, player, everything) / divisor for kernel in compared]
     weights = [dealt / dealt.sum()]
     for r in range(last, 0, -1):
-        count = game.num_signals(player)[r - 1]
+        count = game.num_private_states(player)[r - 1]
         weights.insert(0, np.bincount(game.parents[player][r], weights[0], count))
     return Outcomes(tuple(weights), np.stack(columns, axis=1))
 
@@ -101,7 +101,7 @@ def _times(kernel: Kernel, player: int, other: np.ndarray) -> np.ndarray:
     """The player's utility against weights of the opponent's signals.
 
     Args:
-      kernel: see `games.signals.game`.
+      kernel: see `games.public_tree.game`.
       player: whose.
       other: float64 [H of the opponent].
 

@@ -117,7 +117,7 @@ def registered(group: str, name: str) -> Any:
     """What an installed package registers under a name; None: nothing.
 
     Args:
-      group: of entry points, such as "spiel_cr.signals".
+      group: of entry points, such as "spiel_cr.public_tree".
       name: of a game.
     """
     for point in metadata.entry_points(group=group, name=name):

@@ -12,10 +12,10 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.memory import Limit, parse_limit
 from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree.compiler import Game, as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bots, partial_bots
-from spiel_cr.players.bots import PolicyBot, shared_signals
+from spiel_cr.players.bots import PolicyBot, shared_public_tree
 from spiel_cr.players.honest import HonestPolicy
 from spiel_cr.players.own_players import check_own, is_own, load_own
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
@@ -23,8 +23,8 @@ from spiel_cr.resolving.partial.partial_config import PartialConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.deep import network_policy
-from spiel_cr.solvers.laying_out import SIGNALS, prefer
-from spiel_cr.solvers.policy_files import check_policy_file, load_policy, needs_compiled
+from spiel_cr.solvers.policy_files import check_policy_file, load_policy, needs_tree
+from spiel_cr.solvers.representation import SIGNALS, prefer
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
@@ -89,7 +89,7 @@ def _resolving(given: dict[str, Any]) -> NamedBot:
             lambda game, player, seed: bots.ResolvingBot(
                 game, player, config, seed=seed
             ),
-            signals=not config.compiled_only,
+            signals=not config.tree_only,
             exact=config.is_exact,
         )
     partial.check(config)
@@ -117,7 +117,7 @@ def _search(given: dict[str, Any]) -> NamedBot:
     path = config.blueprint
     return NamedBot(
         lambda game, player, seed: SearchBot(game, player, config, seed=seed),
-        whole=isinstance(path, str) and needs_compiled(path),
+        whole=isinstance(path, str) and needs_tree(path),
     )
 
 
@@ -139,7 +139,7 @@ def solved(given: dict[str, Any]) -> NamedBot:
     task_of(algorithm, goal)
 
     def policy(game: Game, seed: int) -> Policy:
-        whole = bots.compile_whole(game)
+        whole = bots.build_whole(game)
         return solve(whole, algorithm, goal, seed=seed).average_policy()
 
     return plays(policy, whole=True)
@@ -149,10 +149,10 @@ def saved(given: dict[str, Any]) -> NamedBot:
     """Plays a policy from the file `path`."""
     path = given["path"]
     check_policy_file(path)
-    whole = needs_compiled(path)
+    whole = needs_tree(path)
 
     def policy(game: Game, seed: int) -> Policy:
-        return load_policy(path, bots.compile_whole(game) if whole else game)
+        return load_policy(path, bots.build_whole(game) if whole else game)
 
     return plays(policy, whole=whole)
 
@@ -246,7 +246,7 @@ def describe_bots() -> str:
 
 def prepare(
     game: Game, players: Sequence[object], *, memory_limit: Limit = MEMORY_LIMIT
-) -> CompiledGame | pyspiel.Game:
+) -> GameTree | pyspiel.Game:
     """Compiles a game for bots that share it, unless none of them needs it whole.
 
     A large game that declares its signals is not compiled where all bots that need it
@@ -256,14 +256,14 @@ def prepare(
       game: OpenSpiel game string, game, or compiled game (with `observations=True`).
       players: strings for `load_bot`; what is no string, or names a bot of a user's
         own, needs no compiled game.
-      memory_limit: refuse to compile larger games; as for `compile_game`.
+      memory_limit: refuse to compile larger games; as for `build_tree`.
 
     Raises:
       ValueError: a bot needs the whole game, and that is larger than the limit; or the
         game is not for us.
       pyspiel.SpielError: OpenSpiel does not know the game.
     """
-    if isinstance(game, CompiledGame):
+    if isinstance(game, GameTree):
         return game
     opened = open_game(game)
     # A bad size is refused though nothing is compiled.
@@ -276,9 +276,9 @@ def prepare(
     on_signals = all(named[text].signals for text in whole)
     try:
         if on_signals and prefer(opened).form == SIGNALS:
-            shared_signals(str(opened.game), memory_limit)
+            shared_public_tree(str(opened.game), memory_limit)
             return opened.game
-        return as_compiled(opened.game, observations=True, memory_limit=memory_limit)
+        return as_tree(opened.game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         name = bot_name(whole[0])
         remedy = ""

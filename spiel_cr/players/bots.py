@@ -17,38 +17,38 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.games.tree.compiler import Game, as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.policies.foreign import distribution, name_of
 from spiel_cr.resolving.clock import Clock, Statistics, check_budget
-from spiel_cr.resolving.compiled_subgames import InfosetFinder
 from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_subgames import InfosetFinder
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
-from spiel_cr.solvers.laying_out import SIGNALS, Layout, choose
 from spiel_cr.solvers.mccfr import choice, mccfr
+from spiel_cr.solvers.representation import SIGNALS, Layout, choose
 
-_shared: dict[str, SignalGame] = {}
+_shared: dict[str, PublicTreeGame] = {}
 
 
-def compile_whole(game: Game, memory_limit: Limit = None) -> CompiledGame:
+def build_whole(game: Game, memory_limit: Limit = None) -> GameTree:
     """Compiles a game for a bot, if it is not compiled yet.
 
     Args:
       game: OpenSpiel game string, game, or compiled game.
-      memory_limit: as for `compile_game`.
+      memory_limit: as for `build_tree`.
 
     Raises:
       GameTooLargeError: the game would take more memory than the limit.
     """
-    return as_compiled(game, observations=True, memory_limit=memory_limit)
+    return as_tree(game, observations=True, memory_limit=memory_limit)
 
 
 class ResolvingBot(PolicyPlayer):
@@ -60,7 +60,7 @@ class ResolvingBot(PolicyPlayer):
 
     def __init__(
         self,
-        game: Game | SignalGame,
+        game: Game | PublicTreeGame,
         player: int,
         config: ResolvingConfig | None = None,
         *,
@@ -102,32 +102,32 @@ class ResolvingBot(PolicyPlayer):
 
 
 def _to_resolve(
-    game: Game | SignalGame, config: ResolvingConfig
-) -> CompiledGame | SignalGame:
+    game: Game | PublicTreeGame, config: ResolvingConfig
+) -> GameTree | PublicTreeGame:
     """The form of a game that a player resolves."""
-    if not isinstance(game, SignalGame | CompiledGame):
+    if not isinstance(game, PublicTreeGame | GameTree):
         game = open_game(game)
     if choose(game, need_of(config), Layout()).form == SIGNALS:
-        if isinstance(game, SignalGame):
+        if isinstance(game, PublicTreeGame):
             return game
-        return shared_signals(str(game.game))
-    assert not isinstance(game, SignalGame)
-    return compile_whole(game if isinstance(game, CompiledGame) else game.game)
+        return shared_public_tree(str(game.game))
+    assert not isinstance(game, PublicTreeGame)
+    return build_whole(game if isinstance(game, GameTree) else game.game)
 
 
-def shared_signals(game: str, memory_limit: Limit = None) -> SignalGame:
+def shared_public_tree(game: str, memory_limit: Limit = None) -> PublicTreeGame:
     """The signal game of both seats, and of all bots of a tournament.
 
     Args:
       game: what OpenSpiel's game says of itself; the last one is kept.
-      memory_limit: as for `compile_game`, if it is not kept.
+      memory_limit: as for `build_tree`, if it is not kept.
 
     Raises:
       GameTooLargeError: the form would take more memory than the limit.
     """
     if game not in _shared:
         _shared.clear()
-        _shared[game] = merged(signal_game(game, memory_limit=memory_limit))
+        _shared[game] = merged(public_tree_game(game, memory_limit=memory_limit))
     return _shared[game]
 
 
@@ -198,12 +198,12 @@ class OOSBot(PolicyPlayer):
 
         Raises:
           GameTooLargeError: game and solver would take more than the limit.
-          ValueError: a bad seat or seed, or as of `compile_whole`.
+          ValueError: a bad seat or seed, or as of `build_whole`.
         """
         config = config or OOSConfig()
         solver = find(config.solver, "solver", (MCCFR,)).config
         super().__init__(player, seed=seed)
-        self._tree = compile_whole(game, memory_limit)
+        self._tree = build_whole(game, memory_limit)
         self._finder = InfosetFinder(self._tree, player)
         footprint.check(self._tree, solver, None, memory_limit)
         everywhere = np.ones(len(self._tree.histories), bool)

@@ -9,7 +9,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings, opponent_strings
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import BotPolicy
@@ -49,7 +49,7 @@ def _is_game(given: object) -> bool:
     """Whether it is a game, or the string of one that is registered."""
     if isinstance(given, str):
         return given.partition("(")[0].strip() in pyspiel.registered_names()
-    return isinstance(given, pyspiel.Game | CompiledGame)
+    return isinstance(given, pyspiel.Game | GameTree)
 
 
 def seat_bot(

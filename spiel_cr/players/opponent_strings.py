@@ -5,20 +5,20 @@ import pyspiel
 from open_spiel.python.policy import Policy
 
 from spiel_cr.common.parameters import parse
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bot_strings import BOTS, NamedBot, bot_name
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.opponents import CHUMPS, BotPolicy, chump
 from spiel_cr.solvers.algorithms import CFR, LP, MCCFR
-from spiel_cr.solvers.policy_files import is_of_signals
+from spiel_cr.solvers.policy_files import is_of_public_tree
 
 _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 
 def policy_of(
     named: NamedBot,
-    game: CompiledGame | pyspiel.Game,
+    game: GameTree | pyspiel.Game,
     seed: int,
     *,
     asked_here: bool = True,
@@ -35,7 +35,7 @@ def policy_of(
     if policy is not None:
         return policy
     asked = BotPolicy(
-        game.game if isinstance(game, CompiledGame) else game,
+        game.game if isinstance(game, GameTree) else game,
         lambda player, seed: named.make(game, player, seed),
         seed=seed,
     )
@@ -78,7 +78,7 @@ def read_opponent(text: str, game: pyspiel.Game) -> NamedBot:
     )
 
 
-def signal_file(text: str) -> str | None:
+def public_tree_file(text: str) -> str | None:
     """The file of a policy of a signal game that a string names; None: it names none.
 
     Args:
@@ -92,7 +92,7 @@ def signal_file(text: str) -> str | None:
         path = parse(text, "bot").given.get("path")
     if path is None or not path.endswith(".npz"):
         return None
-    return path if is_of_signals(path) else None
+    return path if is_of_public_tree(path) else None
 
 
 def _read_algorithm(text: str) -> tuple[str, int | None]:
@@ -110,7 +110,7 @@ def _read_algorithm(text: str) -> tuple[str, int | None]:
 
 
 def rivals_of(
-    named: NamedBot, game: CompiledGame | pyspiel.Game, seed: int
+    named: NamedBot, game: GameTree | pyspiel.Game, seed: int
 ) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
     """The bots themselves, where their policy is only an estimate of them.
 

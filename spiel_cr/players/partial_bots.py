@@ -7,7 +7,7 @@ strings and its own actions only.
 import pyspiel
 
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.stepping.observations import observations
+from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.bot_base import PolicyPlayer
 from spiel_cr.resolving.clock import Statistics
 from spiel_cr.resolving.gadget_fronts import Gadget

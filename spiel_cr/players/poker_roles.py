@@ -7,8 +7,8 @@ its actions say so; see `PokerRoles`.
 import pyspiel
 
 from spiel_cr.games.histories import moves_along
+from spiel_cr.policies.public_node_names import action_labels
 from spiel_cr.policies.rollouts import first_decision
-from spiel_cr.policies.signal_nodes import action_labels
 
 ROLES = ("fold", "call", "raise")
 MEANINGS = ("fold", "check", "call", "raise")

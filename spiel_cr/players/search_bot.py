@@ -21,8 +21,8 @@ from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief

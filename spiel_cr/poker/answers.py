@@ -7,14 +7,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.kernels import lay_out
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.game import HandKernel, SignalGame
-from spiel_cr.games.signals.kernels import lay_out
 from spiel_cr.policies.best_responses import action_values
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.policies.signal_nodes import find_node, names_at
-from spiel_cr.policies.signal_policy import SignalPolicy
+from spiel_cr.policies.public_node_names import find_node, names_at
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 
 class Answers(NamedTuple):
@@ -80,7 +80,7 @@ def known(value: Any) -> float | None:
 
 
 def answers(
-    policy: SignalPolicy, node: str = "", *, form: SequenceForm | None = None
+    policy: PublicTreePolicy, node: str = "", *, form: SequenceForm | None = None
 ) -> Answers:
     """What each hand does at a public node, and what it is worth against the opponent.
 
@@ -127,11 +127,11 @@ def answers(
     )
 
 
-def _own_reach(policy: SignalPolicy, node: int, player: int) -> np.ndarray:
+def _own_reach(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
     """float64 [H], how often a player's own actions lead to a node, by signal there."""
     betting, signals = policy.signals.betting, policy.signals
     round = int(betting.round[node])
-    reach = np.ones(signals.num_signals(player)[round])
+    reach = np.ones(signals.num_private_states(player)[round])
     while node:
         above = int(betting.parent[node])
         if betting.player[above] == player:
@@ -143,7 +143,7 @@ def _own_reach(policy: SignalPolicy, node: int, player: int) -> np.ndarray:
 
 
 def _met_and_won(
-    signals: SignalGame, player: int, round: int, other_reach: np.ndarray
+    signals: PublicTreeGame, player: int, round: int, other_reach: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """How likely each signal meets the opponent, and wins the showdown less it loses.
 
@@ -180,6 +180,6 @@ def _met_and_won(
             values = np.asarray(laid.apply(reach))[0]
         # Who folds loses: as the payoff of a fold, it is player 1's loss.
         sign = 1 if showdown or player == 0 else -1
-        size = signals.num_signals(player)[round]
+        size = signals.num_private_states(player)[round]
         found.append(sign * np.bincount(behind[player], values, minlength=size))
     return found[0], found[1]

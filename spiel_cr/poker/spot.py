@@ -47,7 +47,7 @@ def spot(
     check_whole(pot, "pot", 1, _MOST_CHIPS)
     check_whole(stack, "stack", 1, _MOST_CHIPS)
     # The package that declares hold'em registers spots when it is imported.
-    registered("spiel_cr.signals", "universal_poker")
+    registered("spiel_cr.public_tree", "universal_poker")
     both = ranges if isinstance(ranges, str) else ";".join(ranges)
     words = {"board": board, "ranges": both, "bets": bets, "first": first}
     # Commas part the parameters of game strings.

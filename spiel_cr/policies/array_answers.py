@@ -9,10 +9,10 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
-from spiel_cr.games.worlds.world_rules import WorldRules
+from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
 from spiel_cr.policies.conversions import SUM_TOLERANCE, member
 from spiel_cr.policies.foreign import AdaptedPolicy
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
 
 
 def rules_of(
@@ -29,8 +29,8 @@ def rules_of(
       policy: The policy.
       players: The players whose decisions it is queried at.
     """
-    if isinstance(policy, WorldPolicy):
-        return WorldRules(policy.worlds)
+    if isinstance(policy, PhantomPolicy):
+        return PhantomWorldRules(policy.worlds)
     rules = of_game(game)
     if rules is None:
         return None
@@ -127,7 +127,7 @@ def _answered(
     width = legal.shape[1]
     if type(policy) is openspiel_policy.UniformRandomPolicy:
         return legal.astype(np.float64), np.zeros(len(states), bool)
-    if isinstance(policy, WorldPolicy) and isinstance(rules, WorldRules):
+    if isinstance(policy, PhantomPolicy) and isinstance(rules, PhantomWorldRules):
         known = rules.probabilities(policy.behaviour[player], states, player)
     elif ask is not None:
         known = np.asarray(ask(rules, states, player), np.float64)

@@ -17,7 +17,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.tree import CompiledGame, Infosets
+from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.turns import turn_based_state
 
 # For each player float64 [S], action probabilities by logical sequence.
@@ -136,7 +136,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
     """OpenSpiel's table of a compiled game, uniform, without a walk through its states:
     these are made where somebody asks for them."""
 
-    def __init__(self, tree: CompiledGame) -> None:
+    def __init__(self, tree: GameTree) -> None:
         openspiel_policy.Policy.__init__(self, tree.game, [0, 1])
         self._tree, self.game_type = tree, tree.game.get_type()
         beyond = tree.impossible.states
@@ -187,7 +187,7 @@ class TabularPolicy(openspiel_policy.TabularPolicy):
 
 
 def tabular_policy(
-    tree: CompiledGame, behaviour: Sequence[np.ndarray]
+    tree: GameTree, behaviour: Sequence[np.ndarray]
 ) -> openspiel_policy.TabularPolicy:
     """An OpenSpiel `TabularPolicy` over every infoset of the game.
 
@@ -228,7 +228,7 @@ def named(policy: openspiel_policy.Policy) -> str:
 
 
 def behaviour_from_policy(
-    tree: CompiledGame,
+    tree: GameTree,
     policy: openspiel_policy.Policy,
     *,
     fill: bool = False,
@@ -262,7 +262,7 @@ def behaviour_from_policy(
 
 
 def behaviour_of_player(
-    tree: CompiledGame,
+    tree: GameTree,
     policy: openspiel_policy.Policy,
     player: int,
     *,
@@ -313,7 +313,7 @@ def behaviour_of_player(
     return check_behaviour(tree, player, behaviour)
 
 
-def _second_histories(tree: CompiledGame, player: int) -> tuple[np.ndarray, np.ndarray]:
+def _second_histories(tree: GameTree, player: int) -> tuple[np.ndarray, np.ndarray]:
     """Choose histories at which a policy is queried again, at random.
 
     Returns:
@@ -332,7 +332,7 @@ def _second_histories(tree: CompiledGame, player: int) -> tuple[np.ndarray, np.n
 
 
 def check_behaviour(
-    tree: CompiledGame,
+    tree: GameTree,
     player: int,
     behaviour: np.ndarray,
     *,
@@ -452,7 +452,7 @@ def check_probabilities(
     )
 
 
-def _refusal(tree: CompiledGame, player: int, infoset: int, played: np.ndarray) -> str:
+def _refusal(tree: GameTree, player: int, infoset: int, played: np.ndarray) -> str:
     """What is wrong with the probabilities at an infoset."""
     key = tree.infosets[player].keys[infoset]
     return (
@@ -462,15 +462,13 @@ def _refusal(tree: CompiledGame, player: int, infoset: int, played: np.ndarray) 
 
 
 def _infoset_states(
-    tree: CompiledGame, infosets: Infosets
+    tree: GameTree, infosets: Infosets
 ) -> Iterator[tuple[int, pyspiel.State]]:
     """Each infoset's number and the state at its first history, in any order."""
     return states_at(tree.game, tree.histories, infosets.history)
 
 
-def move_probabilities(
-    tree: CompiledGame, behaviour: Sequence[np.ndarray]
-) -> np.ndarray:
+def move_probabilities(tree: GameTree, behaviour: Sequence[np.ndarray]) -> np.ndarray:
     """float64 [N - 1], the probability of the move into each history but the root.
 
     Args:
@@ -489,7 +487,7 @@ def move_probabilities(
 
 
 def history_values(
-    tree: CompiledGame, behaviour: Sequence[np.ndarray] | None = None
+    tree: GameTree, behaviour: Sequence[np.ndarray] | None = None
 ) -> np.ndarray:
     """float64 [N], player 0's expected utility from each history on.
 
@@ -510,7 +508,7 @@ def history_values(
 
 
 def action_values(
-    tree: CompiledGame, behaviours: tuple[np.ndarray, np.ndarray]
+    tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]
 ) -> tuple[tuple[np.ndarray, np.ndarray], float]:
     """Exact counterfactual values of all actions, and the game's value.
 

@@ -6,7 +6,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
 
 Sees = Literal["states", "histories"]
@@ -50,6 +50,6 @@ class LeafValue(HistoryValues):
         """float64 [L]; see `HistoryValues`."""
         if self.sees == "histories":
             return np.asarray(self._function(game, histories), np.float64)
-        assert isinstance(game, CompiledGame)
+        assert isinstance(game, GameTree)
         states = [game.state_at(history) for history in histories.tolist()]
         return np.asarray(self._function(states), np.float64)

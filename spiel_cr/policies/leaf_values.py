@@ -21,10 +21,10 @@ from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import history_values
 
-AnyGame: TypeAlias = CompiledGame | VectorisedGame | pyspiel.Game
+AnyGame: TypeAlias = GameTree | VectorisedGame | pyspiel.Game
 
 
 class HistoryValues(abc.ABC):
@@ -87,12 +87,12 @@ class UniformValue(HistoryValues):
 
     def __init__(self) -> None:
         """Knows no game yet."""
-        self._known: tuple[CompiledGame, np.ndarray] | None = None
+        self._known: tuple[GameTree, np.ndarray] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert isinstance(game, CompiledGame)
+        assert isinstance(game, GameTree)
         if self._known is None or self._known[0] is not game:
             self._known = game, history_values(game, None)
         return self._known[1][histories]

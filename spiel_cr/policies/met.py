@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.policies.conversions import Behaviours
 
 
-def others_reach(tree: CompiledGame, player: int, other: np.ndarray) -> np.ndarray:
+def others_reach(tree: GameTree, player: int, other: np.ndarray) -> np.ndarray:
     """float64 [I], reach of opponent and chance at a player's infosets.
 
     Args:
@@ -24,7 +24,7 @@ def others_reach(tree: CompiledGame, player: int, other: np.ndarray) -> np.ndarr
     return np.bincount(histories.infoset[mine], weight, minlength=count)
 
 
-def probabilities(tree: CompiledGame, behaviours: Behaviours) -> list[np.ndarray]:
+def probabilities(tree: GameTree, behaviours: Behaviours) -> list[np.ndarray]:
     """For each player float64 [I], how probable it is that play comes to an infoset."""
     reach = reach_of(tree.form, behaviours)
     return [
@@ -51,7 +51,7 @@ def greatest(values: Sequence[np.ndarray], most: int) -> list[tuple[int, int]]:
 
 
 def described(
-    tree: CompiledGame, player: int, infoset: int
+    tree: GameTree, player: int, infoset: int
 ) -> tuple[str, slice, tuple[str, ...]]:
     """An infoset for people.
 

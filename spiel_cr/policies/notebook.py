@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import met
 from spiel_cr.policies.conversions import Behaviours
 
@@ -16,7 +16,7 @@ def page_of(
     title: str,
     facts: Iterable[Sequence[str]],
     curve: tuple[str, Sequence[tuple[int, float]]],
-    tree: CompiledGame | None,
+    tree: GameTree | None,
     average: Behaviours | None,
 ) -> str:
     """HTML of a result; nothing in it comes from elsewhere.
@@ -44,7 +44,7 @@ def _table(rows: Iterable[Sequence[str]], head: Sequence[str] = ()) -> str:
     return f"<table>{inside}</table>"
 
 
-def _met(tree: CompiledGame, average: Behaviours) -> str:
+def _met(tree: GameTree, average: Behaviours) -> str:
     """What is played where play comes most often."""
     reached = met.probabilities(tree, average)
     rows = []

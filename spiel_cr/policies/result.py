@@ -14,13 +14,13 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import locking
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.fingerprints import decisions_fingerprint, fingerprint
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import (
     DTYPES,
@@ -29,11 +29,11 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
 )
 from spiel_cr.policies.notebook import page_of
-from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 # A game in any of the forms that are laid out.
-LaidGame: TypeAlias = CompiledGame | SignalGame | WorldGame
+LaidGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame
 _Laid = TypeVar("_Laid")
 
 
@@ -55,23 +55,21 @@ class _Kind(NamedTuple):
     policy: Callable[[Any, Behaviours], openspiel_policy.Policy]
 
 
-def _own_fingerprint(game: SignalGame | WorldGame) -> str:
+def _own_fingerprint(game: PublicTreeGame | PhantomGame) -> str:
     return game.fingerprint
 
 
-def _own_decisions(game: SignalGame | WorldGame) -> str:
+def _own_decisions(game: PublicTreeGame | PhantomGame) -> str:
     return game.decisions_fingerprint
 
 
 _KINDS: Mapping[type, _Kind] = {
-    CompiledGame: _Kind(
-        "policy", None, fingerprint, decisions_fingerprint, tabular_policy
+    GameTree: _Kind("policy", None, fingerprint, decisions_fingerprint, tabular_policy),
+    PublicTreeGame: _Kind(
+        "signal policy", "signals", _own_fingerprint, _own_decisions, PublicTreePolicy
     ),
-    SignalGame: _Kind(
-        "signal policy", "signals", _own_fingerprint, _own_decisions, SignalPolicy
-    ),
-    WorldGame: _Kind(
-        "world policy", "worlds", _own_fingerprint, _own_decisions, WorldPolicy
+    PhantomGame: _Kind(
+        "world policy", "worlds", _own_fingerprint, _own_decisions, PhantomPolicy
     ),
 }
 # What files say that they hold.
@@ -227,14 +225,14 @@ class Result:
         return self.held.form
 
     @property
-    def tree(self) -> CompiledGame | None:
+    def tree(self) -> GameTree | None:
         """The compiled game, if the game was compiled."""
-        return self._laid_as(CompiledGame)
+        return self._laid_as(GameTree)
 
     @property
-    def signals(self) -> SignalGame | None:
-        """The `SignalGame`, if the game was solved in that form."""
-        return self._laid_as(SignalGame)
+    def signals(self) -> PublicTreeGame | None:
+        """The `PublicTreeGame`, if the game was solved in that form."""
+        return self._laid_as(PublicTreeGame)
 
     def _laid_as(self, kind: type[_Laid]) -> _Laid | None:
         laid = getattr(self.held, "laid", None)
@@ -589,7 +587,7 @@ def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
         if decisions != kind.decisions(laid):
             raise other_game(f"{path}: a policy", named, laid.game)
     try:
-        if isinstance(laid, CompiledGame):
+        if isinstance(laid, GameTree):
             first, second = (
                 check_behaviour(laid, player, own, tolerance=1e-6)
                 for player, own in enumerate(behaviour)
@@ -660,5 +658,5 @@ def load_tabular_policy(
     check_tabular_file(path)
     if game is None:
         game = named_game(text_of(read_metadata(path), "game", path), path)
-    policy = read_policy(path, as_compiled(game))
+    policy = read_policy(path, as_tree(game))
     return cast(openspiel_policy.TabularPolicy, policy)

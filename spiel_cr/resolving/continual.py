@@ -16,16 +16,16 @@ from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.games.sequence_form.locking import Rows, locked
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, Result
-from spiel_cr.resolving.compiled_roles import compiled_roles
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.layers import Cut, DepthLimit, LayerForest, Role, Work
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.public_roles import public_roles
 from spiel_cr.resolving.resolving_config import ResolvingConfig, whole_game_settings
-from spiel_cr.solvers import laying_out
+from spiel_cr.resolving.tree_roles import tree_roles
+from spiel_cr.solvers import representation
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
@@ -41,17 +41,17 @@ _LOCKS = (
 )
 # Both players' layers, by the form that a game is laid out in.
 _ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
-    laying_out.COMPILED: compiled_roles,
-    laying_out.SIGNALS: public_roles,
+    representation.COMPILED: tree_roles,
+    representation.SIGNALS: public_roles,
 }
 
 
 def resolve(
-    game: laying_out.AnyGame | laying_out.Laid,
+    game: representation.AnyGame | representation.Laid,
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
-    layout: laying_out.Layout | None = None,
+    layout: representation.Layout | None = None,
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> Result:
@@ -81,13 +81,13 @@ def resolve(
 
     Raises:
       pyspiel.SpielError: OpenSpiel does not know the game.
-      ValueError: the game does not fit (see `compile_game` and `decompose`; for signals
-        `signal_game`), or a bad argument.
+      ValueError: the game does not fit (see `build_tree` and `decompose`; for signals
+        `public_tree_game`), or a bad argument.
     """
     wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    layout, limit = layout or laying_out.Layout(), None
-    check_choice(layout.form, "form", laying_out.LAID_OUT)
+    layout, limit = layout or representation.Layout(), None
+    check_choice(layout.form, "form", representation.LAID_OUT)
     if layout.buckets is not None or layout.imperfect_recall:
         raise ValueError(
             "buckets: games are resolved without them; leave them out, or use solve"
@@ -96,12 +96,12 @@ def resolve(
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
     laid = game
-    if not isinstance(laid, laying_out.Laid):
+    if not isinstance(laid, representation.Laid):
         need = need_of(wanted, locks=layout.locks is not None)
-        laid = laying_out.lay_out(laid, need, layout, progress=progress)
+        laid = representation.lay_out(laid, need, layout, progress=progress)
     rows = None
     if layout.locks is not None:
-        if not isinstance(laid.game, CompiledGame) or limit is not None:
+        if not isinstance(laid.game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
         rows = lock(laid.game.form, laid.game, layout.locks).locks
     config = wanted.algorithm(laid.form)
@@ -128,17 +128,17 @@ def resolve(
     )
 
 
-def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> laying_out.Need:
+def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.Need:
     """What resolving needs of the form of a game.
 
     Args:
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
       locks: whether strategies are kept as they are; nor is one then.
     """
-    refused = {laying_out.STEPPED: "", laying_out.WORLDS: _WORLDS}
+    refused = {representation.STEPPED: "", representation.WORLDS: _WORLDS}
     if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
-        refused[laying_out.SIGNALS] = refusal
-    return laying_out.Need(refused, observations=True)
+        refused[representation.SIGNALS] = refusal
+    return representation.Need(refused, observations=True)
 
 
 def _resolve_roles(

@@ -15,7 +15,7 @@ from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Decomposition:
       root_augmented: int32 [R], the augmented infoset that each belongs to.
     """
 
-    tree: CompiledGame
+    tree: GameTree
     player: int
     own_layer: np.ndarray
     opens: np.ndarray
@@ -71,7 +71,7 @@ class Decomposition:
         return int(self.own_layer.max(initial=0))
 
 
-def decompose(tree: CompiledGame, player: int) -> Decomposition:
+def decompose(tree: GameTree, player: int) -> Decomposition:
     """Cuts the game at every decision of `player`, or at every turn.
 
     Where the opponent cannot tell how many decisions the player has made (it may try
@@ -118,9 +118,7 @@ def _layers(histories: Histories, opening: np.ndarray) -> tuple[np.ndarray, np.n
     return layer, anchor
 
 
-def _layers_are_known(
-    tree: CompiledGame, layer: np.ndarray, opening: np.ndarray
-) -> bool:
+def _layers_are_known(tree: GameTree, layer: np.ndarray, opening: np.ndarray) -> bool:
     """Whether both players know at each infoset which layer they are in."""
     histories = tree.histories
     for p, infosets in enumerate(tree.infosets):
@@ -134,7 +132,7 @@ def _layers_are_known(
 
 
 def _decompose(
-    tree: CompiledGame,
+    tree: GameTree,
     player: int,
     opening: np.ndarray,
     layer: np.ndarray,
@@ -186,7 +184,7 @@ def _decompose(
 
 
 def _augmented_infosets(
-    tree: CompiledGame,
+    tree: GameTree,
     player: int,
     roots: np.ndarray,
     above: np.ndarray,

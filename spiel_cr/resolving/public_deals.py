@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.arrays import Groups
-from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals.game import (
+from spiel_cr.games.public_tree.game import (
     HandKernel,
     Hands,
     Kernel,
-    SignalGame,
+    PublicTreeGame,
     SparseKernel,
     ancestors,
 )
+from spiel_cr.games.sequence_form.decisions import Payoffs
 from spiel_cr.resolving.public_layers import PublicDecomposition
 
 
@@ -36,7 +36,7 @@ class Deal(NamedTuple):
     kernels: tuple[Kernel, ...]
     number: np.ndarray
 
-    def num_signals(self, player: int) -> np.ndarray:
+    def num_private_states(self, player: int) -> np.ndarray:
         """int64, how many signals a player has, by round."""
         return np.array([len(parent) for parent in self.parents[player]])
 
@@ -45,10 +45,13 @@ class Deal(NamedTuple):
         return ancestors(self.parents[player], round, above)
 
 
-def whole_deal(game: SignalGame) -> Deal:
+def whole_deal(game: PublicTreeGame) -> Deal:
     """All signals of all rounds."""
     first, second = (
-        tuple(np.arange(count, dtype=np.int32) for count in game.num_signals(player))
+        tuple(
+            np.arange(count, dtype=np.int32)
+            for count in game.num_private_states(player)
+        )
         for player in range(2)
     )
     number = np.arange(len(game.kernels), dtype=np.int32)

@@ -20,9 +20,9 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype, check_iterations
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import (
@@ -37,7 +37,7 @@ GADGETS = ("cfrd", "unsafe")
 
 
 def solve_endgames(
-    game: SignalGame,
+    game: PublicTreeGame,
     behaviour: Sequence[np.ndarray],
     *,
     gadget: str = "cfrd",

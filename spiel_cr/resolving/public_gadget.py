@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from spiel_cr.games.public_tree.form import build
+from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals.form import build
-from spiel_cr.games.signals.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.resolving.gadget_fronts import make_front
 from spiel_cr.resolving.public_deals import Deal, whole_deal
 from spiel_cr.resolving.public_layers import PublicDecomposition
@@ -77,7 +77,7 @@ class PublicSubgame:
         i, o, deal = self.player, 1 - self.player, self.deal
         if not len(self.augmented):
             return build(self.sides, deal.parents, deal.kernels, self.terms)
-        counts = deal.num_signals(o)[self.root_round]
+        counts = deal.num_private_states(o)[self.root_round]
         terminate = Constants(
             o,
             make_front("cfrd", self.root_round).paying,
@@ -108,7 +108,7 @@ class PublicSubgame:
         """For each term float64 [H], i's reach of the root behind each signal."""
         total = np.bincount(self.opening_subgame, own_reach)
         reach = np.where(total[self.opening_subgame] > 0, own_reach, 1.0)
-        counts = self.deal.num_signals(self.player)[self.root_round]
+        counts = self.deal.num_private_states(self.player)[self.root_round]
         return self._weights_of(self.player, np.split(reach, np.cumsum(counts)[:-1]))
 
     def _weights_of(

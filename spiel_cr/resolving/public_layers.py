@@ -1,11 +1,11 @@
 """Which public nodes form a subgame: the layers of a signal game.
 
 The counterpart of `decomposition.py` for games with public actions and dealt private
-information (`games/signals/game.py`). There nothing about turns is hidden, so all is
-simple: a subgame's root is a public node where the resolving player i acts, its layer
-is the number of i's decisions down to it, and what the opponent o knows there, its
-augmented infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of its
-round.
+information (`games/public_tree/game.py`). There nothing about turns is hidden, so all
+is simple: a subgame's root is a public node where the resolving player i acts, its
+layer is the number of i's decisions down to it, and what the opponent o knows there,
+its augmented infosets (Burch, Johanson & Bowling 2014), are the node and o's signal of
+its round.
 
 A public node stands for as many subgames as there are *boards* at it: signals that
 never meet share nothing.
@@ -20,9 +20,9 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.common.arrays import ranges
+from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.signals.game import HandKernel, SignalGame
-from spiel_cr.games.signals.public_terms import logical_decisions, public_form
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class PublicDecomposition:
         different labels never meet, not even in a later round.
     """
 
-    game: SignalGame
+    game: PublicTreeGame
     player: int
     own_layer: np.ndarray
     layer: np.ndarray
@@ -64,7 +64,7 @@ class PublicDecomposition:
     @functools.cached_property
     def decisions(self) -> Decisions:
         """i's decision points in the form of the whole game (see
-        `games.signals.form`).
+        `games.public_tree.form`).
         """
         sides, _ = public_form(self.game)
         return logical_decisions(sides[self.player], self.game.parents[self.player])
@@ -91,7 +91,7 @@ class PublicDecomposition:
         return np.flatnonzero(self.layer[self.roots] == layer).astype(np.int32)
 
 
-def decompose_public(game: SignalGame, player: int) -> PublicDecomposition:
+def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     """Cuts a signal game at every decision of `player`.
 
     Args:
@@ -109,8 +109,10 @@ def decompose_public(game: SignalGame, player: int) -> PublicDecomposition:
     index = np.zeros(len(betting), np.int32)
     index[children] = ranges(0, num_actions[num_actions > 0])
     roots = np.flatnonzero(acts).astype(np.int32)
-    own = np.array(game.num_signals(player), np.int64)[betting.round[roots]]
-    other = np.array(game.num_signals(1 - player), np.int64)[betting.round[roots]]
+    own = np.array(game.num_private_states(player), np.int64)[betting.round[roots]]
+    other = np.array(game.num_private_states(1 - player), np.int64)[
+        betting.round[roots]
+    ]
     return PublicDecomposition(
         game=game,
         player=player,
@@ -145,7 +147,7 @@ def reach_of(
     """
     game, betting = d.game, d.game.betting
     round_ = int(betting.round[node])
-    reach = np.ones(game.num_signals(player)[round_])
+    reach = np.ones(game.num_private_states(player)[round_])
     while betting.parent[node] >= 0:
         above = int(betting.parent[node])
         if betting.player[above] == player:
@@ -155,11 +157,11 @@ def reach_of(
     return reach
 
 
-def boards(game: SignalGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
+def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     """For each round the players' labels; see `PublicDecomposition`."""
     result = []
     for number in range(game.num_rounds):
-        counts = [game.num_signals(player)[number] for player in range(2)]
+        counts = [game.num_private_states(player)[number] for player in range(2)]
         size = sum(counts)
         links = [np.zeros((2, 0), np.int64)]
         for kernel in game.kernels:
@@ -186,7 +188,7 @@ def boards(game: SignalGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     return tuple(result)
 
 
-def betting_kinds(game: SignalGame) -> np.ndarray:
+def betting_kinds(game: PublicTreeGame) -> np.ndarray:
     """int32 [P], equal where all below a public node is alike, but for the stakes."""
     betting, terms = game.betting, game.terms
     paid: list[list[int]] = [[] for _ in range(len(betting))]

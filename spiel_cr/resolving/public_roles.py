@@ -4,9 +4,9 @@ import dataclasses
 
 import numpy as np
 
-from spiel_cr.games.signals import signal_footprint
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.public_tree import public_tree_footprint
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.result import Held
 from spiel_cr.resolving import layers
@@ -18,7 +18,7 @@ from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_publ
 _WEIGHING = 32
 
 
-def public_roles(game: SignalGame, work: Work) -> tuple[list["PublicRole"], Held]:
+def public_roles(game: PublicTreeGame, work: Work) -> tuple[list["PublicRole"], Held]:
     """Both players' layers in public terms, and the game as results hold it.
 
     Args:
@@ -28,7 +28,7 @@ def public_roles(game: SignalGame, work: Work) -> tuple[list["PublicRole"], Held
     Raises:
       GameTooLargeError: it takes more than the limit.
     """
-    need = signal_footprint.peak_bytes(game, work.dtype) + _gadget_bytes(game)
+    need = public_tree_footprint.peak_bytes(game, work.dtype) + _gadget_bytes(game)
     work.check(game.game, need)
     held = Held(game, form_of(game), work.dtype)
     return [PublicRole(decompose_public(game, player)) for player in range(2)], held
@@ -56,8 +56,10 @@ class PublicRole:
         return layers.settled(d, layer, state, forest, solver_of(d, forest))
 
 
-def _gadget_bytes(game: SignalGame) -> int:
+def _gadget_bytes(game: PublicTreeGame) -> int:
     """What gadgets take besides: weights of each term's signals, and copies of them."""
     rounds = np.array([kernel.round for kernel in game.kernels])[game.terms.kernel]
-    signals = np.array([game.num_signals(player) for player in range(2)]).max(axis=0)
+    signals = np.array([game.num_private_states(player) for player in range(2)]).max(
+        axis=0
+    )
     return _WEIGHING * int(signals[rounds].sum())

@@ -15,9 +15,9 @@ import jax
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.signals.kernels import lay_out
-from spiel_cr.games.signals.public_nodes import Finder
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.kernels import lay_out
+from spiel_cr.games.public_tree.public_nodes import Finder
 from spiel_cr.resolving.public_deals import Deal, Deals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
@@ -25,7 +25,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.laying_out import SIGNALS
+from spiel_cr.solvers.representation import SIGNALS
 
 
 class _Place(NamedTuple):
@@ -78,7 +78,9 @@ class PublicSubgames:
       decomposition: layers for i.
     """
 
-    def __init__(self, game: SignalGame, player: int, config: ResolvingConfig) -> None:
+    def __init__(
+        self, game: PublicTreeGame, player: int, config: ResolvingConfig
+    ) -> None:
         """Cuts the game; arguments as of `Resolver`."""
         if refusal := config.signals_refusal:
             raise ValueError(refusal)
@@ -211,7 +213,7 @@ class PublicSubgames:
         """float64 [H, A], what is resolved at a public node, else uniform."""
         if node in memory.strategy:
             return memory.strategy[node]
-        count = self.game.num_signals(self.player)[self.game.betting.round[node]]
+        count = self.game.num_private_states(self.player)[self.game.betting.round[node]]
         actions = int(self.decomposition.num_actions[node])
         return np.full((count, actions), 1 / actions)
 
@@ -220,7 +222,7 @@ class PublicSubgames:
         if node in memory.opponent_values:
             return memory.opponent_values[node]
         round_ = self.game.betting.round[node]
-        return np.zeros(self.game.num_signals(1 - self.player)[round_])
+        return np.zeros(self.game.num_private_states(1 - self.player)[round_])
 
     def _remember(
         self,

@@ -16,14 +16,14 @@ import numpy as np
 
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.clock import Clock, Statistics
-from spiel_cr.resolving.compiled_subgames import CompiledSubgames
 from spiel_cr.resolving.public_subgames import PublicSubgames
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Decision, Memory, Place, Solve, Subgames
+from spiel_cr.resolving.tree_subgames import TreeSubgames
 from spiel_cr.solvers.cfr import cfr
 
 
@@ -53,7 +53,7 @@ class Resolver:
 
     def __init__(
         self,
-        game: CompiledGame | SignalGame,
+        game: GameTree | PublicTreeGame,
         player: int,
         config: ResolvingConfig,
         *,
@@ -75,8 +75,8 @@ class Resolver:
         self.player, self.config = player, config
         self.subgames: Subgames = (
             PublicSubgames(game, player, config)
-            if isinstance(game, SignalGame)
-            else CompiledSubgames(game, player, config, seed=seed)
+            if isinstance(game, PublicTreeGame)
+            else TreeSubgames(game, player, config, seed=seed)
         )
         self._clock = Clock(config.move_ms, config.iterations)
         self._start = Match(self.subgames.blank())

@@ -12,7 +12,7 @@ from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, i
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
-from spiel_cr.solvers.laying_out import COMPILED
+from spiel_cr.solvers.representation import COMPILED
 
 Values = Literal["iterates", "best_response"]
 
@@ -91,7 +91,7 @@ class ResolvingConfig:
             raise ValueError(f"{name}={getattr(self, name)!r}{why}")
 
     @property
-    def compiled_only(self) -> list[str]:
+    def tree_only(self) -> list[str]:
         """The settings that are said, and that games of signals do not have."""
         sampled = [] if self.sampled is None else ["solver"]
         return sampled + self.changed("gadget", "depth", "values")
@@ -99,7 +99,7 @@ class ResolvingConfig:
     @property
     def signals_refusal(self) -> str | None:
         """Why games are not resolved so in the form of signals; None: they are."""
-        for name in self.compiled_only:
+        for name in self.tree_only:
             return (
                 f"{name}={getattr(self, name)!r}: in the form of signals games are "
                 f"resolved by full-width solvers with the gadget cfrd, to their end, "

@@ -16,10 +16,10 @@ from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.self_play import self_play_config as self_play
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.first_order import first_order_config as first_order
-from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS
 from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
 from spiel_cr.solvers.mccfr.table import table_solver
+from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED, WORLDS
 from spiel_cr.solvers.task import Algorithm, Family, Maker
 
 _FULL_WIDTH = (

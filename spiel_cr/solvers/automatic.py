@@ -20,11 +20,11 @@ import numpy as np
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError, SolverFailedError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers import footprint, tabular_run
-from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
+from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
 from spiel_cr.solvers.run import Goal, Run, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
@@ -138,7 +138,7 @@ def _run(find: Find, laid: Laid, task: Task, name: str, why: str) -> Run:
 
 
 def _size(laid: Laid) -> int:
-    assert isinstance(laid.game, CompiledGame)
+    assert isinstance(laid.game, GameTree)
     form = laid.game.form
     sequences = sum(decisions.num_sequences for decisions in form.decisions)
     return sequences + len(form.payoffs.values)
@@ -175,7 +175,11 @@ def _rough_bound(laid: Laid, task: Task) -> float:
     0 where it is not taken: it would not come to what is asked for.
     """
     until, given = task.goal.until, (task.dtype, task.checkpoint)
-    if until is None or given != (None, None) or not isinstance(laid.game, SignalGame):
+    if (
+        until is None
+        or given != (None, None)
+        or not isinstance(laid.game, PublicTreeGame)
+    ):
         return 0.0
     span: float = laid.game.game.max_utility() - laid.game.game.min_utility()
     return _ROUGH * span if until >= _FINE * span else 0.0
@@ -198,7 +202,7 @@ def _run_roughly(
       GameTooLargeError: double precision, which may be needed, takes too much.
     """
     until = task.goal.until
-    assert until is not None and isinstance(laid.game, SignalGame)
+    assert until is not None and isinstance(laid.game, PublicTreeGame)
     said = f"; float32 suffices for until={until:g}"
     if watched := until < bound:
         config, limit = find(name).config, task.layout.memory_limit
@@ -225,11 +229,11 @@ def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
         return (_SHARED,), "infosets share regrets"
     if laid.form == COMPILED and (task.goal.iterations or _SHORT) < _SHORT:
         return (OF_SUBGAMES[COMPILED],), "so few iterations are no trial"
-    if isinstance(laid.game, CompiledGame):
+    if isinstance(laid.game, GameTree):
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if isinstance(laid.game, SignalGame):
+    if isinstance(laid.game, PublicTreeGame):
         betting = laid.game.betting
         if betting.round[betting.player != TERMINAL].any():
             return (_DEALT_LATER,), f"for several rounds in the form {laid.form}"

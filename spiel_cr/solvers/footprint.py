@@ -13,13 +13,13 @@ import numpy as np
 
 from spiel_cr.common import memory
 from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.phantom import footprint as phantom_footprint
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree import public_tree_footprint
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals import signal_footprint
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds import footprint as world_footprint
-from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
 from spiel_cr.solvers.first_order.first_order_config import FirstOrderConfig
 from spiel_cr.solvers.mccfr import choice
@@ -52,7 +52,7 @@ Algorithm: TypeAlias = CFRConfig | MCCFRConfig | FirstOrderConfig | PublicConfig
 
 
 def check(
-    game: CompiledGame | SignalGame | WorldGame,
+    game: GameTree | PublicTreeGame | PhantomGame,
     algorithm: Algorithm,
     dtype: np.typing.DTypeLike | None,
     limit: memory.Limit,
@@ -73,7 +73,7 @@ def check(
         remedy = "take a smaller batch, or cfr+"
     elif algorithm != "lp" and np.dtype(dtype or np.float64) != np.float32:
         remedy = "take dtype float32"
-    if isinstance(game, SignalGame):
+    if isinstance(game, PublicTreeGame):
         what = f"solving {game.game} in the form of signals"
     else:
         name = algorithm if isinstance(algorithm, str) else algorithm.name
@@ -82,7 +82,7 @@ def check(
 
 
 def peak_bytes(
-    game: CompiledGame | SignalGame | WorldGame,
+    game: GameTree | PublicTreeGame | PhantomGame,
     algorithm: Algorithm | None = None,
     dtype: np.typing.DTypeLike | None = None,
 ) -> float:
@@ -98,34 +98,36 @@ def peak_bytes(
       ValueError: settings that do not go together, see `choice.visits_only`.
     """
     if isinstance(algorithm, str):
-        assert isinstance(game, CompiledGame)
-        return compiled_bytes(game) + linear_bytes(game.form)
+        assert isinstance(game, GameTree)
+        return tree_bytes(game) + linear_bytes(game.form)
     if isinstance(algorithm, MCCFRConfig):
-        assert isinstance(game, CompiledGame)
+        assert isinstance(game, GameTree)
         size = np.dtype(dtype or np.float32).itemsize
-        return compiled_bytes(game) + _sampled_bytes(game, algorithm, size)
+        return tree_bytes(game) + _sampled_bytes(game, algorithm, size)
     passes, vectors = 1, 0
     if isinstance(algorithm, FirstOrderConfig):
         passes, vectors = _PASSES, _VECTORS
     dtype = np.dtype(dtype or np.float64)
-    if isinstance(game, SignalGame):
-        peak = signal_footprint.peak_bytes(game, dtype)
-        sequences = sum(signal_footprint.size_of(game, p).sequences for p in range(2))
-        more = signal_footprint.program_bytes(game)
-    elif isinstance(game, WorldGame):
+    if isinstance(game, PublicTreeGame):
+        peak = public_tree_footprint.peak_bytes(game, dtype)
+        sequences = sum(
+            public_tree_footprint.size_of(game, p).sequences for p in range(2)
+        )
+        more = public_tree_footprint.program_bytes(game)
+    elif isinstance(game, PhantomGame):
         sequences = sum(side.decisions.num_sequences for side in game.sides)
         pairs = sum(game.pairs)
-        peak = world_footprint.peak_bytes(pairs, sequences, dtype.itemsize)
-        more = world_footprint.PROGRAM
+        peak = phantom_footprint.peak_bytes(pairs, sequences, dtype.itemsize)
+        more = phantom_footprint.PROGRAM
     else:
         compiling = memory.IMPORTED_BYTES + _COMPILING * len(game.histories)
-        peak = max(compiling, compiled_bytes(game) + solver_bytes(game.form, dtype))
+        peak = max(compiling, tree_bytes(game) + solver_bytes(game.form, dtype))
         sequences = sum(own.size for own in game.form.layouts)
         more = _PROGRAM_ROW * _rows(game.form)
     return peak + (passes - 1) * more + vectors * sequences * dtype.itemsize
 
 
-def compiled_bytes(tree: CompiledGame) -> float:
+def tree_bytes(tree: GameTree) -> float:
     """What a process holds that has compiled this game and done nothing else."""
     return memory.IMPORTED_BYTES + _COMPILED * tree.nbytes
 
@@ -164,7 +166,7 @@ def _state_bytes(form: SequenceForm, size: int) -> int:
     return 4 * sum(own.size for own in form.layouts) * size
 
 
-def _sampled_bytes(tree: CompiledGame, config: MCCFRConfig, size: int) -> float:
+def _sampled_bytes(tree: GameTree, config: MCCFRConfig, size: int) -> float:
     """What Monte Carlo CFR takes besides the compiled game.
 
     Args:

@@ -12,18 +12,18 @@ from spiel_cr.common import atomic
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.common.json_text import read_object
 from spiel_cr.games.opening.identity import other_game
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.sequence_form.locking import locked
-from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.game import WorldGame
-from spiel_cr.policies import conversions, signal_answers, world_policy
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies import conversions, phantom_policy, public_tree_queries
 from spiel_cr.policies.conversions import member
 from spiel_cr.policies.foreign import as_policy
+from spiel_cr.policies.public_node_names import action_names, find_actions, names_at
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.result import LaidGame, Result
-from spiel_cr.policies.signal_nodes import action_names, find_actions, names_at
-from spiel_cr.policies.signal_policy import SignalPolicy
 from spiel_cr.solvers.policy_files import load_policy
 
 # Probabilities by infoset: of compiled games by information-state string, of signal
@@ -68,9 +68,9 @@ def lock(form: SequenceForm, laid: LaidGame, locks: Locks | None) -> SequenceFor
         raise ValueError("locks: nothing is locked; leave them out, or name an infoset")
     first, second = (np.full(own.num_sequences, np.nan) for own in form.decisions)
     for key, given in locks.items():
-        if isinstance(laid, CompiledGame):
+        if isinstance(laid, GameTree):
             _lock_infoset(laid, (first, second), key, given)
-        elif isinstance(laid, SignalGame):
+        elif isinstance(laid, PublicTreeGame):
             _lock_node(laid, (first, second), key, given)
         else:
             raise ValueError(
@@ -133,20 +133,20 @@ def _whole(laid: LaidGame, player: int, policy: Any) -> np.ndarray | None:
             f"{name}={policy!r} is not a policy; give an OpenSpiel policy, a result, "
             f"the path of a policy file, or None"
         )
-    if isinstance(laid, CompiledGame):
+    if isinstance(laid, GameTree):
         return conversions.behaviour_of_player(laid, adapted, player)
-    if isinstance(laid, WorldGame):
-        return world_policy.behaviour_of_player(laid, adapted, player)
+    if isinstance(laid, PhantomGame):
+        return phantom_policy.behaviour_of_player(laid, adapted, player)
     own = member(adapted, player)
-    if isinstance(own, SignalPolicy):
+    if isinstance(own, PublicTreePolicy):
         if own.signals.decisions_fingerprint != laid.decisions_fingerprint:
-            raise other_game(f"{name}: a SignalPolicy", own.game, laid.game)
+            raise other_game(f"{name}: a PublicTreePolicy", own.game, laid.game)
         return np.asarray(own.behaviour[player], np.float64)
-    return signal_answers.behaviour_from_policy(laid, adapted)[player]
+    return public_tree_queries.behaviour_from_policy(laid, adapted)[player]
 
 
 def _lock_infoset(
-    tree: CompiledGame, rows: Sequence[np.ndarray], key: str, given: Any
+    tree: GameTree, rows: Sequence[np.ndarray], key: str, given: Any
 ) -> None:
     """Locks an infoset of a compiled game."""
     players = [p for p in range(2) if key in tree.infosets[p].keys]
@@ -164,7 +164,7 @@ def _lock_infoset(
 
 
 def _lock_node(
-    signals: SignalGame, rows: Sequence[np.ndarray], words: str, given: Any
+    signals: PublicTreeGame, rows: Sequence[np.ndarray], words: str, given: Any
 ) -> None:
     """Locks a public node of a signal game, or some of its hands."""
     actions, _ = find_actions(signals.game, words)
@@ -209,7 +209,7 @@ def _row(given: Any, names: Mapping[int, str], where: str) -> list[float]:
     return odds.tolist()
 
 
-def _hands(signals: SignalGame, node: int, text: str, where: str) -> np.ndarray:
+def _hands(signals: PublicTreeGame, node: int, text: str, where: str) -> np.ndarray:
     """bool [H], the signals that a text means at a public node.
 
     It is the name of a signal, of a hand on all boards, or a range where the game's
@@ -217,7 +217,7 @@ def _hands(signals: SignalGame, node: int, text: str, where: str) -> np.ndarray:
     """
     player, round = int(signals.betting.player[node]), int(signals.betting.round[node])
     reader: Any = signals.reader
-    count = signals.num_signals(player)[round]
+    count = signals.num_private_states(player)[round]
     names = np.array([reader.name(player, round, signal) for signal in range(count)])
     chosen = names == text
     if not chosen.any() and hasattr(reader, "chosen"):

@@ -7,9 +7,9 @@ import numpy as np
 
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.stepping import key_making
+from spiel_cr.games.simulation import key_making
 from spiel_cr.games.tree.fingerprints import fingerprint
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, HeldByPolicy
 from spiel_cr.solvers.deep import deep_footprint
 from spiel_cr.solvers.deep.deep_config import PRESETS
@@ -19,7 +19,7 @@ from spiel_cr.solvers.deep.network_policy import DeepPolicy, save_deep_policy
 from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.deep.tensors import stepped
-from spiel_cr.solvers.laying_out import Laid
+from spiel_cr.solvers.representation import Laid
 from spiel_cr.solvers.run import Run, settings_text
 from spiel_cr.solvers.task import Task
 
@@ -54,9 +54,9 @@ def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Run:
     Raises:
       GameTooLargeError, ValueError, ImportError: as `solve`.
     """
-    assert isinstance(laid.game, CompiledGame)
+    assert isinstance(laid.game, GameTree)
     config = task.algorithm.config
-    deep_footprint.check_compiled(config, laid.game, task.layout.memory_limit)
+    deep_footprint.check_tree(config, laid.game, task.layout.memory_limit)
     solver = trainer(laid.game, config, seed=task.seed)
     return NetworkRun(solver, laid.game, fingerprint(laid.game))
 
@@ -82,7 +82,7 @@ class NetworkRun(Run):
     """A solver that trains networks."""
 
     def __init__(
-        self, solver: DeepSolver | SelfPlay, tree: CompiledGame | None, seal: str
+        self, solver: DeepSolver | SelfPlay, tree: GameTree | None, seal: str
     ) -> None:
         """Takes a solver as it is.
 

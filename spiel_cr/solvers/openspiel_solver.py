@@ -21,9 +21,9 @@ from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced
-from spiel_cr.games.tree.compiler import Game, as_compiled
+from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.fingerprints import fingerprint
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import CFR, find
@@ -64,11 +64,11 @@ class CFRSolver:
         """
         config = find(algorithm, families=(CFR,)).config
         check_dtype(dtype)
-        tree = as_compiled(game, memory_limit=memory_limit)
+        tree = as_tree(game, memory_limit=memory_limit)
         footprint.check(tree, config, dtype, memory_limit)
         self._take(tree, _make_solver(tree, config, dtype), memory_limit)
 
-    def _take(self, tree: CompiledGame, solver: Solver, memory_limit: Limit) -> None:
+    def _take(self, tree: GameTree, solver: Solver, memory_limit: Limit) -> None:
         """Set all attributes."""
         self._tree, self._solver, self._memory_limit = tree, solver, memory_limit
         self.game = tree.game
@@ -109,7 +109,7 @@ class CFRSolver:
                 f"the pickled solver is of {one_line(name)}, which OpenSpiel cannot "
                 f"load here; import the module that registers the game first"
             ) from error
-        tree = as_compiled(game, memory_limit=state["memory_limit"])
+        tree = as_tree(game, memory_limit=state["memory_limit"])
         if fingerprint(tree) != state["fingerprint"]:
             raise ValueError(
                 f"the pickled solver is of another game of the name {one_line(name)}; "
@@ -154,7 +154,7 @@ class CFRSolver:
         return tabular_policy(self._tree, behaviours)
 
 
-def _make_solver(tree: CompiledGame, config: Any, dtype: np.typing.DTypeLike) -> Solver:
+def _make_solver(tree: GameTree, config: Any, dtype: np.typing.DTypeLike) -> Solver:
     """Return a solver of the game at its start, without the game's forced moves."""
     return cfr.make_solver(forced.without(tree.form), config=config, dtype=dtype)
 

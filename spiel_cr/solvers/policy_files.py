@@ -9,17 +9,17 @@ from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals import signal_loading as loading
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.worlds.game import WorldGame, shared_worlds
+from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
+from spiel_cr.games.public_tree import public_tree_loading as loading
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies import result
-from spiel_cr.policies.signal_policy import SignalPolicy
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers.deep import network_policy as deep_policy
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.laying_out import AnyGame
 from spiel_cr.solvers.mccfr.table import table_files
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
+from spiel_cr.solvers.representation import AnyGame
 
 # Of files of games that are not compiled: what refuses bad ones, by their kinds.
 _CHECKS = {
@@ -30,7 +30,7 @@ _CHECKS = {
 }
 
 
-def needs_compiled(path: atomic.Path) -> bool:
+def needs_tree(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a compiled game.
 
     Raises:
@@ -40,11 +40,11 @@ def needs_compiled(path: atomic.Path) -> bool:
     return result.read_metadata(path).get("kind") not in _CHECKS
 
 
-def is_of_signals(path: atomic.Path) -> bool:
+def is_of_public_tree(path: atomic.Path) -> bool:
     """Whether a file holds a policy of a signal game.
 
     Raises:
-      OSError, DamagedFileError: as `needs_compiled`.
+      OSError, DamagedFileError: as `needs_tree`.
     """
     return result.read_metadata(path).get("kind") == result.OF_SIGNALS
 
@@ -66,8 +66,8 @@ def load_policy(
     path: atomic.Path, game: AnyGame | None = None
 ) -> (
     openspiel_policy.TabularPolicy
-    | SignalPolicy
-    | WorldPolicy
+    | PublicTreePolicy
+    | PhantomPolicy
     | TablePolicy
     | DeepPolicy
 ):
@@ -98,7 +98,7 @@ def load_policy(
         return _load_signals(path, metadata, game)
     if named_kind == result.OF_WORLDS:
         return _load_worlds(path, metadata, game)
-    if isinstance(game, SignalGame | WorldGame):
+    if isinstance(game, PublicTreeGame | PhantomGame):
         game = game.game
     if named_kind == deep_policy.KIND:
         plain = None if game is None else open_game(game).game
@@ -112,32 +112,32 @@ def load_policy(
 
 def _load_worlds(
     path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
-) -> WorldPolicy:
+) -> PhantomPolicy:
     """Reads a policy of a game of hidden boards; metadata are those of the file."""
     if game is None:
         game = result.named_game(result.text_of(metadata, "game", path), path)
-    if not isinstance(game, WorldGame):
-        plain = game.game if isinstance(game, SignalGame) else game
-        game = shared_worlds(open_game(plain))
-    return cast(WorldPolicy, result.read_policy(path, game))
+    if not isinstance(game, PhantomGame):
+        plain = game.game if isinstance(game, PublicTreeGame) else game
+        game = shared_phantom_game(open_game(plain))
+    return cast(PhantomPolicy, result.read_policy(path, game))
 
 
 def _load_signals(
     path: atomic.Path, metadata: Mapping[str, Any], game: AnyGame | None
-) -> SignalPolicy:
+) -> PublicTreePolicy:
     """Reads a policy of a signal game; metadata are those of the file."""
     named = result.text_of(metadata, "game", path)
     if game is None:
         game = result.named_game(named, path)
-    if not isinstance(game, SignalGame):
+    if not isinstance(game, PublicTreeGame):
         opened = open_game(game)
         if not loading.declared(opened):
             raise other_game(f"{path}: a policy", named, opened.game)
-        found = loading.signal_game(opened)
+        found = loading.public_tree_game(opened)
         game = merged(found)
-        # A `SignalGame` is solved as it is, without merging.
+        # A `PublicTreeGame` is solved as it is, without merging.
         if found.decisions_fingerprint == metadata.get("decisions") or (
             found.fingerprint == metadata.get("fingerprint")
         ):
             game = found
-    return cast(SignalPolicy, result.read_policy(path, game))
+    return cast(PublicTreePolicy, result.read_policy(path, game))

@@ -9,9 +9,9 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, laying_out
+from spiel_cr.solvers import algorithms, representation
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.laying_out import AnyGame, Laid, Layout
+from spiel_cr.solvers.representation import AnyGame, Laid, Layout
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
 from spiel_cr.solvers.task import Task
 
@@ -52,9 +52,9 @@ def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
       progress: show on stderr how far a long walk is.
 
     Raises:
-      As `laying_out.lay_out`.
+      As `representation.lay_out`.
     """
-    return laying_out.lay_out(game, task.need(), task.layout, progress=progress)
+    return representation.lay_out(game, task.need(), task.layout, progress=progress)
 
 
 def solve(

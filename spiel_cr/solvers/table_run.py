@@ -14,13 +14,12 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import parse
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.stepping import key_making, recall_checks
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import Simulator
-from spiel_cr.games.stepping.workers import Workers
+from spiel_cr.games.simulation import key_making, recall_checks
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.simulator import Simulator
+from spiel_cr.games.simulation.workers import Workers
 from spiel_cr.policies.result import HeldByPolicy, TableFacts
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.laying_out import STEPPED, Laid, Layout
 from spiel_cr.solvers.mccfr.public_chance import PublicChanceSolver
 from spiel_cr.solvers.mccfr.table.state_checks import check_state
 from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
@@ -32,6 +31,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
+from spiel_cr.solvers.representation import STEPPED, Laid, Layout
 from spiel_cr.solvers.run import Run, settings_text
 from spiel_cr.solvers.task import Task
 

@@ -11,12 +11,12 @@ from spiel_cr.common import memory
 from spiel_cr.common.announcing import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import forced, locking
-from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.game import SignalGame
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import Behaviours
 from spiel_cr.policies.result import CurvePoint, Held
@@ -24,10 +24,10 @@ from spiel_cr.solvers import footprint, lp
 from spiel_cr.solvers.cfr import bucket_labels, cfr
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.first_order import solvers as methods
-from spiel_cr.solvers.laying_out import Laid
 from spiel_cr.solvers.locks import lock
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
+from spiel_cr.solvers.representation import Laid
 from spiel_cr.solvers.run import AfterChunk, Run, settings_text
 from spiel_cr.solvers.task import Task
 
@@ -62,7 +62,7 @@ def first_order(laid: Laid, task: Task) -> Run:
 def sampled(laid: Laid, task: Task) -> Run:
     """Tables updated by sampled histories; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    assert isinstance(held.laid, CompiledGame)
+    assert isinstance(held.laid, GameTree)
     config = task.algorithm.config
     solver = mccfr.make_solver(
         held.laid,
@@ -77,7 +77,7 @@ def sampled(laid: Laid, task: Task) -> Run:
 def sampled_in_public(laid: Laid, task: Task) -> Run:
     """Tables updated by sampled public actions; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    assert isinstance(held.laid, SignalGame)
+    assert isinstance(held.laid, PublicTreeGame)
     solver = public.make_solver(
         held.laid,
         held.form,
@@ -92,7 +92,7 @@ def sampled_in_public(laid: Laid, task: Task) -> Run:
 def linear(laid: Laid, task: Task) -> Run:
     """A linear program of the whole game; arguments, errors as `Maker`."""
     held = _hold(laid, task)
-    if not isinstance(held.laid, CompiledGame):
+    if not isinstance(held.laid, GameTree):
         need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
         remedy = "take cfr+, or choose smaller game parameters"
         limit = task.layout.memory_limit
@@ -103,9 +103,9 @@ def linear(laid: Laid, task: Task) -> Run:
 def _labels(held: Held, task: Task) -> bucket_labels.Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
     buckets, forget = task.layout.buckets, task.layout.imperfect_recall
-    if isinstance(held.laid, CompiledGame):
+    if isinstance(held.laid, GameTree):
         return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
-    if isinstance(held.laid, WorldGame):
+    if isinstance(held.laid, PhantomGame):
         return None, None  # `Task.need` refuses them
     labels = []
     for player, given in enumerate(bucket_labels.of_both(buckets)):
@@ -118,7 +118,7 @@ def _labels(held: Held, task: Task) -> bucket_labels.Labels:
     return labels[0], labels[1]
 
 
-def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None:
+def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> None:
     """Raises ValueError where a bucket holds infosets with different actions."""
     decisions = public_nodes.public_decisions(signals, player)
     finder = public_nodes.Finder(signals)
@@ -127,7 +127,7 @@ def _check_actions(signals: SignalGame, labels: np.ndarray, player: int) -> None
         kinds.setdefault(tuple(finder.actions(node)), len(kinds))
         for node in decisions.node.tolist()
     ]
-    kind_of = np.repeat(np.array(kind, np.int32), decisions.num_signals)
+    kind_of = np.repeat(np.array(kind, np.int32), decisions.num_private_states)
     odd = kind_of != kind_of[bucket_labels.first_members(labels)[labels]]
     if odd.any():
         infoset = int(np.argmax(odd))
@@ -152,14 +152,16 @@ def _hold(laid: Laid, task: Task) -> Held:
     """
     assert not isinstance(laid.game, Opened)
     # What a linear program takes is known of a tree, else of a form alone.
-    if isinstance(laid.game, CompiledGame) or task.algorithm.family.iterates:
+    if isinstance(laid.game, GameTree) or task.algorithm.family.iterates:
         limit = task.layout.memory_limit
         footprint.check(laid.game, task.algorithm.config, task.kind, limit)
     locks = task.layout.locks
-    if isinstance(laid.game, CompiledGame):
+    if isinstance(laid.game, GameTree):
         return Held(laid.game, lock(laid.game.form, laid.game, locks))
     memory.trim()
-    form = form_of(laid.game) if isinstance(laid.game, SignalGame) else laid.game.form
+    form = (
+        form_of(laid.game) if isinstance(laid.game, PublicTreeGame) else laid.game.form
+    )
     held = Held(laid.game, lock(form, laid.game, locks), task.kind)
     memory.trim()
     return held
@@ -332,7 +334,7 @@ class LinearRun(Run):
         """
         started = time.perf_counter()
         held = self._held
-        if isinstance(held.laid, CompiledGame):
+        if isinstance(held.laid, GameTree):
             histories = held.laid.histories
             utility = histories.utility[histories.player == TERMINAL]
         else:

@@ -14,7 +14,8 @@ from spiel_cr.common import atomic, memory
 from spiel_cr.common.network_fits import optax_package
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
-from spiel_cr.solvers.laying_out import (
+from spiel_cr.solvers.mccfr import choice
+from spiel_cr.solvers.representation import (
     COMPILED,
     LAID_OUT,
     SIGNALS,
@@ -25,7 +26,6 @@ from spiel_cr.solvers.laying_out import (
     Need,
     begun_as,
 )
-from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.run import Checkpoint, Goal, Run
 
 _ONLY_COMPILED = (

@@ -12,8 +12,8 @@ from spiel_cr.abstraction.methods import METHODS, Features
 from spiel_cr.abstraction.outcomes import outcomes
 from spiel_cr.common.checks import read_budget
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.support.solving import solve_with
 
@@ -29,12 +29,12 @@ METHODS_TRIED = (
 
 @pytest.fixture(scope="module")
 def leduc():
-    return signal_game(LEDUC)
+    return public_tree_game(LEDUC)
 
 
 @pytest.fixture(scope="module")
 def small():
-    return signal_game(SMALL)
+    return public_tree_game(SMALL)
 
 
 def nash_conv(game, behaviour):

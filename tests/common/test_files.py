@@ -80,12 +80,12 @@ def test_fingerprint_keeps_no_strings(most, monkeypatch):
     monkeypatch.setattr(fingerprint_lib, "_MOST_STRINGS", most)
     monkeypatch.setattr(fingerprint_lib, "_SOME_STRINGS", 7)
     game = "python_leduc_poker"
-    compiled = spiel_cr.compile_game(game)
+    compiled = spiel_cr.build_tree(game)
     before = compiled.nbytes
     found = fingerprint(compiled)
     assert compiled.nbytes == before
     # Walked: strings that are there already.
-    walked = spiel_cr.compile_game(game, vectorised=False)
+    walked = spiel_cr.build_tree(game, vectorised=False)
     assert fingerprint(walked) == found
     renamed = dataclasses.replace(
         walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]

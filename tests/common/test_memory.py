@@ -12,11 +12,11 @@ from spiel_cr.common import announcing, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_judge
 from spiel_cr.eval.common.game_instance import GameInstance
+from spiel_cr.evaluation import python_judge
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
-from spiel_cr.judging import python_judge
 from spiel_cr.players.bots import OOSBot
-from spiel_cr.resolving import compiled_roles
+from spiel_cr.resolving import tree_roles
 from spiel_cr.solvers import lp
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -156,14 +156,14 @@ def test_default_limit_where_nothing_is_known(tmp_path, monkeypatch):
 def test_skewed_trees_that_strata_tell_apart(string, expected):
     """Where random rollouts found a quarter of the histories of liar's dice."""
     game = spiel_cr.load_game(string)
-    assert len(spiel_cr.compile_game(game).histories) == expected
+    assert len(spiel_cr.build_tree(game).histories) == expected
     assert estimate.estimate_histories(game, rollouts=1) == pytest.approx(expected)
 
 
 def test_immense_games_in_words():
     assert estimate.estimate_histories(pyspiel.load_game("chess")) >= estimate.IMMENSE
-    for refuse in (estimate.check_limit, spiel_cr.compile_game):
-        limit = {} if refuse is spiel_cr.compile_game else {"limit": None}
+    for refuse in (estimate.check_limit, spiel_cr.build_tree):
+        limit = {} if refuse is spiel_cr.build_tree else {"limit": None}
         with pytest.raises(GameTooLargeError) as refused:
             refuse(pyspiel.load_game("chess"), **limit)
         text = str(refused.value)
@@ -178,21 +178,21 @@ def test_a_walk_stops_when_it_holds_too_much(monkeypatch):
     monkeypatch.setattr(memory, "held_bytes", lambda: next(held))
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
     with pytest.raises(GameTooLargeError, match=r"more than 48 histories"):
-        spiel_cr.compile_game("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
+        spiel_cr.build_tree("leduc_poker", memory_limit=memory.BASE_BYTES + 2 * 10**6)
 
 
 def test_progress_is_shown_of_long_walks_only(monkeypatch, capsys):
-    spiel_cr.compile_game("leduc_poker", progress=True)
+    spiel_cr.build_tree("leduc_poker", progress=True)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(estimate, "_SILENT", 1e-9)
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
-    spiel_cr.compile_game("leduc_poker", progress=True)
+    spiel_cr.build_tree("leduc_poker", progress=True)
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
     # A command shows walks that nobody asked to see, such as those for bots.
     with announcing.listening():
-        spiel_cr.compile_game("leduc_poker")
+        spiel_cr.build_tree("leduc_poker")
     assert "walking leduc_poker: 9.46k histories" in capsys.readouterr().err
-    spiel_cr.compile_game("leduc_poker")
+    spiel_cr.build_tree("leduc_poker")
     assert capsys.readouterr().err == ""
 
 
@@ -226,7 +226,7 @@ def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatc
 
 
 def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
-    monkeypatch.setattr(compiled_roles, "decompose", None)
+    monkeypatch.setattr(tree_roles, "decompose", None)
     with pytest.raises(GameTooLargeError, match="resolving leduc.*float32"):
         spiel_cr.resolve(
             games.compiled("leduc"),
@@ -253,9 +253,9 @@ def test_what_the_process_held_before_does_not_count(monkeypatch):
     """As in a large notebook."""
     monkeypatch.setattr(memory, "held_bytes", lambda: 10**10)
     monkeypatch.setattr(estimate, "_EVERY", 0.0)
-    spiel_cr.compile_game("leduc_poker", memory_limit="2GB")
+    spiel_cr.build_tree("leduc_poker", memory_limit="2GB")
     # Small, and asked all the same.
-    tree = spiel_cr.compile_game("python_leduc_poker", memory_limit="2GB")
+    tree = spiel_cr.build_tree("python_leduc_poker", memory_limit="2GB")
     layout = spiel_cr.Layout(memory_limit="2GB")
     assert spiel_cr.solve(tree, "cfr+", 1, layout=layout).iterations == 1
     assert spiel_cr.resolve(tree, iterations=1, layout=layout).iterations == 1

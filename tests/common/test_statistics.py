@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
-from spiel_cr.judging.control_variates import without_luck
+from spiel_cr.evaluation.control_variates import without_luck
 
 # Of Student's t with one degree of freedom: tan(0.475 pi); with two, from its closed
 # form t = 2 (p - 1/2) / sqrt(2 p (1 - p)) at p = 0.975.

@@ -14,7 +14,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
-from spiel_cr.judging import python_judge
+from spiel_cr.evaluation import python_judge
 from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"

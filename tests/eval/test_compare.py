@@ -18,7 +18,7 @@ from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import measure
 from spiel_cr.eval.contestants import protocol, registry
-from spiel_cr.judging import python_judge
+from spiel_cr.evaluation import python_judge
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
 from tests.support.commands import report, run, told

@@ -10,7 +10,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import memory
-from spiel_cr.judging import responding
+from spiel_cr.evaluation import responding
 from tests.support.commands import run
 
 HOLDEM = (

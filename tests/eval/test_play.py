@@ -8,7 +8,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.cli import play as play_command
-from spiel_cr.judging import one_match as matches
+from spiel_cr.evaluation import one_match as matches
 from tests.support.commands import report, told
 from tests.support.scripted import Opinionated, Scripted
 
@@ -108,7 +108,7 @@ def test_simultaneous_moves_become_turns():
 
 
 def test_compiled_game_is_played_too():
-    tree = spiel_cr.compile_game(KUHN)
+    tree = spiel_cr.build_tree(KUHN)
     assert play(tree, uniform(tree), 5).actions == play(KUHN, uniform(KUHN), 5).actions
 
 

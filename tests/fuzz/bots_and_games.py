@@ -11,11 +11,11 @@ import pyspiel
 from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the project's games
-from spiel_cr.games.tree.compiler import as_compiled
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.local_best_response import LBRBot
+from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.responses.local_best_response import LBRBot
+from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.bot_strings import load_bot
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.best_responses import best_response
@@ -24,7 +24,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.solvers.laying_out import Layout
+from spiel_cr.solvers.representation import Layout
 from spiel_cr.solvers.solve import solve
 
 MOVE_MS = 50.0
@@ -52,8 +52,8 @@ class Table:
         self.game = game
 
     @functools.cached_property
-    def tree(self) -> CompiledGame:
-        return as_compiled(self.game, observations=True)
+    def tree(self) -> GameTree:
+        return as_tree(self.game, observations=True)
 
     @functools.cached_property
     def policy(self) -> str:

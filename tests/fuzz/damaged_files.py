@@ -29,10 +29,10 @@ from spiel_cr import Layout, Result
 from spiel_cr.common import storage
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.tree import cache
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 from tests.games.tree.test_vectorised import same
-from tests.support.kuhn_signals import kuhn
+from tests.support.kuhn_public_tree import kuhn
 
 Rng = np.random.Generator
 Content = tuple[dict[str, np.ndarray], dict[str, Any]]
@@ -428,7 +428,7 @@ FORGERIES = (
 
 def _solved(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
     """Policies, and checkpoints of all runs, which read them where they go on."""
-    tree, how = compile_game("kuhn_poker"), Layout("stepped", memory_limit="3GB")
+    tree, how = build_tree("kuhn_poker"), Layout("stepped", memory_limit="3GB")
     small = "sd-cfr(hidden=8,layers=1,traversals=4,steps=2)"
     rows: list[tuple[str, Any, str, dict[str, Any]]] = [
         ("signals", kuhn(), "cfr+", {"dtype": "float32"}),
@@ -458,13 +458,13 @@ def _caches(folder: pathlib.Path) -> Iterator[Kind]:
     """What is read instead of a damaged file is the game, compiled anew."""
     for string in ("kuhn_poker", "python_rock_paper_scissors"):
         game = spiel_cr.load_game(string)
-        rules, plain = vectorised.of_game(game), compile_game(string)
+        rules, plain = vectorised.of_game(game), build_tree(string)
         identity = cache.identify(game, rules)
 
         def read(
             path: pathlib.Path,
             given: tuple = (identity, game, rules),
-            plain: CompiledGame = plain,
+            plain: GameTree = plain,
         ) -> None:
             if cache.load(path, *given) is None:
                 cache.save(path, given[0], plain, strings=given[2] is None)

@@ -20,7 +20,7 @@ import numpy as np
 from spiel_cr import Layout, solve
 from spiel_cr.common import storage
 from spiel_cr.solvers.algorithms import ALGORITHMS, DEEP, PUBLIC, SELF_PLAY
-from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED
+from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED
 from tests.fuzz import interruptions
 from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, table
 from tests.support.results import lasting

@@ -279,12 +279,12 @@ def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
     """All that must refuse a mutant, by name: who compiles it, who would play it."""
     game, arrays = (mutant.game(vectorised=v) for v in (False, True))
     found: dict[str, Callable[[], Any]] = {
-        "states": lambda: spiel_cr.compile_game(game),
+        "states": lambda: spiel_cr.build_tree(game),
         "solve": lambda: spiel_cr.solve(game, "cfr+", 1),
         "resolve": lambda: spiel_cr.resolve(game, iterations=1),
     }
     if mutant.arrays:
-        found["arrays"] = lambda: spiel_cr.compile_game(arrays)
+        found["arrays"] = lambda: spiel_cr.build_tree(arrays)
     # A tree of a part of the game meets what is wrong at a single node.
     if mutant.kind in {*CHANGES, "both players win"}:
         found["partial tree"] = lambda: partial_trees.compiled(game, 10**5)

@@ -22,7 +22,7 @@ def _complaints(found, names) -> list[str]:
 def test_without_a_fault_they_are_games(base, vectorised):
     """Else the mutants might be refused for something else."""
     game = malformed_games.healthy(base).game(vectorised=vectorised)
-    assert len(spiel_cr.compile_game(game).histories) == len(game.table)
+    assert len(spiel_cr.build_tree(game).histories) == len(game.table)
 
 
 @pytest.mark.parametrize(("name", "least"), [("states", 25), ("arrays", 20)])

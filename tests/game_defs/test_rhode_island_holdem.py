@@ -188,7 +188,7 @@ def test_sizes():
     ("deck", "max_bets"), [((2, 2), 1), pytest.param((3, 2), 3, marks=slow)]
 )
 def test_infosets_are_those_that_can_be_listed(deck, max_bets):
-    tree = spiel_cr.compile_game(game_string(*deck, max_bets=max_bets))
+    tree = spiel_cr.build_tree(game_string(*deck, max_bets=max_bets))
     for player, strings in enumerate(information_states(*deck, max_bets)):
         keys = list(tree.infosets[player].keys)
         assert len(keys) == len(strings)
@@ -266,7 +266,7 @@ def test_values_against_uniform_play(responder, wanted):
 
 @pytest.mark.parametrize("game", [ONE_SUIT, pytest.param(MORE[-1], marks=slow)])
 def test_two_solvers_agree(game):
-    tree = spiel_cr.compile_game(game)
+    tree = spiel_cr.build_tree(game)
     plans = [lp.realisation_plan(tree.form, player) for player in range(2)]
     (reach0, value, _), (reach1, minus, _) = plans
     # The accuracy of the solvers is relative to the utilities.

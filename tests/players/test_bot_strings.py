@@ -3,7 +3,7 @@
 import pytest
 
 from spiel_cr import load_bot, solve
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings, bots
 from spiel_cr.players.search_bot import SearchBot
 from spiel_cr.resolving import continual
@@ -172,6 +172,6 @@ def test_the_path_of_a_policy_file_is_a_bot(tmp_path, monkeypatch):
     assert isinstance(short, bots.PolicyBot)
     assert short.get_policy(kuhn()) == long.get_policy(kuhn())
     prepared = bot_strings.prepare("kuhn_poker", ["kuhn(5).npz", "uniform"])
-    assert isinstance(prepared, CompiledGame)
+    assert isinstance(prepared, GameTree)
     with pytest.raises(ValueError, match="a bracket is not closed"):
         load_bot("kuhn_poker", "policy(path=kuhn.npz", 0)

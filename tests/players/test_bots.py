@@ -11,8 +11,8 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
+from spiel_cr.evaluation import traversing
 from spiel_cr.games.tree import compiler
-from spiel_cr.judging import traversing
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
 from spiel_cr.resolving import clock, continual
@@ -413,7 +413,7 @@ def test_where_the_only_action_is_zero():
     # OpenSpiel's bot takes the only action for none.
     theirs = openspiel_bots.PolicyBot(0, np.random, uniform)
     assert theirs.step(state) == pyspiel.INVALID_ACTION
-    compiled = compiler.compile_game(game, observations=True)
+    compiled = compiler.build_tree(game, observations=True)
     resolver = bots.ResolvingBot(compiled, 0, ResolvingConfig(SOLVER, iterations=5))
     assert resolver.step_with_policy(state) == ([(0, 1.0)], 0)
 

@@ -6,7 +6,7 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import expected_game_score
 
-from spiel_cr import compile_game, solve
+from spiel_cr import build_tree, solve
 from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players import opponents
 from spiel_cr.resolving.continual import resolve
@@ -228,7 +228,7 @@ def test_chumps_meet_each_other():
 
 def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     """At the decisions that lead there and nowhere else, in whatever order."""
-    tree = compile_game("kuhn_poker")
+    tree = build_tree("kuhn_poker")
     estimates = []
     for order in (1, -1):
         found = opponents.BotPolicy(tree.game, lambda player, _: Learner(player))

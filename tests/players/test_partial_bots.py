@@ -13,9 +13,9 @@ from open_spiel.python.policy import UniformRandomPolicy
 import game_defs  # noqa: F401  registers the games
 import spiel_cr
 from spiel_cr.common.errors import ImperfectRecallError
+from spiel_cr.evaluation import one_match as match
+from spiel_cr.evaluation import traversing
 from spiel_cr.games.tree import compiler
-from spiel_cr.judging import one_match as match
-from spiel_cr.judging import traversing
 from spiel_cr.players import bot_strings, bots, partial_bots
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.partial import layer_solver, partial_resolver
@@ -42,7 +42,7 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
 
 @functools.cache
 def compiled(name):
-    return compiler.compile_game(name, observations=True)
+    return compiler.build_tree(name, observations=True)
 
 
 def first_states(name, player, most=10_000):
@@ -147,7 +147,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         game = made_games.random_game(
             seed, depth=7, max_actions=3, remembered=0.3, transient=transient
         )
-        tree = compiler.compile_game(game, observations=True)
+        tree = compiler.build_tree(game, observations=True)
         if len(tree.histories) < 60:
             continue
         policy, found = spiel_cr.solve(tree, "cfr", 3).average_policy(), []

@@ -11,15 +11,15 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import spiel_cr
 from spiel_cr.games.histories import moves_along
-from spiel_cr.games.worlds.game import world_game
-from spiel_cr.games.worlds.world_rules import WorldRules
+from spiel_cr.games.phantom.game import phantom_game
+from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
 from spiel_cr.players import load_bot, search_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.array_answers import rules_of
 from spiel_cr.policies.beliefs.array_belief import ArrayBelief
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import behaviour_from_policy, tabular_policy
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.resolving import clock
 from spiel_cr.resolving.leaves import rollout_values
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
@@ -36,7 +36,7 @@ DICE = "liars_dice(numdice=1,dice_sides=3)"
 
 @functools.cache
 def compiled(name):
-    return spiel_cr.compile_game(name, observations=True)
+    return spiel_cr.build_tree(name, observations=True)
 
 
 def blueprint_of(tree, seed=1):
@@ -57,15 +57,15 @@ def first_takes_least(state):
 
 
 @functools.cache
-def hidden_board():
+def phantom_rules():
     """A board whose strings tell of turns, and worlds do not; a strategy in it."""
-    worlds, random = world_game(HEX), np.random.default_rng(3)
+    worlds, random = phantom_game(HEX), np.random.default_rng(3)
     behaviours = []
     for side in worlds.sides:
         owner = side.decisions.owner[1:]
         odds = random.random(len(owner)) + 0.01
         behaviours.append(np.append(1.0, odds / np.bincount(owner, odds)[owner]))
-    return worlds, WorldPolicy(worlds, behaviours)
+    return worlds, PhantomPolicy(worlds, behaviours)
 
 
 def decisions(state, told=((), ()), odds=1.0, policy=None, own=0):
@@ -92,8 +92,8 @@ def successes(worlds, world):
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_the_belief_in_hidden_turns_is_that_of_enumeration(player):
-    worlds, policy = hidden_board()
-    rules = WorldRules(worlds)
+    worlds, policy = phantom_rules()
+    rules = PhantomWorldRules(worlds)
     expected = defaultdict(lambda: defaultdict(float))
     states = {}
     root = worlds.game.new_initial_state()
@@ -229,8 +229,8 @@ def test_with_many_simulations_the_step_is_the_exact_one(name, simulations, zero
 
 
 def test_hidden_boards_are_searched_by_their_worlds():
-    worlds, policy = hidden_board()
-    exact = WorldPolicy(worlds, search_everywhere(worlds, policy.behaviour))
+    worlds, policy = phantom_rules()
+    exact = PhantomPolicy(worlds, search_everywhere(worlds, policy.behaviour))
     bots = [SearchBot(HEX, p, SearchBotConfig(policy, 3000), seed=0) for p in (0, 1)]
     root, far, met = worlds.game.new_initial_state(), [], set()
     for state, told, _ in decisions(root, policy=policy):

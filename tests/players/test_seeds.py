@@ -3,7 +3,7 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.judging.responses import ismcts_br
+from spiel_cr.evaluation.responses import ismcts_br
 from spiel_cr.players import bots
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.partial.partial_config import PartialConfig

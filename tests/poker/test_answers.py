@@ -4,20 +4,20 @@ import numpy as np
 import pytest
 
 from spiel_cr import poker
-from spiel_cr.games.signals import signal_game
-from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies.best_responses import behaviour_value
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.policies.signal_policy import SignalPolicy
-from tests.support.kuhn_signals import kuhn
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from tests.support.kuhn_public_tree import kuhn
 
 RANGES = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
 
 
-def random_policy(board: str) -> SignalPolicy:
+def random_policy(board: str) -> PublicTreePolicy:
     """Hands mix differently everywhere."""
     bets = "50%; raises allin; cap 2"
-    signals = signal_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
+    signals = public_tree_game(poker.spot(board, 20, 30, ranges=RANGES, bets=bets))
     rng = np.random.default_rng(0)
     behaviours = []
     for own in form_of(signals).decisions:
@@ -26,10 +26,10 @@ def random_policy(board: str) -> SignalPolicy:
         total = np.bincount(own.owner[1:], weights[1:])
         weights[1:] /= total[own.owner[1:]]
         behaviours.append(weights)
-    return SignalPolicy(signals, behaviours)
+    return PublicTreePolicy(signals, behaviours)
 
 
-def expected(policy: SignalPolicy, words: list[str], player: int) -> dict:
+def expected(policy: PublicTreePolicy, words: list[str], player: int) -> dict:
     """By hand of a player: chance of getting there, sums of utility and of showdowns.
 
     Every deal is played out, state by state.
@@ -124,7 +124,7 @@ def test_where_nobody_gets():
     behaviour = policy.behaviour[0].copy()
     block = policy.decisions[0].block(behaviour, 0)
     block[:, 1 - bet], block[:, bet] = 1.0, 0.0
-    never = SignalPolicy(policy.signals, [behaviour, policy.behaviour[1]])
+    never = PublicTreePolicy(policy.signals, [behaviour, policy.behaviour[1]])
     found = poker.answers(never, "bet-10")
     assert not found.likelihood.any() and np.isnan(found.mean(found.ev))
     row = found.rows()[0]
@@ -133,13 +133,13 @@ def test_where_nobody_gets():
 
 def test_combos_count_suits_that_are_alike():
     game = poker.spot("5c9cJc2c3c", 20, 30, ranges=("AA", "random"), bets="pot")
-    signals = signal_game(game)
+    signals = public_tree_game(game)
     uniform = [uniform_behaviour(own) for own in form_of(signals).decisions]
-    found = poker.answers(SignalPolicy(signals, uniform))
+    found = poker.answers(PublicTreePolicy(signals, uniform))
     assert sorted(found.combos) == [3, 3] and len(found.names) == 2
 
 
 def test_other_games_have_no_hands():
-    policy = SignalPolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
+    policy = PublicTreePolicy(kuhn(), [np.array([1] + [0.5] * 12)] * 2)
     with pytest.raises(ValueError, match="its signals are no hands of cards"):
         poker.answers(policy)

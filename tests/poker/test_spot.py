@@ -9,16 +9,16 @@ import pytest
 import spiel_cr
 from game_defs.bundled.holdem.cards import Deck
 from game_defs.bundled.holdem.declaration import declare
-from game_defs.bundled.holdem.signals import Deals
+from game_defs.bundled.holdem.public_tree import Deals
 from spiel_cr import poker
-from spiel_cr.games.signals import (
-    SignalGame,
-    check_compiled,
-    signal_game,
-    signal_loading,
+from spiel_cr.games.public_tree import (
+    PublicTreeGame,
+    check_tree,
+    public_tree_game,
+    public_tree_loading,
 )
-from spiel_cr.games.signals.form import form_of
-from tests.support import signal_walks as walks
+from spiel_cr.games.public_tree.form import form_of
+from tests.support import public_tree_walks as walks
 from tests.support.strategies import solver_of
 
 slow = pytest.mark.slow
@@ -32,7 +32,7 @@ def of_openspiel(board: str, pot: int, more: str) -> pyspiel.Game:
     )
 
 
-def check_same(ours: SignalGame, theirs: SignalGame) -> None:
+def check_same(ours: PublicTreeGame, theirs: PublicTreeGame) -> None:
     """The same bets, signals, kernels and payoffs; actions may have other numbers."""
     action = theirs.betting.action
     betting = dataclasses.replace(ours.betting, action=action)
@@ -40,7 +40,9 @@ def check_same(ours: SignalGame, theirs: SignalGame) -> None:
     assert renamed.fingerprint == theirs.fingerprint
 
 
-def check_iterates(ours: SignalGame, theirs: SignalGame, iterations: int) -> None:
+def check_iterates(
+    ours: PublicTreeGame, theirs: PublicTreeGame, iterations: int
+) -> None:
     averages = []
     for game in (ours, theirs):  # one after the other: turns take gigabytes
         solver = solver_of(form_of(game), "dcfr")
@@ -62,12 +64,12 @@ def random_spots(cards: int, count: int, seed: int) -> list[tuple[str, int, int]
     return found
 
 
-def both(board: str, pot: int, stack: int) -> tuple[SignalGame, SignalGame]:
+def both(board: str, pot: int, stack: int) -> tuple[PublicTreeGame, PublicTreeGame]:
     """A spot with bets of the pot and all-in, and OpenSpiel's."""
     chips = stack + pot // 2
     more = f"betting=nolimit,bettingAbstraction=fcpa,stack={chips} {chips}"
     ours = poker.spot(board, pot, stack, bets="pot,allin")
-    return signal_game(ours), signal_game(of_openspiel(board, pot, more))
+    return public_tree_game(ours), public_tree_game(of_openspiel(board, pot, more))
 
 
 @pytest.mark.parametrize(
@@ -91,8 +93,8 @@ def test_limit_bets_of_openspiel():
     more = (
         "betting=limit,bettingAbstraction=fcpa,raiseSize=10 10 20 20,maxRaises=3 4 4 4"
     )
-    theirs = signal_game(of_openspiel("5c9dJs2h", 80, more))
-    ours = signal_game(poker.spot("5c9dJs2h", 80, 1000, bets="20c; cap 4"))
+    theirs = public_tree_game(of_openspiel("5c9dJs2h", 80, more))
+    ours = public_tree_game(poker.spot("5c9dJs2h", 80, 1000, bets="20c; cap 4"))
     check_same(ours, theirs)
 
 
@@ -105,7 +107,7 @@ def test_states_are_what_is_declared(board, first):
     ranges = "AhAd,AsKs:0.5", "QQ,AcKc:0.75"
     bets = "50%,allin; raises 3x; cap 2; turn none"
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets, first=first)
-    check_compiled(signal_game(game), spiel_cr.compile_game(game))
+    check_tree(public_tree_game(game), spiel_cr.build_tree(game))
 
 
 _BETS = "50%; cap 1; flop ip none; river bets pot"
@@ -124,7 +126,7 @@ _FEW = "50%; cap 1; flop none; turn ip none; river bets pot; river ip none"
 def test_flops_are_what_is_declared(board, ranges, bets):
     """In which order turn and river came is known, whatever suits are alike."""
     game = poker.spot(board, 20, 30, ranges=ranges, bets=bets)
-    signals = signal_game(game)
+    signals = public_tree_game(game)
     policy = walks.random_policy(signals, np.random.default_rng(0))
     value = walks.value_of_states(signals, policy, game.new_initial_state())
     assert abs(walks.value_of_form(signals, policy) - value) < 1e-12
@@ -138,11 +140,11 @@ def test_alike_suits_of_a_flop_make_no_difference():
     found = []
     for suits in (True, False):
         declared = declare(Deals(rules, suits=suits), lambda boards: bets)
-        made = signal_loading.from_declaration(game, declared)
+        made = public_tree_loading.from_declaration(game, declared)
         made.check()
         solver = solver_of(form_of(made), "cfr+")
         solver.run(5)
-        found.append((solver.nash_conv(), made.num_signals(0)))
+        found.append((solver.nash_conv(), made.num_private_states(0)))
     assert found[0][0] == pytest.approx(found[1][0], rel=1e-12) != 0
     assert all(a < b for a, b in zip(found[0][1], found[1][1], strict=True))
 

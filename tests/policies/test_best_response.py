@@ -150,7 +150,7 @@ def test_random_games(seed):
     """Uneven trees: other numbers of actions, players who move several times."""
     depth = 5 if seed else 4
     game = random_game(seed, turns="by history", max_actions=4, depth=depth)
-    compiled = compiler.compile_game(game)
+    compiled = compiler.build_tree(game)
     behaviours = random_behaviours(compiled, seed)
     tree = reference.Tree(game)
     table = conversions.tabular_policy(compiled, behaviours)
@@ -182,7 +182,7 @@ def one_acts(path):
     [(nobody_acts, 3.0, (3.0, -3.0)), (one_acts, -0.5, (-0.5, 3.0))],
 )
 def test_players_who_never_act(rules, value, best):
-    compiled = compiler.compile_game(MadeGame(rules, rules.__name__))
+    compiled = compiler.build_tree(MadeGame(rules, rules.__name__))
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     reach = reach_of(compiled.form, tuple(uniform))
     assert best_responses.expected_value(compiled.form, reach) == value
@@ -199,7 +199,7 @@ def test_equally_good_is_within_rounding_of_the_largest_payoff(gain, chosen):
             return Node(0, (0, 1, 2), ("a", "b"))
         return Node(TERMINAL, utility=[0.0, 1000 * gain, -1000.0][path[0]])
 
-    compiled = compiler.compile_game(MadeGame(rules, "nearly_equal"))
+    compiled = compiler.build_tree(MadeGame(rules, "nearly_equal"))
     found = best_responses.best_response(compiled.form, 0, np.ones(1))
     assert np.flatnonzero(found[1:]).tolist() == [chosen]
 

@@ -118,7 +118,7 @@ def test_tiny_reach_is_no_zero_reach():
 )
 def test_states_of_a_table_are_made_when_they_are_asked_for(game):
     """The rows are OpenSpiel's own, made from the same states."""
-    tree = spiel_cr.compile_game(game)
+    tree = spiel_cr.build_tree(game)
     uniform = [conversions.uniform_behaviour(i.decisions) for i in tree.infosets]
     table = conversions.tabular_policy(tree, uniform)
     assert "states" not in vars(table) and "state_in" not in vars(table)
@@ -157,7 +157,7 @@ def test_clashing_information_states_are_refused():
             return Node(len(path), (0, 1), ("same", "same"))
         return Node(TERMINAL, utility=1.0)
 
-    compiled = compiler.compile_game(MadeGame(rules, "clash"))
+    compiled = compiler.build_tree(MadeGame(rules, "clash"))
     uniform = [conversions.uniform_behaviour(i.decisions) for i in compiled.infosets]
     with pytest.raises(ValueError, match="both players.*'same'"):
         conversions.tabular_policy(compiled, uniform)
@@ -178,7 +178,7 @@ def test_a_game_without_decisions_is_solved(game):
 def test_outcomes_without_probability_agree_with_openspiel(p):
     """OpenSpiel's tools ask below them; compiled games do not have them."""
     game = pyspiel.load_game(f"restricted_nash_response(game=kuhn_poker(),p={p})")
-    tree = spiel_cr.compile_game(game)
+    tree = spiel_cr.build_tree(game)
     assert tree.histories.dropped.tolist() == [0]
     assert (tree.histories.chance > 0).all()
     uniform = tuple(conversions.uniform_behaviour(i.decisions) for i in tree.infosets)

@@ -32,12 +32,12 @@ WINGS = (
     "solvers",
     "resolving",
     "players",
-    "judging",
+    "evaluation",
     "poker",
 )
 SPIEL_CR = {
     **{wing: " ".join(WINGS[:k]) for k, wing in enumerate(WINGS)},
-    "jam_fold": "common",
+    "push_fold": "common",
 }
 EVAL = {
     "common": "",
@@ -136,7 +136,7 @@ def forbidden_imports(package: str, names: set[str]) -> set[str]:
         return tops - allowed - set(sys.stdlib_module_names)
     others = {"eval", "tests", "benchmarks", "examples"}
     if package == "spiel_cr":
-        names = {name for name in names if name.startswith("spiel_cr.eval")}
+        names = {name for name in names if f"{name}.".startswith("spiel_cr.eval.")}
         return names | tops & {"game_defs", *others}
     return tops & others
 

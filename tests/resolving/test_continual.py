@@ -12,11 +12,11 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import infoset_values
 from spiel_cr.resolving import continual, decomposition
-from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_roles import TreeRole
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.laying_out import Layout
+from spiel_cr.solvers.representation import Layout
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -103,9 +103,9 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
     tree, behaviours = games.compiled(name), []
     for player in PLAYERS:
         d = decomposition.decompose(tree, player)
-        state = CompiledRole(d).start()
+        state = TreeRole(d).start()
         for layer in range(1, d.num_layers + 1):
-            state = CompiledRole(d).resolve(
+            state = TreeRole(d).resolve(
                 layer, state, lambda d, f: AverageValues(variant, 500, d, f)
             )
         behaviours.append(state.behaviour)
@@ -117,14 +117,14 @@ def test_values_of_average_strategies_get_stuck(name, variant, stuck, good):
 def test_infosets_that_are_never_reached_have_a_strategy():
     """Reach of player 0 set to zero above its second layer: still all distributions."""
     d = decomposition.decompose(games.compiled("goofspiel4"), 0)
-    state = CompiledRole(d).start()
+    state = TreeRole(d).start()
     decisions = d.tree.infosets[0].decisions
     behaviour = state.behaviour.copy()
     first = decisions.first_sequence[0]
     behaviour[first : first + 4] = [1, 0, 0, 0]
     state = state._replace(behaviour=behaviour)
     for layer in (2, 3):
-        state = CompiledRole(d).resolve(layer, state, forest_solver("cfr+", 30))
+        state = TreeRole(d).resolve(layer, state, forest_solver("cfr+", 30))
         assert np.isfinite(state.opponent_values).all()
     sums = np.bincount(decisions.owner[1:], state.behaviour[1:])
     np.testing.assert_allclose(sums, 1, atol=1e-12)
@@ -133,7 +133,7 @@ def test_infosets_that_are_never_reached_have_a_strategy():
 def test_same_bits_twice():
     one = continual.resolve(games.compiled("goofspiel4"), "pdcfr+", 150)
     other = continual.resolve(
-        compiler.compile_game(games.BY_NAME["goofspiel4"].string, observations=True),
+        compiler.build_tree(games.BY_NAME["goofspiel4"].string, observations=True),
         "pdcfr+",
         150,
     )
@@ -154,8 +154,8 @@ def test_the_first_layer_is_the_whole_game():
     compiled = games.compiled("goofspiel4")
     for p in PLAYERS:
         d = decomposition.decompose(compiled, p)
-        start = CompiledRole(d).start()
-        state = CompiledRole(d).resolve(1, start, forest_solver("cfr+", 40))
+        start = TreeRole(d).start()
+        state = TreeRole(d).resolve(1, start, forest_solver("cfr+", 40))
         whole = cfr.make_solver(
             compiled.form,
             config=find("cfr+").config,
@@ -231,11 +231,11 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
     tree = reference.Tree(d.tree.game)
     brute = Brute(tree, player, by_turns=False)
     gamma = find(variant).config.gamma
-    state = CompiledRole(d).start()
+    state = TreeRole(d).start()
     for layer in range(1, d.num_layers):
         above = state
         recorder = Recorder(variant, 4)
-        state = CompiledRole(d).resolve(layer, state, recorder)
+        state = TreeRole(d).resolve(layer, state, recorder)
         totals: dict[int, float] = {}
         roots = [r for r in brute.roots if brute.layer[r] == layer + 1]
         for t, iterate in enumerate(recorder.iterates, start=1):
@@ -265,7 +265,7 @@ def test_values_at_augmented_infosets_are_means_over_iterates(name, player, vari
 def test_the_gadget_is_used():
     """Other opponent values give another strategy."""
     d = decomposition.decompose(games.compiled("kuhn"), 0)
-    role, solve = CompiledRole(d), forest_solver("cfr+", 500)
+    role, solve = TreeRole(d), forest_solver("cfr+", 500)
     first = role.resolve(1, role.start(), solve)
     strategies = []
     for shift in (0.0, 0.3, -0.3):
@@ -283,7 +283,7 @@ def test_the_gadget_is_used():
 
 @pytest.mark.parametrize("seed", [1, pytest.param(4, marks=slow)])
 def test_random_games(seed):
-    compiled = compiler.compile_game(
+    compiled = compiler.build_tree(
         random_game(seed, depth=5, transient=0.4), observations=True
     )
     result = continual.resolve(compiled, "pdcfr+", 1000)

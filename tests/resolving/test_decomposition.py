@@ -194,7 +194,7 @@ def test_decomposition_by_brute_force(name, player):
 @pytest.mark.parametrize("turns", ["by depth", "by history"])
 def test_random_decompositions_by_brute_force(turns, seed):
     game = made_games.random_game(seed, turns=turns, transient=0.5, remembered=0.3)
-    compiled = compiler.compile_game(game, observations=True)
+    compiled = compiler.build_tree(game, observations=True)
     tree = reference.Tree(game)
     for player in PLAYERS:
         try:
@@ -262,7 +262,7 @@ def seen_and_forgotten(path):
 
 
 def test_a_second_try_that_the_opponent_does_not_notice():
-    compiled = compiler.compile_game(
+    compiled = compiler.build_tree(
         MadeGame(hidden_second_try, "again"), observations=True
     )
     d = decomposition.decompose(compiled, 0)
@@ -270,7 +270,7 @@ def test_a_second_try_that_the_opponent_does_not_notice():
 
 
 def test_turns_that_the_opponent_cannot_count_are_refused():
-    compiled = compiler.compile_game(MadeGame(uncounted_turns, "uncounted"))
+    compiled = compiler.build_tree(MadeGame(uncounted_turns, "uncounted"))
     with pytest.raises(ValueError, match="cannot tell how many turns player 0"):
         decomposition.decompose(compiled, 0)
     assert decomposition.decompose(compiled, 1).num_layers == 1
@@ -279,7 +279,7 @@ def test_turns_that_the_opponent_cannot_count_are_refused():
 def test_what_is_seen_and_forgotten_does_not_split_augmented_infosets():
     """Layer 2: two roots that player 1 could tell apart there, but not at its move."""
     game = MadeGame(seen_and_forgotten, "seen")
-    compiled = compiler.compile_game(game, observations=True)
+    compiled = compiler.build_tree(game, observations=True)
     d = decomposition.decompose(compiled, 0)
     assert d.num_layers == 2
     assert (d.augmented_layer == 2).sum() == 1
@@ -293,6 +293,6 @@ def test_a_player_who_never_acts_has_no_layers():
             return Node(1, (0, 1), ("", "move"))
         return Node(TERMINAL, utility=float(path[0]))
 
-    compiled = compiler.compile_game(MadeGame(rules, "alone"), observations=True)
+    compiled = compiler.build_tree(MadeGame(rules, "alone"), observations=True)
     assert decomposition.decompose(compiled, 0).num_layers == 0
     assert decomposition.decompose(compiled, 1).num_layers == 1

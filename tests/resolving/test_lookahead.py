@@ -14,13 +14,13 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
 from spiel_cr.resolving import decomposition, gadget
-from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.layers import DepthLimit
 from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_roles import TreeRole
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.made_games import (
@@ -79,7 +79,7 @@ MADE = {"uneven": uneven, "late": late}
 def compiled(name):
     if name not in MADE:
         return games.compiled(name)
-    return compiler.compile_game(MadeGame(MADE[name], name), observations=True)
+    return compiler.build_tree(MadeGame(MADE[name], name), observations=True)
 
 
 @functools.cache
@@ -353,7 +353,7 @@ def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
 def test_a_player_in_a_match_plays_what_the_forests_say(player):
     """Leduc poker with a fixed value for each history: its subgames one by one."""
     leaf, d = Table(by_history("leduc7")), cut("leduc7", player)
-    role = CompiledRole(d, DepthLimit(1, "moves", leaf))
+    role = TreeRole(d, DepthLimit(1, "moves", leaf))
     state = role.start()
     for number in range(1, d.num_layers + 1):
         state = role.resolve(number, state, forest_solver("cfr+", 12))
@@ -365,7 +365,7 @@ def test_a_player_in_a_match_plays_what_the_forests_say(player):
 
 def test_an_equilibriums_values_per_history_are_not_sound():
     """All of them are 0, whatever player 0 chose; so it may choose anything."""
-    tree = compiler.compile_game(MadeGame(rps_plus, "rps_plus"), observations=True)
+    tree = compiler.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
     behaviours = (
         np.concatenate([[1.0], RPS_PLUS, np.ones(3)]),
         np.concatenate([[1.0], RPS_PLUS]),

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from spiel_cr import solve
-from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.layers import DepthLimit, LayerState
@@ -14,6 +13,7 @@ from spiel_cr.resolving.leaves import Continuations
 from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.tree_roles import TreeRole
 from tests.support import games, reference, strategies
 from tests.support.strategies import everywhere, random_behaviours
 
@@ -148,9 +148,7 @@ def test_where_the_player_never_comes_the_plan_stays():
             solver.run(50)
             return solver
 
-        return CompiledRole(d, DepthLimit(1, "moves", leaf)).resolve(
-            2, state, solver_of
-        )
+        return TreeRole(d, DepthLimit(1, "moves", leaf)).resolve(2, state, solver_of)
 
     np.testing.assert_array_equal(resolved(0.0).behaviour, plan)
     assert np.abs(resolved(0.5).behaviour - plan).max() > 0.01

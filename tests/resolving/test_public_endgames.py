@@ -6,9 +6,9 @@ import pytest
 import game_defs  # noqa: F401
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
-from spiel_cr.games.signals import public_nodes
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.resolving import public_endgames
 
@@ -28,7 +28,7 @@ def best_values(game, behaviour):
 @pytest.mark.slow
 def test_safe_endgames_never_lose_and_beliefs_do():
     """After an abstraction: each player alone, and both together."""
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     method = "potential-aware(distance=earth-movers)"
     partition = buckets.abstract(game, (3, 5, 10), method).partition
     smaller = gameshrink.coarsen(game, partition)
@@ -52,7 +52,7 @@ def test_safe_endgames_never_lose_and_beliefs_do():
 @pytest.mark.slow
 def test_safe_endgames_need_not_beat_unsafe_ones():
     """Buckets that do not see the board: safe ones lose for neither player."""
-    game = signal_game(SMALL.replace("num_ranks=4", "num_ranks=3"))
+    game = public_tree_game(SMALL.replace("num_ranks=4", "num_ranks=3"))
     labels = []
     for parents in game.parents:
         own = [np.arange(len(parents[0]), dtype=np.int32)]
@@ -88,7 +88,7 @@ def check_early_rounds(game, player, before, after):
 
 
 def test_refused():
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     behaviour = [conversions.uniform_behaviour(own) for own in form_of(game).decisions]
     with pytest.raises(ValueError, match="gadget='safe'"):
         public_endgames.solve_endgames(game, behaviour, gadget="safe", iterations=1)
@@ -105,7 +105,7 @@ def uniform(game):
 
 def test_single_precision():
     """Safe in float32, too."""
-    game = signal_game(LEDUC)
+    game = public_tree_game(LEDUC)
     given = uniform(game)
     before = best_values(game, given)
     found = public_endgames.solve_endgames(

@@ -6,10 +6,10 @@ import numpy as np
 import pyspiel
 import pytest
 
-from game_defs.bundled import signals_of_universal_poker
-from spiel_cr.games.signals import signal_loading as loading
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.tree.compiler import compile_game
+from game_defs.bundled import public_tree_of_universal_poker
+from spiel_cr.games.public_tree import public_tree_loading as loading
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
@@ -17,7 +17,7 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.solvers.laying_out import Layout
+from spiel_cr.solvers.representation import Layout
 from tests.support import detection, games
 
 PLAYERS = (0, 1)
@@ -37,7 +37,7 @@ def hands():
         "raiseSize=2 4,maxRaises=1 1,betting=limit,numSuits=2,numRanks=3,"
         "numHoleCards=1,numBoardCards=0 1)"
     )
-    return loading.from_declaration(game, signals_of_universal_poker(game))
+    return loading.from_declaration(game, public_tree_of_universal_poker(game))
 
 
 @functools.cache
@@ -131,8 +131,8 @@ def test_resolved_strategies_are_those_of_the_compiled_game(name, iterations):
 def test_rhode_island_is_resolved_as_the_compiled_game():
     """Three rounds, and signals of a declaration: at every infoset."""
     string = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
-    tree = compile_game(string, observations=True)
-    found = continual.resolve(loading.signal_game(string), "cfr+", 10)
+    tree = build_tree(string, observations=True)
+    found = continual.resolve(loading.public_tree_game(string), "cfr+", 10)
     expected = continual.resolve(tree, "cfr+", 10)
     played = conversions.behaviour_from_policy(tree, found.average_policy())
     for mine, theirs in zip(played, expected.average, strict=True):

@@ -15,10 +15,10 @@ from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import best_response_value
 from spiel_cr.resolving import decomposition
-from spiel_cr.resolving.compiled_roles import CompiledRole
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgame_games import Layer
+from spiel_cr.resolving.tree_roles import TreeRole
 from spiel_cr.solvers.algorithms import find
 from tests.support import games, made_games
 from tests.support.strategies import everywhere, forest_solver
@@ -41,7 +41,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = made_games.random_game(3, turns="by history", transient=0.3)
-    return compiler.compile_game(game, observations=True)
+    return compiler.build_tree(game, observations=True)
 
 
 @functools.cache
@@ -76,9 +76,9 @@ def forests(name, player, solver, iterations):
     """The strategy of `resolve`: all subgames of a layer together."""
     d = decomposition.decompose(compiled(name), player)
     solve = forest_solver(solver, iterations)
-    state = CompiledRole(d).start()
+    state = TreeRole(d).start()
     for number in range(1, d.num_layers + 1):
-        state = CompiledRole(d).resolve(number, state, solve)
+        state = TreeRole(d).resolve(number, state, solve)
     return state.behaviour
 
 

@@ -40,7 +40,7 @@ def compiled(name):
     if name != "by turns":
         return games.compiled(name)
     game = random_game(3, turns="by history", transient=0.3)
-    return compiler.compile_game(game, observations=True)
+    return compiler.build_tree(game, observations=True)
 
 
 @functools.cache
@@ -250,7 +250,7 @@ def alone(path):
 @pytest.mark.slow
 @pytest.mark.parametrize("values", ["iterates", "best_response"])
 def test_where_the_opponent_never_acts(values):
-    tree = compiler.compile_game(MadeGame(alone, "alone"), observations=True)
+    tree = compiler.build_tree(MadeGame(alone, "alone"), observations=True)
     config = ResolvingConfig("os-mccfr(batch=64,explore=balanced)", 30, values=values)
     behaviour = everywhere(Resolver(tree, 0, config))
     reach = conversions.reach_from_behaviour(tree.infosets[0].decisions, behaviour)

@@ -35,7 +35,7 @@ GAMES = {
 
 @functools.cache
 def compiled(name):
-    return compiler.compile_game(GAMES[name], observations=True)
+    return compiler.build_tree(GAMES[name], observations=True)
 
 
 @functools.cache

@@ -8,10 +8,10 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.games.worlds.game import world_game
+from spiel_cr.games.phantom.game import phantom_game
 from spiel_cr.policies.best_responses import behaviour_value, value_bounds
 from spiel_cr.policies.conversions import tabular_policy
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.resolving.update_equivalence import mirror_step, trust
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.cfr.cfr_config import PRESETS
@@ -33,7 +33,7 @@ def _random_behaviour(laid, seed):
 
 
 def _policy(laid, behaviour):
-    make = tabular_policy if hasattr(laid, "infosets") else WorldPolicy
+    make = tabular_policy if hasattr(laid, "infosets") else PhantomPolicy
     return make(laid, behaviour)
 
 
@@ -114,17 +114,17 @@ def _decisions(state, told):
 @pytest.mark.parametrize(
     ("lay_out", "name", "eta"),
     [
-        (spiel_cr.compile_game, "kuhn_poker", 1.0),
-        (spiel_cr.compile_game, "leduc_poker", 3.0),
-        (spiel_cr.compile_game, HEX, 0.3),
-        (world_game, HEX, 1.0),
-        (world_game, HEX, 10.0),
+        (spiel_cr.build_tree, "kuhn_poker", 1.0),
+        (spiel_cr.build_tree, "leduc_poker", 3.0),
+        (spiel_cr.build_tree, HEX, 0.3),
+        (phantom_game, HEX, 1.0),
+        (phantom_game, HEX, 10.0),
     ],
 )
 def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, eta):
     laid = lay_out(name)
     behaviour = _random_behaviour(laid, seed=3)
-    told = ((), ()) if lay_out is world_game else None
+    told = ((), ()) if lay_out is phantom_game else None
     expected = _by_recursion(laid.game, _policy(laid, behaviour), eta, told)
     searched = search_everywhere(laid, behaviour, eta=eta)
     policy = _policy(laid, searched)
@@ -141,7 +141,7 @@ def test_searching_everywhere_is_the_formula_at_every_decision(lay_out, name, et
 
 
 def test_where_nobody_can_be_the_blueprint_stays():
-    tree = spiel_cr.compile_game("kuhn_poker")
+    tree = spiel_cr.build_tree("kuhn_poker")
     decisions = tree.form.decisions
     behaviour = _random_behaviour(tree, seed=1)
     for own, other in ((0, 1), (1, 0)):
@@ -167,7 +167,7 @@ def test_where_nobody_can_be_the_blueprint_stays():
 )
 def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations, most):
     """With whole steps everywhere the second is 19 times as exploitable as before."""
-    tree = spiel_cr.compile_game(name)
+    tree = spiel_cr.build_tree(name)
     solver = cfr.make_solver(tree.form, config=PRESETS["pcfr+"])
     solver.run(iterations)
     blueprint = solver.average_behaviour(0), solver.average_behaviour(1)
@@ -180,11 +180,11 @@ def test_a_poor_blueprint_gets_better_and_a_good_one_stays_good(name, iterations
 
 @pytest.mark.parametrize("player", [0, 1])
 def test_gains_of_decisions_add_up_to_the_difference_of_values(player):
-    worlds = world_game(HEX)
-    blueprint = WorldPolicy(worlds, _random_behaviour(worlds, seed=4))
+    worlds = phantom_game(HEX)
+    blueprint = PhantomPolicy(worlds, _random_behaviour(worlds, seed=4))
     searched = list(blueprint.behaviour)
     searched[player] = _random_behaviour(worlds, seed=5)[player]
-    both = WorldPolicy(worlds, searched)
+    both = PhantomPolicy(worlds, searched)
     gains = Gains(blueprint, player)
 
     def expected(state):
@@ -226,7 +226,7 @@ def test_a_step_of_no_length_stays_and_longer_ones_move_by_values():
 
 def test_utilities_are_scaled_by_the_largest_one():
     assert pyspiel.load_game("leduc_poker").max_utility() == 13
-    tree = spiel_cr.compile_game("leduc_poker")
+    tree = spiel_cr.build_tree("leduc_poker")
     behaviour = _random_behaviour(tree, seed=0)
     searched = search_everywhere(tree, behaviour, eta=13.0)
     # The step of length 13 is that of length 1 in chips: no value beyond 13 chips.

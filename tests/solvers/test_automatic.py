@@ -9,8 +9,8 @@ from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.solvers import automatic, footprint, lp
-from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.lp import equilibrium
+from spiel_cr.solvers.representation import Layout
 from tests.support import games
 
 _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"

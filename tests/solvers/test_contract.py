@@ -18,9 +18,9 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.laying_out import COMPILED, SIGNALS, STEPPED
+from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED
 from spiel_cr.solvers.task import Task
-from tests.support.kuhn_signals import kuhn
+from tests.support.kuhn_public_tree import kuhn
 
 slow = pytest.mark.slow
 _SMALL_NETS = "hidden=8,layers=1,traversals=24,steps=12,batch=64"

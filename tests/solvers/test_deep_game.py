@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.solvers import algorithms, laying_out
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.solvers import algorithms, representation
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
 from spiel_cr.solvers.deep.network_policy import load_deep_policy
 from tests.support import games, made_games
@@ -105,7 +105,7 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
     def fail(*_, **__):
         raise AssertionError("compiled")
 
-    monkeypatch.setattr(laying_out, "compile_game", fail)
+    monkeypatch.setattr(representation, "build_tree", fail)
     with pytest.raises(ValueError, match="offers no observation_tensor"):
         config = f"{SMALL[:-1]},features=observation)"
         spiel_cr.solve(made_games.random_game(1), config, 1)
@@ -123,7 +123,7 @@ def test_refusals_of_what_needs_the_compiled_game():
         with pytest.raises(ValueError, match=f"{name}=.* needs the compiled game"):
             solve_with("kuhn_poker", SMALL, 1, **{name: value}, **never)
     with pytest.raises(ValueError, match="in the form of signals .* there are none"):
-        spiel_cr.solve(signal_game("python_leduc_poker"), SMALL, 1)
+        spiel_cr.solve(public_tree_game("python_leduc_poker"), SMALL, 1)
 
 
 def test_families_are_told_apart():

@@ -9,10 +9,10 @@ import pyspiel
 import pytest
 
 import spiel_cr
+from spiel_cr.evaluation import python_judge
 from spiel_cr.games.histories import states_along, states_at, states_in_order
 from spiel_cr.games.sequence_form import forced, layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
-from spiel_cr.judging import python_judge
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr, cfr_config
@@ -107,8 +107,8 @@ def both_forms(tree) -> list[layout.SequenceForm]:
 @pytest.fixture(scope="module", params=["kuhn_poker", LEDUC, "ladder"])
 def forms(request):
     if request.param == "ladder":
-        return both_forms(spiel_cr.compile_game(ladder(5, 12)))
-    return both_forms(spiel_cr.compile_game(request.param))
+        return both_forms(spiel_cr.build_tree(ladder(5, 12)))
+    return both_forms(spiel_cr.build_tree(request.param))
 
 
 def strategies(form, seed=0):
@@ -163,7 +163,7 @@ def test_ladders_against_openspiel(seed):
 
 
 def test_values_by_backward_induction():
-    game = spiel_cr.compile_game(centipede(2000))
+    game = spiel_cr.build_tree(centipede(2000))
     value = centipede_value(2000)
     assert spiel_cr.solve(game, "lp").game_value() == pytest.approx(value, abs=1e-9)
     found = spiel_cr.solve(game, "cfr+", 200)
@@ -189,7 +189,7 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
 
 
 def test_openspiels_recursive_tools():
-    shallow, deep = (spiel_cr.compile_game(centipede(n)) for n in (60, 400))
+    shallow, deep = (spiel_cr.build_tree(centipede(n)) for n in (60, 400))
     assert not python_judge.is_beyond(shallow, None)
     assert python_judge.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
@@ -300,7 +300,7 @@ def test_pdhg_converges_on_a_deep_tree():
 
 
 def test_forced_moves_are_left_out_of_deep_trees():
-    tree = spiel_cr.compile_game(ladder(0, 150))
+    tree = spiel_cr.build_tree(ladder(0, 150))
     assert any((own.num_actions == 1).any() for own in tree.form.decisions)
     free = forced.without(tree.form)
     assert free.arrays[0].ancestors and free.layouts[0].size < tree.form.layouts[0].size
@@ -315,7 +315,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
 
 def test_a_shallow_game_in_the_capacity_of_a_deep_one():
     """Games of one capacity share a compiled function, whatever their depth."""
-    deep, shallow = (spiel_cr.compile_game(centipede(n)).form for n in (120, 50))
+    deep, shallow = (spiel_cr.build_tree(centipede(n)).form for n in (120, 50))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
     padded = layout.build(shallow.decisions, shallow.payoffs, capacity=capacity)
     arrays = deep.arrays[0].ancestors, padded.arrays[0].ancestors

@@ -9,11 +9,11 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.judging import python_judge
+from spiel_cr.evaluation import python_judge
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
-from tests.support.kuhn_signals import kuhn
+from tests.support.kuhn_public_tree import kuhn
 
 # Games, algorithms and dtypes; from 0.5 to 3 GB.
 ROWS = [
@@ -40,7 +40,7 @@ def test_estimates_are_near_the_peak(string, algorithm, dtype):
     command = [sys.executable, "-c", _COMMAND, *words]
     done = subprocess.run(command, capture_output=True, check=True, text=True)
     report = json.loads(done.stdout.splitlines()[-1])
-    tree = spiel_cr.compile_game(string)
+    tree = spiel_cr.build_tree(string)
     config = algorithm if algorithm == "lp" else find(algorithm).config
     estimate = footprint.peak_bytes(tree, config, np.dtype(dtype))
     if report["judge"] == "openspiel":

@@ -10,14 +10,14 @@ from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import storage
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.signals import signal_game
-from spiel_cr.games.signals.form import form_of
+from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.result import Held
-from spiel_cr.solvers import laying_out, tabular_run
+from spiel_cr.solvers import representation, tabular_run
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
-from tests.support.kuhn_signals import kuhn
+from tests.support.kuhn_public_tree import kuhn
 from tests.support.solving import solve_with
 
 SUITS = "python_leduc_poker(num_ranks=2,max_raises=1)"
@@ -47,7 +47,7 @@ def choice(game, form="auto", algorithm="cfr+", **options):
     task = task_of(algorithm, layout=layout, checkpoint=checkpoint)
     if isinstance(game, str):
         game = open_game(game)
-    return laying_out.choose(game, task.need(), layout)
+    return representation.choose(game, task.need(), layout)
 
 
 def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
@@ -107,7 +107,7 @@ def test_games_without_signals_are_refused_in_that_form():
 
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     # Built before: building is refused by what other tests left in the process, too.
-    game = signal_game(TINY)
+    game = public_tree_game(TINY)
     monkeypatch.setattr(tabular_run, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(game, layout=spiel_cr.Layout(memory_limit="370MB"))
@@ -115,12 +115,12 @@ def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
 
 def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
     """Of two ranks either may be called the higher before a card is shown."""
-    path, game = tmp_path / "policy.npz", signal_game(SUITS)
+    path, game = tmp_path / "policy.npz", public_tree_game(SUITS)
     behaviours = [uniform_behaviour(own) for own in form_of(game).decisions]
     Held(game, form_of(game)).write(path, behaviours, {})
-    assert merged(game).num_signals(0) != game.num_signals(0)
+    assert merged(game).num_private_states(0) != game.num_private_states(0)
     found = spiel_cr.load_policy(path, SUITS)
-    assert found.signals.num_signals(0) == game.num_signals(0)
+    assert found.signals.num_private_states(0) == game.num_private_states(0)
     # A user's game with other stakes has the same policies.
     stakes = game.terms._replace(stake=2 * game.terms.stake)
     changed = dataclasses.replace(game, terms=stakes)

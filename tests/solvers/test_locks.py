@@ -262,8 +262,10 @@ def test_checkpoints_tell_locks_apart(tmp_path):
 def test_nothing_is_merged_under_locks():
     game = "python_rhode_island_holdem(num_ranks=3,num_suits=3)"
     task = task_of("cfr", layout=Layout("signals", locks={"": [1, 0]}))
-    names = lay_out(game, task).game.num_signals(0)
-    free = lay_out(game, task_of("cfr", layout=Layout("signals"))).game.num_signals(0)
+    names = lay_out(game, task).game.num_private_states(0)
+    free = lay_out(
+        game, task_of("cfr", layout=Layout("signals"))
+    ).game.num_private_states(0)
     assert sum(names) > sum(free)
 
 

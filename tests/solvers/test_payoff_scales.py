@@ -15,7 +15,7 @@ from scipy import optimize
 
 import spiel_cr
 from spiel_cr.common.errors import SolverFailedError
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.players.bots import OOSBot, OOSConfig
 from spiel_cr.policies.best_responses import best_response, nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_reach
@@ -57,7 +57,7 @@ RESOLVING = (
 
 @functools.cache
 def compiled(name):
-    return compile_game(SWEPT[name], observations=True)
+    return build_tree(SWEPT[name], observations=True)
 
 
 def relative_nash_conv(tree, behaviours):
@@ -174,7 +174,7 @@ def test_linear_programs_at_every_scale(power):
 )
 def test_linear_programs_of_random_games_at_every_scale(seeds):
     for seed in seeds:
-        tree = compile_game(random_game(seed))
+        tree = build_tree(random_game(seed))
         unit = np.ptp(tree.histories.utility) or 1.0
         for power in POWERS if len(seeds) > 2 else (-9,):
             result = spiel_cr.solve(scaled(tree, 10.0**power), "lp")

@@ -17,7 +17,7 @@ from spiel_cr.common.errors import (
     GameTooLargeError,
     ImperfectRecallError,
 )
-from spiel_cr.games.stepping import recall_checks
+from spiel_cr.games.simulation import recall_checks
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers import policy_files, table_run

@@ -13,10 +13,10 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.public_tree.game import Betting, PublicTreeGame, SparseKernel, Terms
+from spiel_cr.games.public_tree.public_nodes import public_decisions
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals.game import Betting, SignalGame, SparseKernel, Terms
-from spiel_cr.games.signals.public_nodes import public_decisions
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 # What chance has dealt so far, and what players have done.
 Actions = tuple[int, ...]
@@ -35,7 +35,7 @@ class Detected(NamedTuple):
       sequences: for each player int32 [S], the same for sequences.
     """
 
-    game: SignalGame
+    game: PublicTreeGame
     infosets: tuple[np.ndarray, np.ndarray]
     sequences: tuple[np.ndarray, np.ndarray]
 
@@ -65,7 +65,7 @@ class _Sorted:
       at: the history of a node and a deal.
     """
 
-    def __init__(self, tree: CompiledGame) -> None:
+    def __init__(self, tree: GameTree) -> None:
         h = tree.histories
         self.moves: list[Actions] = [()]
         dealt: list[Actions] = [()]
@@ -91,12 +91,12 @@ class _Sorted:
         return [self.at[node, deal] for deal in self.deals[self.round[node]]]
 
 
-def detect(tree: CompiledGame) -> SignalGame:
+def detect(tree: GameTree) -> PublicTreeGame:
     """The signal form of a compiled game."""
     return locate(tree).game
 
 
-def locate(tree: CompiledGame) -> Detected:
+def locate(tree: GameTree) -> Detected:
     """The signal form of a compiled game, and what is what."""
     table, h = _Sorted(tree), tree.histories
     number = {node: k for k, node in enumerate(table.nodes)}
@@ -109,7 +109,7 @@ def locate(tree: CompiledGame) -> Detected:
     signals, parents = zip(*(_signals(tree, table, p) for p in range(2)), strict=True)
     kernels, terms = _factors(tree, table, signals)
     reader = DealReader((signals[0], signals[1]))
-    game = SignalGame(
+    game = PublicTreeGame(
         tree.game, betting, (parents[0], parents[1]), kernels, terms, reader
     )
     game.check()
@@ -128,7 +128,7 @@ def locate(tree: CompiledGame) -> Detected:
 
 
 def _signals(
-    tree: CompiledGame, table: _Sorted, player: int
+    tree: GameTree, table: _Sorted, player: int
 ) -> tuple[dict[Actions, int], tuple[np.ndarray, ...]]:
     """The signal of each deal, numbered by what it tells for sure; and `parents`."""
     h = tree.histories
@@ -165,7 +165,7 @@ def _sure(deals: list[Actions]) -> Actions:
 
 
 def _factors(
-    tree: CompiledGame, table: _Sorted, signals: tuple[Any, ...]
+    tree: GameTree, table: _Sorted, signals: tuple[Any, ...]
 ) -> tuple[tuple[SparseKernel, ...], Terms]:
     """The payoff matrices of leaves as kernels times stakes."""
     h = tree.histories

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.judging.responses.local_best_response import LBRBot
 from spiel_cr.policies.rollouts import moves
 
 

@@ -6,11 +6,11 @@ import numpy as np
 
 from spiel_cr.common.jax_utils import typed
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.phantom.form import PhantomProduct
+from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import sum_payoffs
-from spiel_cr.games.tree.tree import CompiledGame
-from spiel_cr.games.worlds.form import WorldProduct
-from spiel_cr.games.worlds.game import WorldGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import action_values, infoset_values, reach_of
 from spiel_cr.policies.conversions import (
     Behaviours,
@@ -21,7 +21,7 @@ from spiel_cr.resolving.update_equivalence import largest_utility, mirror_step
 
 
 def expected_returns(
-    laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
+    laid: GameTree | PhantomGame, blueprint: Behaviours, player: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """What actions are worth and how likely their infosets are, exactly.
 
@@ -53,7 +53,7 @@ def expected_returns(
 
 
 def trusted_values(
-    laid: CompiledGame | WorldGame, blueprint: Behaviours, player: int
+    laid: GameTree | PhantomGame, blueprint: Behaviours, player: int
 ) -> np.ndarray:
     """What a step multiplies by eta, exactly; see `resolving.update_equivalence`.
 
@@ -71,7 +71,7 @@ def trusted_values(
 
 
 def search_everywhere(
-    laid: CompiledGame | WorldGame,
+    laid: GameTree | PhantomGame,
     blueprint: Behaviours,
     *,
     eta: float = 1.0,
@@ -101,17 +101,17 @@ def search_everywhere(
     return first, second
 
 
-def _paying_one(laid: CompiledGame | WorldGame, player: int) -> layout.SequenceForm:
+def _paying_one(laid: GameTree | PhantomGame, player: int) -> layout.SequenceForm:
     """The same game where `player` gets 1 at every end."""
     form = laid.form
-    if isinstance(laid, CompiledGame):
+    if isinstance(laid, GameTree):
         histories = laid.histories
         ends = np.flatnonzero(histories.player == TERMINAL)
         first, second = histories.sequence[:, ends]
         paid = (1 - 2 * player) * histories.chance[ends]
         return layout.build(form.decisions, sum_payoffs(first, second, paid))
     (product,) = form.arrays[player].coupling
-    assert isinstance(product, WorldProduct)
+    assert isinstance(product, PhantomProduct)
     ones = np.ones(product.payoff.shape)
     ones[-1] = 0.0  # padding
     counting = dataclasses.replace(product, payoff=typed(ones))

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import pyspiel
 
 import game_defs  # noqa: F401  (registers the games)
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 
 
 class Case(NamedTuple):
@@ -125,6 +125,6 @@ SMALL = tuple(case for case in CASES if case.histories <= 2300)
 
 
 @functools.cache
-def compiled(name: str, observations: bool = True) -> CompiledGame:
+def compiled(name: str, observations: bool = True) -> GameTree:
     """The compiled game of a row; compiled once a process."""
-    return compile_game(BY_NAME[name].string, observations=observations)
+    return build_tree(BY_NAME[name].string, observations=observations)

@@ -8,9 +8,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.phantom.sides import Side
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
-from spiel_cr.games.worlds.sides import Side
 
 _CELLS = 4
 

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pyspiel
 
-from spiel_cr.games.tree.tree import CompiledGame, assemble
+from spiel_cr.games.tree.tree import GameTree, assemble
 
 Path = tuple[int, ...]
 
@@ -238,7 +238,7 @@ def scaled_game(game: str, factor: float) -> MadeGame:
     return MadeGame(rules, "scaled", largest=factor * most)
 
 
-def scaled(tree: CompiledGame, factor: float) -> CompiledGame:
+def scaled(tree: GameTree, factor: float) -> GameTree:
     """A compiled game with payoffs times a factor; its `game` keeps its own."""
     histories = dataclasses.replace(
         tree.histories, utility=factor * tree.histories.utility

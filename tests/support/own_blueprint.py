@@ -28,16 +28,16 @@ import pyspiel
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.judging.one_match import play_match
+from spiel_cr.evaluation.one_match import play_match
 from spiel_cr.players.bots import PolicyBot
-from spiel_cr.policies.world_policy import WorldPolicy
+from spiel_cr.policies.phantom_policy import PhantomPolicy
 from tests.support.exact_search import expected_returns
 
 
 class Gains:
     """What a player gains on its blueprint, decision by decision."""
 
-    def __init__(self, policy: WorldPolicy, player: int) -> None:
+    def __init__(self, policy: PhantomPolicy, player: int) -> None:
         """Knows all values.
 
         Args:
@@ -81,7 +81,7 @@ def main() -> None:
         parser.error(f"--matches {words.matches}: give 4 or more, two for each seat")
     solved = spiel_cr.solve(words.game, "pcfr+", words.iterations)
     policy = solved.average_policy()
-    if not isinstance(policy, WorldPolicy):
+    if not isinstance(policy, PhantomPolicy):
         parser.error(f"--game {words.game}: give a game of hidden boards")
     with tempfile.NamedTemporaryFile(suffix=".npz") as file:
         solved.save(file.name)

@@ -84,10 +84,10 @@ BUGS = (
         "promises are made against the blueprint, not the plan",
     ),
     Bug(
-        "spiel_cr/judging/responses/ismcts_kernel.py",
+        "spiel_cr/evaluation/responses/ismcts_kernel.py",
         "arrived = reached - table.begun[begin:end]",
         "arrived = reached",
-        "tests/judging/responses",
+        "tests/evaluation/responses",
         "simulations that began at an infoset count above it",
     ),
     Bug(

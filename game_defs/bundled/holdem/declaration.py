@@ -1,7 +1,7 @@
 """Declares a `universal_poker` as a signal game: betting, signals, kernels, payoffs.
 
-The classes have the fields of those in `spiel_cr.games.signals.game`, which turns them
-into its own; this package does not know it.
+The classes have the fields of those in `spiel_cr.games.public_tree.game`, which turns
+them into its own; this package does not know it.
 """
 
 from collections.abc import Callable
@@ -11,12 +11,12 @@ import numpy as np
 import pyspiel
 
 from game_defs.bundled.holdem import betting as public_tree
-from game_defs.bundled.holdem import signals as dealing
+from game_defs.bundled.holdem import public_tree as dealing
 from game_defs.bundled.holdem import strengths
 from game_defs.bundled.holdem.betting import Deal, PublicTree
+from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
 from game_defs.bundled.holdem.reader import HandReader
 from game_defs.bundled.holdem.rules import rules_of
-from game_defs.bundled.holdem.signals import Boards, Deals, Signals
 
 
 class Hands(NamedTuple):
@@ -86,7 +86,7 @@ class Declaration(NamedTuple):
     reader: HandReader
 
 
-def signals_of_universal_poker(
+def public_tree_of_universal_poker(
     game: pyspiel.Game, *, suits: bool = True
 ) -> Declaration:
     """Declares a game with two players and at most one deal of public cards to come.

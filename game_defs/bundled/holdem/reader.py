@@ -7,7 +7,7 @@ import pyspiel
 
 from game_defs import base
 from game_defs.bundled.holdem import betting
-from game_defs.bundled.holdem.signals import Boards, Deals, Signals
+from game_defs.bundled.holdem.public_tree import Boards, Deals, Signals
 
 
 class HandReader:

@@ -12,8 +12,8 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.public_tree.game import HandKernel, Kernel, PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals.game import HandKernel, Kernel, SignalGame
 
 # Entries that differ by no more than this, relatively, are one number: sums of up to
 # 1e5 equal terms are off by less.
@@ -45,7 +45,7 @@ class Counts(NamedTuple):
     weights: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
 
 
-def count(game: SignalGame) -> Counts:
+def count(game: PublicTreeGame) -> Counts:
     """Counts what lies behind the entries of all kernels.
 
     Raises:
@@ -100,7 +100,7 @@ def num_pairs(kernel: HandKernel) -> int:
     return int(meet[0] @ meet[1])
 
 
-def _integers(game: SignalGame) -> list[sparse.csr_array]:
+def _integers(game: PublicTreeGame) -> list[sparse.csr_array]:
     """The kernels' entries as integers, with one factor per round."""
     entries = [list_entries(kernel) for kernel in game.kernels]
     rounds = [kernel.round for kernel in game.kernels]

@@ -42,7 +42,7 @@ from spiel_cr.abstraction.gameshrink.partition import (
     number_classes,
 )
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 
 _BITS = 64
 
@@ -70,7 +70,7 @@ class Difference(NamedTuple):
     shares: tuple[float, float]
 
 
-def lossless_partition(game: SignalGame, counts: Counts | None = None) -> Partition:
+def lossless_partition(game: PublicTreeGame, counts: Counts | None = None) -> Partition:
     """The coarsest partition that is equitable, hence lossless.
 
     All sums are integers modulo 2^64. Those of a signal over all classes are told apart
@@ -110,7 +110,7 @@ def lossless_partition(game: SignalGame, counts: Counts | None = None) -> Partit
 
 
 def difference(
-    game: SignalGame, partition: Partition, counts: Counts | None = None
+    game: PublicTreeGame, partition: Partition, counts: Counts | None = None
 ) -> Difference | None:
     """Says why a partition is not equitable, in exact integers.
 
@@ -152,7 +152,7 @@ def difference(
 
 
 def _refining(
-    game: SignalGame, counts: Counts, partition: Partition, player: int, round: int
+    game: PublicTreeGame, counts: Counts, partition: Partition, player: int, round: int
 ) -> sparse.csr_array:
     """Weights of the signals that refine each signal, int64 [H, classes below]."""
     parent = game.parents[player][round + 1]
@@ -193,7 +193,7 @@ def _unequal(
 
 
 def _split(
-    game: SignalGame,
+    game: PublicTreeGame,
     counts: Counts,
     scales: list[list[np.ndarray]],
     kernels: list[list[sparse.csr_array]],

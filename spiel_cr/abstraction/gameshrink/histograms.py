@@ -17,10 +17,12 @@ from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import Counts, count
 from spiel_cr.abstraction.gameshrink.partition import Partition, number_classes
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
-def histogram_partition(game: SignalGame, *, counts: Counts | None = None) -> Partition:
+def histogram_partition(
+    game: PublicTreeGame, *, counts: Counts | None = None
+) -> Partition:
     """Partitions the signals by GameShrink's test.
 
     A histogram has, for each kernel of the round, the share of deals that win and the
@@ -48,7 +50,9 @@ def histogram_partition(game: SignalGame, *, counts: Counts | None = None) -> Pa
     return Partition((labels[0], labels[1]))
 
 
-def _from_the_last(game: SignalGame, counts: Counts, player: int) -> list[np.ndarray]:
+def _from_the_last(
+    game: PublicTreeGame, counts: Counts, player: int
+) -> list[np.ndarray]:
     """For each round int32 [H], equal where one player's signals are alike."""
     kinds: list[np.ndarray] = []
     for r in reversed(range(game.num_rounds)):

@@ -12,7 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries
-from spiel_cr.games.signals.game import Betting, Kernel, SignalGame
+from spiel_cr.games.public_tree.game import Betting, Kernel, PublicTreeGame
 
 
 class LPSize(NamedTuple):
@@ -31,7 +31,7 @@ class LPSize(NamedTuple):
     payoff_nonzeros: int
 
 
-def lp_size(game: SignalGame) -> LPSize:
+def lp_size(game: PublicTreeGame) -> LPSize:
     """Counts rows, columns and nonzeros of the linear program of a game.
 
     Sums that cancel within rounding are no nonzeros.
@@ -39,7 +39,9 @@ def lp_size(game: SignalGame) -> LPSize:
     Raises:
       GameTooLargeError: see `counts.list_entries`.
     """
-    sequences, infosets = _sides(game.betting, [game.num_signals(p) for p in range(2)])
+    sequences, infosets = _sides(
+        game.betting, [game.num_private_states(p) for p in range(2)]
+    )
     payoffs = _payoff_nonzeros(game)
     return LPSize(
         rows=infosets[0] + sequences[1],
@@ -51,27 +53,27 @@ def lp_size(game: SignalGame) -> LPSize:
     )
 
 
-def lp_rows(betting: Betting, num_signals: Sequence[Sequence[int]]) -> int:
+def lp_rows(betting: Betting, num_private_states: Sequence[Sequence[int]]) -> int:
     """Counts the rows for a public tree and numbers of signals by player and round."""
-    sequences, infosets = _sides(betting, num_signals)
+    sequences, infosets = _sides(betting, num_private_states)
     return infosets[0] + sequences[1]
 
 
 def _sides(
-    betting: Betting, num_signals: Sequence[Sequence[int]]
+    betting: Betting, num_private_states: Sequence[Sequence[int]]
 ) -> tuple[list[int], list[int]]:
     """Both players' sequences, and infosets, the empty sequence's constraint added."""
     num_actions = betting.num_actions.astype(np.int64)
     sequences, infosets = [], []
     for player in range(2):
         nodes = np.flatnonzero(betting.player == player)
-        signals = np.array(num_signals[player], np.int64)[betting.round[nodes]]
+        signals = np.array(num_private_states[player], np.int64)[betting.round[nodes]]
         infosets.append(1 + int(signals.sum()))
         sequences.append(1 + int((signals * num_actions[nodes]).sum()))
     return sequences, infosets
 
 
-def _payoff_nonzeros(game: SignalGame) -> int:
+def _payoff_nonzeros(game: PublicTreeGame) -> int:
     """Pairs of sequences at which something is paid."""
     betting, terms = game.betting, game.terms
     last = _last_sequences(game)
@@ -100,7 +102,7 @@ def _payoff_nonzeros(game: SignalGame) -> int:
     return total
 
 
-def _last_sequences(game: SignalGame) -> np.ndarray:
+def _last_sequences(game: PublicTreeGame) -> np.ndarray:
     """For each player and node the last node that an own action led to; -1: none."""
     betting = game.betting
     last = np.full((2, len(betting)), -1)
@@ -112,7 +114,7 @@ def _last_sequences(game: SignalGame) -> np.ndarray:
 
 
 def _nonzeros(
-    game: SignalGame, rounds: tuple[int, ...], stakes: dict[int, float]
+    game: PublicTreeGame, rounds: tuple[int, ...], stakes: dict[int, float]
 ) -> int:
     """Entries of a sum of kernels, between the signals of the last own decisions."""
     tables = [
@@ -128,7 +130,7 @@ def _nonzeros(
 
 
 def _between(
-    game: SignalGame, kernel: Kernel, rounds: tuple[int, ...]
+    game: PublicTreeGame, kernel: Kernel, rounds: tuple[int, ...]
 ) -> tuple[sparse.csr_array, sparse.csr_array]:
     """A kernel, and its absolute entries, summed over what refines earlier signals."""
     entries = list_entries(kernel)
@@ -137,7 +139,8 @@ def _between(
         for player, signals in enumerate((entries.rows, entries.columns))
     )
     shape = tuple(
-        1 if r < 0 else game.num_signals(player)[r] for player, r in enumerate(rounds)
+        1 if r < 0 else game.num_private_states(player)[r]
+        for player, r in enumerate(rounds)
     )
     table, size = (
         sparse.csr_array((values, (rows, columns)), shape=shape)

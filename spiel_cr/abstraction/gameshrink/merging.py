@@ -6,14 +6,14 @@ from spiel_cr.abstraction.gameshrink.equitable import lossless_partition
 from spiel_cr.abstraction.gameshrink.partition import Partition, coarsen
 from spiel_cr.common.arrays import joint_components
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.games.signals.game import HandKernel, SignalGame
+from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
 
 
-def merged(signals: SignalGame) -> SignalGame:
+def merged(signals: PublicTreeGame) -> PublicTreeGame:
     """The game without distinctions that make no difference, where these are found.
 
     Its signals are numbered board by board, so that kernels are made of blocks of
-    neighbours (`games.signals.kernel_blocks.BlockRuns`).
+    neighbours (`games.public_tree.kernel_blocks.BlockRuns`).
 
     Kernels of hands, which know of suits already, and deals that are not equally likely
     are left as they are.
@@ -24,13 +24,13 @@ def merged(signals: SignalGame) -> SignalGame:
         partition = lossless_partition(signals)
     except (InvalidGameError, GameTooLargeError):  # no exact test for this game
         return signals
-    before = [signals.num_signals(player) for player in range(2)]
+    before = [signals.num_private_states(player) for player in range(2)]
     if [partition.num_classes(player) for player in range(2)] == before:
         return signals
     return coarsen(signals, board_by_board(signals, partition))
 
 
-def board_by_board(signals: SignalGame, partition: Partition) -> Partition:
+def board_by_board(signals: PublicTreeGame, partition: Partition) -> Partition:
     """The same classes, those that meet each other numbered side by side.
 
     Args:

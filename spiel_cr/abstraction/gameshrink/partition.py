@@ -16,15 +16,15 @@ import pyspiel
 from scipy import sparse
 
 from spiel_cr.abstraction.gameshrink.counts import list_entries, num_pairs
-from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals import kernel_boards, public_nodes
-from spiel_cr.games.signals.game import (
+from spiel_cr.games.public_tree import kernel_boards, public_nodes
+from spiel_cr.games.public_tree.game import (
     HandKernel,
     Kernel,
+    PublicTreeGame,
     Reader,
-    SignalGame,
     SparseKernel,
 )
+from spiel_cr.games.sequence_form.decisions import Payoffs
 
 # Pairs of hands: more are summed board by board, and never listed.
 _MANY_PAIRS = 1_000_000
@@ -51,15 +51,15 @@ class Partition(NamedTuple):
         """The first signal of each class, int64 [classes]."""
         return np.unique(self.labels[player][round], return_index=True)[1]
 
-    def check(self, game: SignalGame) -> None:
+    def check(self, game: PublicTreeGame) -> None:
         """Raises ValueError if this is no partition of the game's signals."""
         for player in range(2):
             parents, labels = game.parents[player], self.labels[player]
-            if [len(own) for own in labels] != game.num_signals(player):
+            if [len(own) for own in labels] != game.num_private_states(player):
                 raise ValueError(
                     f"partition labels {[len(own) for own in labels]} signals of "
                     f"player {player} by round; {game.game} has "
-                    f"{game.num_signals(player)}: give one label per signal"
+                    f"{game.num_private_states(player)}: give one label per signal"
                 )
             above = np.zeros(1, np.int32)
             for r, (parent, own) in enumerate(zip(parents, labels, strict=True)):
@@ -106,7 +106,7 @@ def indicator(labels: np.ndarray) -> sparse.csr_array:
     return sparse.csr_array((ones, (signals, labels)))
 
 
-def coarsen(game: SignalGame, partition: Partition) -> SignalGame:
+def coarsen(game: PublicTreeGame, partition: Partition) -> PublicTreeGame:
     """The game whose players are told the classes of their signals only.
 
     Args:
@@ -130,7 +130,7 @@ def coarsen(game: SignalGame, partition: Partition) -> SignalGame:
     )
 
 
-def _class_parents(game: SignalGame, partition: Partition) -> Labels:
+def _class_parents(game: PublicTreeGame, partition: Partition) -> Labels:
     """The class that each class refines, for each player and round."""
     parents: list[tuple[np.ndarray, ...]] = []
     for player in range(2):
@@ -169,7 +169,7 @@ def _summed(kernel: Kernel, partition: Partition) -> SparseKernel:
 
 
 def lift(
-    game: SignalGame, partition: Partition, behaviour: Sequence[np.ndarray]
+    game: PublicTreeGame, partition: Partition, behaviour: Sequence[np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     """What abstract strategies play in the original game.
 
@@ -199,7 +199,7 @@ def lift(
 
 
 def _lifted(
-    smaller: SignalGame, player: int, partition: Partition, behaviour: np.ndarray
+    smaller: PublicTreeGame, player: int, partition: Partition, behaviour: np.ndarray
 ) -> np.ndarray:
     """One player's."""
     decisions = public_nodes.public_decisions(smaller, player)

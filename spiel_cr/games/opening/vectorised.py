@@ -5,7 +5,7 @@ microseconds. A game that can play its rules on many states at once says so by a
 
     def vectorised(self) -> VectorisedGame | None: ...
 
-of its `pyspiel.Game` class; `compile_game` then asks that object instead of the states.
+of its `pyspiel.Game` class; `build_tree` then asks that object instead of the states.
 None means that these parameters are not supported. `vectorised_check.check` compares
 both ways. docs/vectorised-games.md has a complete example.
 """
@@ -55,9 +55,9 @@ class VectorisedGame(Protocol):
         bucketed(counts, arrays, tick) -> VectorisedGame
         bucket_bytes() -> int
 
-    (see `games.stepping.boards.BoardRules`). One whose actions
+    (see `games.simulation.boards.BoardRules`). One whose actions
     are all public may declare what was dealt to whom (see
-    `games.signals.declaring.rules`).
+    `games.public_tree.declaring.rules`).
     """
 
     def new_initial_states(self) -> np.ndarray:

@@ -37,9 +37,9 @@ Blocks = tuple[tuple[jax.Array, ...], ...]
 class Slices:
     """Where equal slices of a vector begin, one after another.
 
-    In a game of signals (see `games.signals.form`) what belongs to one public node lies
-    side by side, signal by signal, and moves as one slice. Elsewhere slices have one
-    element, and this is an array of indices.
+    In a game of signals (see `games.public_tree.form`) what belongs to one public node
+    lies side by side, signal by signal, and moves as one slice. Elsewhere slices have
+    one element, and this is an array of indices.
 
     Attributes:
       starts: int32 [k].

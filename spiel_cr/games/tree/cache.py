@@ -25,7 +25,7 @@ from spiel_cr.games.opening.origins import UnknownOriginError, sources
 from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
-from spiel_cr.games.tree.tree import CompiledGame, Infosets, assemble
+from spiel_cr.games.tree.tree import GameTree, Infosets, assemble
 
 # Packages whose code decides what is compiled, and where they are.
 _COMPILER = (
@@ -44,9 +44,9 @@ def through(
     game: pyspiel.Game,
     rules: VectorisedGame | None,
     folder: atomic.Path,
-    make: Callable[[], CompiledGame],
+    make: Callable[[], GameTree],
     observations: bool,
-) -> CompiledGame:
+) -> GameTree:
     """Reads a compiled game from a folder, or compiles it and writes it there.
 
     Args:
@@ -54,7 +54,7 @@ def through(
       rules: the vectorised game that it is compiled by, if any.
       folder: where the files are; made where it is missing.
       make: compiles the game.
-      observations: as in `compile_game`.
+      observations: as in `build_tree`.
 
     Raises:
       ValueError: `folder` is a file; or whatever `make` raises.
@@ -86,7 +86,7 @@ def identify(
     Args:
       game: a sequential game.
       rules: the vectorised game that it is compiled by, if any.
-      observations: as in `compile_game`.
+      observations: as in `build_tree`.
 
     Raises:
       UnknownOriginError: that is unknown: the game is not what its string says, or its
@@ -129,7 +129,7 @@ def load(
     identity: Mapping[str, Any],
     game: pyspiel.Game,
     rules: VectorisedGame | None,
-) -> CompiledGame | None:
+) -> GameTree | None:
     """Reads a file that `save` wrote; None where there is none, or it is damaged.
 
     Args:
@@ -153,7 +153,7 @@ def load(
 def save(
     path: pathlib.Path,
     identity: Mapping[str, Any],
-    tree: CompiledGame,
+    tree: GameTree,
     *,
     strings: bool,
 ) -> None:
@@ -170,7 +170,7 @@ def save(
     storage.save(path, arrays, identity, durable=False)
 
 
-def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
+def _to_arrays(tree: GameTree, strings: bool) -> dict[str, np.ndarray]:
     """All that cannot be made again faster than it is read."""
     arrays = dict(vars(tree.histories))
     if arrays["observations"] is None:
@@ -192,7 +192,7 @@ def _to_arrays(tree: CompiledGame, strings: bool) -> dict[str, np.ndarray]:
 
 def _from_arrays(
     arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
-) -> CompiledGame:
+) -> GameTree:
     """The compiled game; checksums say that the arrays are those that were written.
 
     Raises:

@@ -1,4 +1,4 @@
-"""A game is walked once and becomes a `CompiledGame` (see `tree`)."""
+"""A game is walked once and becomes a `GameTree` (see `tree`)."""
 
 from typing import TypeAlias
 
@@ -11,18 +11,18 @@ from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.tree import cache as compile_cache
+from spiel_cr.games.tree import cache as tree_cache
 from spiel_cr.games.tree import numbering, spot_check, state_walk, vectorised_walk
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
-from spiel_cr.games.tree.tree import MAX_HISTORIES, CompiledGame, assemble
+from spiel_cr.games.tree.tree import MAX_HISTORIES, GameTree, assemble
 
-Game: TypeAlias = str | pyspiel.Game | CompiledGame
+Game: TypeAlias = str | pyspiel.Game | GameTree
 
 # What is yet to come when a walk is at its end, for each history: numbering.
 _BYTES_AFTER = 75
 
 
-def compile_game(
+def build_tree(
     game: Openable,
     *,
     observations: bool = False,
@@ -31,7 +31,7 @@ def compile_game(
     cache: Path | None = None,
     memory_limit: memory.Limit = None,
     progress: bool = False,
-) -> CompiledGame:
+) -> GameTree:
     """Walks a game once and lays it out as arrays.
 
     Args:
@@ -74,7 +74,7 @@ def compile_game(
     fits = memory.room_for(size)
     most = min(limit, fits)
 
-    def compile_now() -> CompiledGame:
+    def compile_now() -> GameTree:
         estimate.check_limit(game, memory_limit)
         with estimate.Watch(
             *(game, memory_limit, "walking", "histories"),
@@ -86,7 +86,7 @@ def compile_game(
     try:
         if cache is None:
             return compile_now()
-        tree = compile_cache.through(game, rules, cache, compile_now, observations)
+        tree = tree_cache.through(game, rules, cache, compile_now, observations)
         if len(tree.histories) > most:  # of what was read
             raise too_many_histories(game, most)
         return tree
@@ -103,7 +103,7 @@ def _compile(
     observations: bool,
     limit: int,
     watch: estimate.Watch,
-) -> CompiledGame:
+) -> GameTree:
     """Compiles a checked game, by its rules on arrays or by a walk over its states."""
     game, strings = opened.game, tuple[list[str], ...]()
     if rules is None:
@@ -127,26 +127,26 @@ def _compile(
     return assemble(game, histories, infosets, keys)
 
 
-def as_compiled(
+def as_tree(
     game: Game,
     *,
     observations: bool = False,
     memory_limit: memory.Limit = None,
     progress: bool = False,
-) -> CompiledGame:
+) -> GameTree:
     """Compiles unless that is done already.
 
     Args:
       game: OpenSpiel game string, game, or compiled game, which is returned as it is.
-      observations: as for `compile_game`, and so are all others.
+      observations: as for `build_tree`, and so are all others.
 
     Raises:
       GameTooLargeError: the game would take more memory than the limit.
-      ValueError: as `compile_game`.
+      ValueError: as `build_tree`.
     """
-    if isinstance(game, CompiledGame):
+    if isinstance(game, GameTree):
         memory.parse_limit(memory_limit)
         return game
-    return compile_game(
+    return build_tree(
         game, observations=observations, memory_limit=memory_limit, progress=progress
     )

@@ -9,7 +9,7 @@ import numpy as np
 
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.games.tree.infostate_strings import Strings
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 # Strings of a game in a hash: held at a time; the most of which all are made (a few
 # microseconds each); and how many are, evenly spaced, of more.
@@ -18,26 +18,26 @@ _MOST_STRINGS = 1 << 20
 _SOME_STRINGS = 1 << 12
 
 
-def fingerprint(game: CompiledGame | SequenceForm) -> str:
+def fingerprint(game: GameTree | SequenceForm) -> str:
     """Return a hash of a game's decisions, chance probabilities and payoffs.
 
     Information state strings are part of it if there are any. Of a player with more
     than a million infosets, some thousand strings are hashed.
     """
-    form = game.form if isinstance(game, CompiledGame) else game
+    form = game.form if isinstance(game, GameTree) else game
     digest = hashlib.sha256()
     for decisions in form.decisions:
         digest.update(decisions.parent.tobytes())
         digest.update(decisions.num_actions.tobytes())
     for array in form.payoffs:
         digest.update(array.tobytes())
-    if isinstance(game, CompiledGame):
+    if isinstance(game, GameTree):
         for infosets in game.infosets:
             _digest_strings(digest, infosets.keys)
     return digest.hexdigest()
 
 
-def decisions_fingerprint(game: CompiledGame) -> str:
+def decisions_fingerprint(game: GameTree) -> str:
     """Return a hash of a game's infosets and legal actions.
 
     A policy of one game is a policy of another one if the hashes agree. Strings are

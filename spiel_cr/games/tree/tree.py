@@ -68,7 +68,7 @@ class Impossible(NamedTuple):
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class CompiledGame:
+class GameTree:
     """A two-player zero-sum game with perfect recall as arrays.
 
     Attributes:
@@ -187,7 +187,7 @@ def assemble(
     keys: Sequence[Sequence[str]],
     *,
     lazy: bool = False,
-) -> CompiledGame:
+) -> GameTree:
     """A compiled game.
 
     Args:
@@ -201,7 +201,7 @@ def assemble(
         dataclasses.replace(own, keys=strings)
         for own, strings in zip(infosets, keys, strict=True)
     )
-    tree = CompiledGame(game, histories, (own0, own1))
+    tree = GameTree(game, histories, (own0, own1))
     if not lazy:
         _ = tree.form
     return tree

@@ -14,7 +14,7 @@ from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.one_line import one_line
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 
 # Of this many states at once tensors are compared: OpenSpiel makes lists of them.
 _TENSORS = 100
@@ -52,7 +52,7 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
       ValueError: the results differ; says in what.
     """
     compiled, walked = (
-        compile_game(
+        build_tree(
             game, observations=True, max_histories=max_histories, vectorised=vectorised
         )
         for vectorised in (True, False)

@@ -20,7 +20,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.vectorised import CheckedRules, VectorisedGame
-from spiel_cr.games.stepping.observations import Stage, continues
+from spiel_cr.games.simulation.observations import Stage, continues
 from spiel_cr.policies.array_answers import on_arrays
 
 

@@ -15,7 +15,7 @@ import pyspiel
 
 from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.stepping.observations import Stage, place_in
+from spiel_cr.games.simulation.observations import Stage, place_in
 from spiel_cr.policies.rollouts import Answers, moves
 
 # Continuations that are built and compared with the view in one step, per particle.

@@ -13,7 +13,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
-from spiel_cr.games.stepping.observations import Stage, observations
+from spiel_cr.games.simulation.observations import Stage, observations
 from spiel_cr.policies.beliefs.particles import (
     ParticleFilter,
     Particles,

@@ -8,12 +8,12 @@ own reach is the same at all histories of its infoset and cancels (perfect recal
 import numpy as np
 
 from spiel_cr.common.checks import check_choice
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import conversions
 
 
 def check_opponent(
-    tree: CompiledGame, player: int, other_behaviour: np.ndarray
+    tree: GameTree, player: int, other_behaviour: np.ndarray
 ) -> np.ndarray:
     """Returns the opponent's strategy, float64 [S'], or raises ValueError.
 
@@ -26,7 +26,7 @@ def check_opponent(
     return conversions.check_behaviour(tree, other, other_behaviour)
 
 
-def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
+def weights(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """float64 [N], chance times the opponent's reach of each history.
 
     Args:
@@ -40,7 +40,7 @@ def weights(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
     return histories.chance * reach[histories.sequence[1 - player]]
 
 
-def reached(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
+def reached(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """bool [I], the responder's infosets that chance and the opponent can lead to."""
     decides = np.flatnonzero(tree.histories.player == player)
     total = np.bincount(
@@ -51,7 +51,7 @@ def reached(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
     return total > 0
 
 
-def beliefs(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.ndarray:
+def beliefs(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """The responder's exact posterior over histories.
 
     Args:
@@ -80,9 +80,7 @@ def beliefs(tree: CompiledGame, player: int, other_behaviour: np.ndarray) -> np.
     return result
 
 
-def transitions(
-    tree: CompiledGame, player: int, other_behaviour: np.ndarray
-) -> np.ndarray:
+def transitions(tree: GameTree, player: int, other_behaviour: np.ndarray) -> np.ndarray:
     """float64 [N], the probability of the move into each history where the opponent or
     chance made it; 1 where the responder did, and at the root.
 

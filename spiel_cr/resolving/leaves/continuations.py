@@ -25,7 +25,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import best_response
 from spiel_cr.policies.conversions import (
     behaviour_from_policy,
@@ -67,19 +67,19 @@ class Continuations(HistoryValues):
         """
         self.k = check_iterations(k, name="k")
         self._blueprint = path
-        self._known: tuple[CompiledGame, list[np.ndarray]] | None = None
+        self._known: tuple[GameTree, list[np.ndarray]] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
-        assert isinstance(game, CompiledGame)
+        assert isinstance(game, GameTree)
         if self._known is None or self._known[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
             self._known = game, values
         return self._known[1][player][histories]
 
-    def behaviour(self, tree: CompiledGame) -> Behaviour:
+    def behaviour(self, tree: GameTree) -> Behaviour:
         """The blueprint: for each player float64 [S], by logical sequence.
 
         Raises:
@@ -95,7 +95,7 @@ class Continuations(HistoryValues):
         first, second = (check_behaviour(tree, p, given[p]) for p in range(2))
         return first, second
 
-    def strategies(self, tree: CompiledGame, player: int) -> list[np.ndarray]:
+    def strategies(self, tree: GameTree, player: int) -> list[np.ndarray]:
         """What a player may go on by.
 
         Args:
@@ -107,9 +107,7 @@ class Continuations(HistoryValues):
         """
         return continuations(tree, self.behaviour(tree), player, self.k)
 
-    def _values(
-        self, tree: CompiledGame, behaviour: Behaviour, player: int
-    ) -> np.ndarray:
+    def _values(self, tree: GameTree, behaviour: Behaviour, player: int) -> np.ndarray:
         """float64 [N, k], player 0's utility at each history where `player` is i."""
         columns = []
         for chosen in continuations(tree, behaviour, 1 - player, self.k):
@@ -119,7 +117,7 @@ class Continuations(HistoryValues):
 
 
 def continuations(
-    tree: CompiledGame,
+    tree: GameTree,
     blueprint: Behaviour,
     player: int,
     k: int,

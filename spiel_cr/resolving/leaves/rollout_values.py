@@ -18,7 +18,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.array_answers import AlongLines
 from spiel_cr.policies.leaf_values import (
     AnyGame,
@@ -112,7 +112,7 @@ class Rollouts(HistoryValues):
             NaN: the last ones, or on arrays all of them. So where rollouts differ in
             length, short ones end in time more often.
         """
-        assert not isinstance(game, CompiledGame)
+        assert not isinstance(game, GameTree)
         if isinstance(game, pyspiel.Game):
             return self._play_states(histories, player, group, deadline)
         try:

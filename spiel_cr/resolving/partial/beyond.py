@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.partial.compiling import Snapshot
 from spiel_cr.resolving.partial.partial_tree import PartialTree

@@ -13,11 +13,11 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import vectorised
-from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
-from spiel_cr.solvers.laying_out import Layout
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
+from spiel_cr.solvers.representation import Layout
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve
 

@@ -7,10 +7,10 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.stepping.labelled import LabelledSimulator
+from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
 from spiel_cr.games.tree.infostate_strings import lazy_strings
-from spiel_cr.games.tree.tree import CompiledGame, assemble
+from spiel_cr.games.tree.tree import GameTree, assemble
 from spiel_cr.resolving.partial.frontier import Rows, breadth_first
 
 
@@ -25,7 +25,7 @@ class Snapshot(NamedTuple):
         as the partial tree and all that was made of it.
     """
 
-    tree: CompiledGame
+    tree: GameTree
     ids: np.ndarray
     labels: tuple[np.ndarray, np.ndarray]
 
@@ -35,7 +35,7 @@ def snapshot_of(
 ) -> Snapshot:
     """A partial tree as a compiled game, which ends at the frontier.
 
-    If that is the whole game, it is what `compile_game` gives, bit for bit.
+    If that is the whole game, it is what `build_tree` gives, bit for bit.
 
     Args:
       rows: the histories, ending at the frontier, with what they are worth there.

@@ -15,7 +15,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import groups, joint_components
 from spiel_cr.games.histories import CHANCE
-from spiel_cr.games.stepping.labelled import LabelledSimulator
+from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.resolving.partial.blueprint import Blueprint
 from spiel_cr.resolving.partial.nodes import NodeTable
 

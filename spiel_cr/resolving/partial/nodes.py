@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.vectorised import BrokenRulesError
-from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.partial.frontier import Rows
 
 # Length of the columns at first; it doubles as they fill.

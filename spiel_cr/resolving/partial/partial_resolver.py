@@ -21,7 +21,7 @@ import pyspiel
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.games.opening.game_checks import chance_outcomes
-from spiel_cr.games.stepping.observations import Stage, continues, observations
+from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
 from spiel_cr.resolving.partial.blueprint import Blueprint, answers_arrays, blueprint_of

@@ -16,9 +16,9 @@ from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
-from spiel_cr.games.stepping.labelled import LabelledSimulator, Nodes
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.state_source import StateSource
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.partial import compiling as compiler
 from spiel_cr.resolving.partial import growth
@@ -70,7 +70,7 @@ class PartialTree:
         """The start of the game, not expanded.
 
         Args:
-          game: OpenSpiel game string or game, as for `compile_game`.
+          game: OpenSpiel game string or game, as for `build_tree`.
           max_histories: N, at least 2.
           leaf: what histories at the frontier are worth. It is given states of the
             vectorised game, if there is one and `vectorised` is true, else OpenSpiel's.
@@ -257,7 +257,7 @@ class PartialTree:
     def compile(self) -> compiler.Snapshot:
         """The tree as a compiled game, which ends at the frontier.
 
-        If that is the whole game, it is what `compile_game` gives, bit for bit.
+        If that is the whole game, it is what `build_tree` gives, bit for bit.
 
         Raises:
           ImperfectRecallError: in what is there a player seems to forget something.

@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.games.stepping.labelled import Nodes
+from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest

@@ -16,7 +16,7 @@ from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import vectorised_states_at
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
 # information-state string (strings that are left out keep buckets of their own).
@@ -29,7 +29,7 @@ Labels: TypeAlias = tuple[np.ndarray | None, np.ndarray | None]
 
 
 def labels_of(
-    tree: CompiledGame,
+    tree: GameTree,
     buckets: Buckets | None = None,
     *,
     imperfect_recall: bool = False,
@@ -85,7 +85,7 @@ def digest(labels: Labels) -> str | None:
     return hashlib.sha256(b"|".join(parts)).hexdigest()
 
 
-def _of_user(tree: CompiledGame, given: OneMap, player: int) -> np.ndarray | None:
+def _of_user(tree: GameTree, given: OneMap, player: int) -> np.ndarray | None:
     """One player's labels from a mapping or from numbers."""
     infosets = tree.infosets[player]
     if given is None:
@@ -129,7 +129,7 @@ def labels_by_number(
     return arrays.ranks([numbers]) if len(numbers) else np.zeros(0, np.int32)
 
 
-def _of_game(tree: CompiledGame, player: int) -> np.ndarray:
+def _of_game(tree: GameTree, player: int) -> np.ndarray:
     """One player's labels by the game's own `bucket_key`."""
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
@@ -157,7 +157,7 @@ def _number(keys: Iterable[Hashable]) -> np.ndarray:
     return np.array([seen.setdefault(key, len(seen)) for key in keys], np.int32)
 
 
-def _check_actions(tree: CompiledGame, labels: np.ndarray, player: int) -> None:
+def _check_actions(tree: GameTree, labels: np.ndarray, player: int) -> None:
     """Raises ValueError where a bucket holds different legal actions."""
     infosets = tree.infosets[player]
     decisions = infosets.decisions

@@ -29,7 +29,7 @@ from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep import reservoirs
 from spiel_cr.solvers.deep.approximators import Approximator, make_approximator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import regret_matching
 
 
@@ -69,7 +69,7 @@ class Advantages:
         # Of the visits in what the network says, by infoset: before the last iteration,
         # and of it.
         self._weights: np.ndarray | None = None
-        if self.memory is None and isinstance(knowledge, CompiledKnowledge):
+        if self.memory is None and isinstance(knowledge, TreeKnowledge):
             self._weights = np.zeros((2, len(knowledge.legal[player])))
         self.fitted, self.loss = False, math.nan
         self._iteration = 0
@@ -191,13 +191,13 @@ class Advantages:
 
     def _means(self, visits: Targets) -> Targets:
         """Per infoset, where the game is compiled."""
-        if isinstance(self._knowledge, CompiledKnowledge):
+        if isinstance(self._knowledge, TreeKnowledge):
             return reservoirs.per_infoset(visits, self._knowledge.legal[self._player])
         return visits
 
     def _balanced(self, targets: Targets) -> Targets:
         """Weights of the loss."""
-        if not isinstance(self._knowledge, CompiledKnowledge):
+        if not isinstance(self._knowledge, TreeKnowledge):
             return targets
         return reservoirs.balanced(targets, self._config.balance)
 

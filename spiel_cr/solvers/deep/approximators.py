@@ -5,7 +5,7 @@ import numpy as np
 from spiel_cr.common import network_fits, networks
 from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
+from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.reservoirs import sums_by_row
 
@@ -157,7 +157,7 @@ def make_approximator(
       seed: of first weights.
     """
     if config.network == "table":
-        assert isinstance(knowledge, CompiledKnowledge)
+        assert isinstance(knowledge, TreeKnowledge)
         rows = len(knowledge.deciders)
         if player is not None:
             rows = knowledge.num_infosets[player]

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.common import networks
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import (
     behaviour_from_reach,
     reach_from_behaviour,
@@ -81,7 +81,7 @@ class RunningReach:
       total: float64 [S], the weighted sum of reach so far.
     """
 
-    def __init__(self, tree: CompiledGame, player: int) -> None:
+    def __init__(self, tree: GameTree, player: int) -> None:
         self._decisions = tree.infosets[player].decisions
         self.total = np.zeros(self._decisions.num_sequences)
 

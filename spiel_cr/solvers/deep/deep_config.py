@@ -159,7 +159,7 @@ class DeepConfig:
         return tuple(self.averaging.split("+"))
 
     @property
-    def needs_compiled(self) -> str | None:
+    def needs_tree(self) -> str | None:
         """A setting that only compiled games have, as "memory=exact"; None: there is
         none."""
         if self.memory == "exact":

@@ -13,7 +13,7 @@ import pyspiel
 
 from spiel_cr.common import memory, networks
 from spiel_cr.games.opening.game_checks import feature_count
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play.self_play_config import SelfPlayConfig
@@ -124,8 +124,8 @@ def check(
     )
 
 
-def check_compiled(
-    config: DeepConfig | SelfPlayConfig, tree: CompiledGame, limit: memory.Limit
+def check_tree(
+    config: DeepConfig | SelfPlayConfig, tree: GameTree, limit: memory.Limit
 ) -> None:
     """Refuses a critic of a compiled game whose table would take more than a limit.
 

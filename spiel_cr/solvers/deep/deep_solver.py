@@ -10,7 +10,7 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers.deep.advantages import Advantages, numbered, within
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
@@ -18,7 +18,7 @@ from spiel_cr.solvers.deep.averages import Networks, RunningReach
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.strategies import Bank, SampledStrategies, behaviour_of
 from spiel_cr.solvers.deep.tensors import Stepped
@@ -48,7 +48,7 @@ class DeepSolver(Training):
     """
 
     def __init__(
-        self, game: CompiledGame | Stepped, config: DeepConfig | str, *, seed: int = 0
+        self, game: GameTree | Stepped, config: DeepConfig | str, *, seed: int = 0
     ) -> None:
         """Makes networks and empty memories.
 
@@ -81,7 +81,7 @@ class DeepSolver(Training):
         ]
         self._banks = [Bank(config.bank) for _ in range(2 if "bank" in kinds else 0)]
         self._reaches: list[RunningReach] = []
-        if "exact" in kinds and isinstance(knowledge, CompiledKnowledge):
+        if "exact" in kinds and isinstance(knowledge, TreeKnowledge):
             self._reaches = [RunningReach(knowledge.tree, p) for p in range(2)]
 
     def strategy(self, player: int, seen: Seen) -> np.ndarray:

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.games.stepping.simulator import Simulator
-from spiel_cr.games.stepping.tree_source import TreeSource
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.simulation.simulator import Simulator
+from spiel_cr.games.simulation.tree_source import TreeSource
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import value_bounds
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge, Seen
+from spiel_cr.solvers.deep.infosets import Knowledge, Seen, TreeKnowledge
 from spiel_cr.solvers.deep.tensors import Stepped
 
 
@@ -20,9 +20,9 @@ def check_stepped(config: Any) -> None:
     Args:
       config: a `DeepConfig` or a `SelfPlayConfig`.
     """
-    if config.needs_compiled:
+    if config.needs_tree:
         raise ValueError(
-            f"algorithm={config.name!r}: {config.needs_compiled} needs the compiled "
+            f"algorithm={config.name!r}: {config.needs_tree} needs the compiled "
             f"game; choose another setting, or compile the game"
         )
 
@@ -39,7 +39,7 @@ class Training(abc.ABC):
       seconds_of: time spent iterating, by what was done.
     """
 
-    def __init__(self, game: CompiledGame | Stepped, config: Any, seed: int) -> None:
+    def __init__(self, game: GameTree | Stepped, config: Any, seed: int) -> None:
         """Has done nothing yet.
 
         Args:
@@ -53,9 +53,9 @@ class Training(abc.ABC):
         self.seed = check_seed(seed)
         self.source: Simulator
         self.knowledge: Knowledge
-        if isinstance(game, CompiledGame):
+        if isinstance(game, GameTree):
             self.source = TreeSource(game, stratified=config.draws == "stratified")
-            self.knowledge = CompiledKnowledge(game, config.features)
+            self.knowledge = TreeKnowledge(game, config.features)
         else:
             check_stepped(config)
             self.source, self.knowledge = game
@@ -104,13 +104,13 @@ class Training(abc.ABC):
         known = self._compiled()
         return known.behaviour(player, self.strategy(player, known.everywhere(player)))
 
-    def _compiled(self) -> CompiledKnowledge:
+    def _compiled(self) -> TreeKnowledge:
         """What is known of a compiled game.
 
         Raises:
           ValueError: the game is not compiled.
         """
-        if isinstance(self.knowledge, CompiledKnowledge):
+        if isinstance(self.knowledge, TreeKnowledge):
             return self.knowledge
         raise ValueError(
             f"{self.source.game} is not compiled, and has no numbered infosets; "

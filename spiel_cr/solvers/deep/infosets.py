@@ -17,8 +17,8 @@ from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.networks import Parameters
 from spiel_cr.games.histories import states_at
 from spiel_cr.games.opening.game_checks import feature_count
-from spiel_cr.games.stepping.simulator import Positions
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.simulation.simulator import Positions
+from spiel_cr.games.tree.tree import GameTree
 
 # Networks per player whose answers are kept.
 _KEPT = 2
@@ -101,7 +101,7 @@ class Knowledge(Protocol):
         rows are features themselves."""
 
 
-class CompiledKnowledge:
+class TreeKnowledge:
     """`Knowledge` of a compiled game.
 
     Attributes:
@@ -113,7 +113,7 @@ class CompiledKnowledge:
       deciders: int8 [J], who decides at each row of joint information.
     """
 
-    def __init__(self, tree: CompiledGame, features: str = "information_state") -> None:
+    def __init__(self, tree: GameTree, features: str = "information_state") -> None:
         """Numbers joint information; features are asked for when they are first needed.
 
         Args:

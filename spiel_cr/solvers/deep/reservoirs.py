@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
+from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 
 # A named tuple of arrays with equally many rows.
 Rows = TypeVar("Rows", bound=Any)
@@ -257,7 +257,7 @@ def make_memory(
       config: the algorithm.
     """
     if config.memory == "exact":
-        assert isinstance(knowledge, CompiledKnowledge)
+        assert isinstance(knowledge, TreeKnowledge)
         return Sums(knowledge.legal[player])
     return Reservoir(config.capacity)
 
@@ -274,7 +274,7 @@ def to_fit(
       balance: see `config.DeepConfig`.
     """
     targets = known.targets()
-    if not isinstance(knowledge, CompiledKnowledge):
+    if not isinstance(knowledge, TreeKnowledge):
         return targets
     if isinstance(known, Reservoir):
         targets = per_infoset(targets, knowledge.legal[player])

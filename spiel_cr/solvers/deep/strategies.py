@@ -7,7 +7,7 @@ from spiel_cr.common.network_fits import Plan, Targets
 from spiel_cr.solvers.deep.approximators import Perceptron, make_approximator
 from spiel_cr.solvers.deep.averages import SOFTMAX, Networks, RunningReach
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Knowledge
+from spiel_cr.solvers.deep.infosets import Knowledge, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import regret_matching, softmax
 from spiel_cr.solvers.deep.reservoirs import Sums, make_memory, to_fit
 
@@ -123,7 +123,7 @@ class Bank:
 
 
 def behaviour_of(
-    average: Networks, knowledge: CompiledKnowledge, player: int, config: DeepConfig
+    average: Networks, knowledge: TreeKnowledge, player: int, config: DeepConfig
 ) -> np.ndarray:
     """float64 [S], what networks play in a compiled game.
 

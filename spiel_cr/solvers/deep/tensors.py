@@ -16,9 +16,9 @@ from spiel_cr.common import networks
 from spiel_cr.common.networks import Parameters
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.stepping.rules_source import RulesSource, States
-from spiel_cr.games.stepping.simulator import Positions, Simulator
-from spiel_cr.games.stepping.state_source import Decision, StateSource
+from spiel_cr.games.simulation.rules_source import RulesSource, States
+from spiel_cr.games.simulation.simulator import Positions, Simulator
+from spiel_cr.games.simulation.state_source import Decision, StateSource
 from spiel_cr.solvers.deep.infosets import Seen, scale_of
 
 

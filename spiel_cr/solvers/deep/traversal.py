@@ -25,7 +25,7 @@ import numpy as np
 
 from spiel_cr.common.draws import choose, labels, points
 from spiel_cr.common.network_fits import Targets
-from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.infosets import Knowledge, Seen
 from spiel_cr.solvers.deep.reservoirs import Transitions

@@ -11,7 +11,7 @@ import jax
 import numpy as np
 
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.mccfr.sample_tree import NOBODY, Columns, host, leads_to
 
 
@@ -45,7 +45,7 @@ class FlatTree(NamedTuple):
 
 
 def build(
-    tree: CompiledGame,
+    tree: GameTree,
     columns: Columns,
     exponent: int = 0,
     target: np.ndarray | None = None,
@@ -93,7 +93,7 @@ def build(
 
 
 def _parents_and_tolerances(
-    tree: CompiledGame, number: np.ndarray, points: int, entries: int
+    tree: GameTree, number: np.ndarray, points: int, entries: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """The entry above each infoset, and what regrets are zero up to, in game units.
 

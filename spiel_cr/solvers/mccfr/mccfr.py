@@ -28,7 +28,7 @@ import numpy as np
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.common.jax_utils import as_one_kernel, cast, spread
 from spiel_cr.games.sequence_form import treeplex
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr import cfr, shared_regrets
 from spiel_cr.solvers.cfr.bucket_labels import Labels
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
@@ -274,7 +274,7 @@ def programs() -> int:
 
 
 def make_solver(
-    tree: CompiledGame,
+    tree: GameTree,
     *,
     config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
@@ -331,12 +331,12 @@ def make_solver(
     return Solver(tree.form, problem, state, program, buckets=buckets)
 
 
-def _exponent(tree: CompiledGame) -> int:
+def _exponent(tree: GameTree) -> int:
     return treeplex.exponent_of([float(np.abs(tree.histories.utility).max(initial=0))])
 
 
 def problem_of(
-    tree: CompiledGame,
+    tree: GameTree,
     config: MCCFRConfig,
     dtype: np.typing.DTypeLike = np.float32,
     buckets: Labels = (None, None),
@@ -372,7 +372,7 @@ def reseed(solver: Solver, seed: int) -> None:
     solver.state = solver.state._replace(key=jax.device_put(key))
 
 
-def aim(solver: Solver, tree: CompiledGame, target: np.ndarray | None) -> None:
+def aim(solver: Solver, tree: GameTree, target: np.ndarray | None) -> None:
     """Moves the target of a solver between iterations.
 
     Online outcome sampling (Lisý et al. 2015) keeps solving one game while its target

@@ -19,9 +19,9 @@ import numpy as np
 
 from spiel_cr.common.checks import check_iterations, check_settings
 from spiel_cr.common.json_text import read_object
-from spiel_cr.games.stepping import keys
-from spiel_cr.games.stepping.boards import BetTree, BoardRules, Group
-from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.simulation import keys
+from spiel_cr.games.simulation.boards import BetTree, BoardRules, Group
+from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.cfr.regret_matching import Rule, discount
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 

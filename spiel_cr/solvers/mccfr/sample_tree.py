@@ -16,7 +16,7 @@ import numpy as np
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 
 # Acting "players" besides 0 and 1.
 _CHANCE, NOBODY = 2, 3
@@ -97,7 +97,7 @@ class Depth(NamedTuple):
 Plan = tuple[Depth, ...]
 
 
-def columns_of(tree: CompiledGame) -> Columns:
+def columns_of(tree: GameTree) -> Columns:
     """What samplers read of a compiled game's histories."""
     histories = tree.histories
     counts = np.bincount(histories.parent[1:], minlength=len(histories))
@@ -120,7 +120,7 @@ def columns_of(tree: CompiledGame) -> Columns:
 
 
 def build(
-    tree: CompiledGame, columns: Columns | None = None, exponent: int = 0
+    tree: GameTree, columns: Columns | None = None, exponent: int = 0
 ) -> tuple[SampleTree, Plan]:
     """Lays out the histories for batches; numpy arrays.
 
@@ -195,7 +195,7 @@ def max_width(plan: Plan) -> int:
     return max(shape.width for shape in plan)
 
 
-def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
+def leads_to(tree: GameTree, target: np.ndarray) -> np.ndarray:
     """bool [N], the histories on the way to a target, the targets, and all below.
 
     Raises:
@@ -219,7 +219,7 @@ def leads_to(tree: CompiledGame, target: np.ndarray) -> np.ndarray:
 
 
 def _rows(
-    tree: CompiledGame, player: np.ndarray, counts: np.ndarray
+    tree: GameTree, player: np.ndarray, counts: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Each history's first entry in tables over actions, and chance probabilities."""
     histories = tree.histories

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.regret_matching import Rule
 from spiel_cr.solvers.mccfr import branching_walk, walk
@@ -491,7 +491,7 @@ class Reader:
             raise ValueError("the state lists infosets that there are not")
 
 
-def reader(tree: CompiledGame, arrays: FlatTree) -> Reader:
+def reader(tree: GameTree, arrays: FlatTree) -> Reader:
     """What reads the strategies of a solve of this game.
 
     Args:

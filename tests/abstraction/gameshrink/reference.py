@@ -14,7 +14,7 @@ def blocks(game, player, behaviour):
     betting, begin, found = game.betting, 1, {}
     for node in np.flatnonzero(betting.player == player):
         actions = int((betting.parent == node).sum())
-        hands = game.num_signals(player)[betting.round[node]]
+        hands = game.num_private_states(player)[betting.round[node]]
         end = begin + hands * actions
         found[int(node)] = np.asarray(behaviour[begin:end]).reshape(hands, actions)
         begin = end
@@ -27,7 +27,7 @@ def random_behaviour(game, player, rng):
     parts = [np.ones(1)]
     for node in np.flatnonzero(game.betting.player == player):
         actions = int((game.betting.parent == node).sum())
-        hands = game.num_signals(player)[game.betting.round[node]]
+        hands = game.num_private_states(player)[game.betting.round[node]]
         parts.append(rng.dirichlet(np.ones(actions), size=hands).ravel())
     return np.concatenate(parts)
 

@@ -7,16 +7,16 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.public_tree.game import HandKernel, Hands, SparseKernel
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals.game import HandKernel, Hands, SparseKernel
-from spiel_cr.games.signals.signal_loading import signal_game
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
-from tests.support.kuhn_signals import kuhn
+from tests.support.kuhn_public_tree import kuhn
 
 
 @pytest.fixture(scope="module")
 def game():
-    return signal_game(SMALL)
+    return public_tree_game(SMALL)
 
 
 def test_numbers_of_deals(game):

@@ -10,9 +10,9 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
-from spiel_cr.games.signals.game import HandKernel, Hands
-from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.public_tree.game import HandKernel, Hands
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.games.tree.compiler import build_tree
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
 from tests.abstraction.gameshrink.test_partition import SMALL, changed, random_partition
 from tests.support import detection, games
@@ -80,7 +80,7 @@ def reference(game, deals):
 
 @pytest.mark.parametrize(("string", "deals"), [(SMALL, 360), (FOUR_SUITS, 1680)])
 def test_coarsest_by_plain_splitting(string, deals):
-    game = signal_game(string)
+    game = public_tree_game(string)
     partition = gameshrink.lossless_partition(game)
     counts = [partition.num_classes(player) for player in range(2)]
     assert counts == reference(game, deals)
@@ -90,7 +90,7 @@ def test_coarsest_by_plain_splitting(string, deals):
 @pytest.mark.parametrize("string", GAMES)
 def test_nothing_is_lost(string):
     """Best responses win the same in both games, whatever the opponent's strategy."""
-    game = signal_game(string)
+    game = public_tree_game(string)
     partition = gameshrink.lossless_partition(game)
     smaller = gameshrink.coarsen(game, partition)
     rng = np.random.default_rng(3)
@@ -104,9 +104,9 @@ def test_nothing_is_lost(string):
 
 def test_suits_that_make_no_difference_are_found():
     """Signals of the compiled game are cards with suits; classes are without."""
-    declared = signal_game(FOUR_SUITS)
-    game = detection.detect(compile_game(FOUR_SUITS))
-    assert game.num_signals(0) == [8, 56, 336]
+    declared = public_tree_game(FOUR_SUITS)
+    game = detection.detect(build_tree(FOUR_SUITS))
+    assert game.num_private_states(0) == [8, 56, 336]
     # Other weights, the same classes.
     weights = [gameshrink.count(some).weights[0][2] for some in (game, declared)]
     assert [len(set(w.tolist())) for w in weights] == [1, 2]
@@ -120,7 +120,7 @@ def test_suits_that_make_no_difference_are_found():
 
 def test_one_class_too_few_is_noticed():
     """Any two classes of one parent that are merged make a difference."""
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     partition = gameshrink.lossless_partition(game)
     labels = partition.labels[0][2]
     above = partition.labels[0][1][game.parents[0][2]]
@@ -140,7 +140,7 @@ def test_one_class_too_few_is_noticed():
 
 
 def test_random_partitions_lose():
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     partition = random_partition(game, np.random.default_rng(0))
     found = gameshrink.difference(game, partition)
     assert found is not None and found.round == 0 and found.player == 0
@@ -150,7 +150,7 @@ def test_random_partitions_lose():
 
 def test_what_a_class_says_of_cards_to_come_counts():
     """Kernels alike, cards to come not: one signal is refined by a strong one."""
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     partition = gameshrink.lossless_partition(game)
     labels = partition.labels[0][0]
     assert len(set(labels.tolist())) == 3  # ranks
@@ -201,8 +201,8 @@ def whole_deck(num_ranks, num_suits):
 def test_the_whole_deck_has_the_classes_of_the_declared_form(size):
     """Merging suits beforehand loses nothing, and nothing is merged too little."""
     game, string = whole_deck(*size)
-    counts, declared = gameshrink.count(game), signal_game(string)
-    assert game.num_signals(0) > declared.num_signals(0)
+    counts, declared = gameshrink.count(game), public_tree_game(string)
+    assert game.num_private_states(0) > declared.num_private_states(0)
     found = gameshrink.lossless_partition(game, counts)
     expected = gameshrink.lossless_partition(declared)
     assert found.num_classes(0) == expected.num_classes(0)

@@ -9,9 +9,9 @@ import pytest
 
 from game_defs import three_card_hands
 from spiel_cr.abstraction import gameshrink
+from spiel_cr.games.public_tree.game import SparseKernel
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.games.signals.game import SparseKernel
-from spiel_cr.games.signals.signal_loading import signal_game
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour
 from tests.abstraction.gameshrink.test_equitable import FOUR_SUITS, SUITED
 from tests.abstraction.gameshrink.test_partition import SMALL
@@ -53,7 +53,7 @@ def by_cards(num_ranks, num_suits):
 
 @pytest.mark.parametrize("size", [(3, 2), (2, 3), (4, 1)])
 def test_classes_card_by_card(size):
-    partition = gameshrink.histogram_partition(signal_game(GAME.format(*size)))
+    partition = gameshrink.histogram_partition(public_tree_game(GAME.format(*size)))
     assert partition.num_classes(0) == by_cards(*size)
     assert partition.num_classes(1) == by_cards(*size)
 
@@ -61,7 +61,7 @@ def test_classes_card_by_card(size):
 @pytest.mark.parametrize("string", [SUITED, FOUR_SUITS])
 def test_necessary(string):
     """What is lossless has equal histograms."""
-    game = signal_game(string)
+    game = public_tree_game(string)
     wide = gameshrink.histogram_partition(game)
     fine = gameshrink.lossless_partition(game)
     for player in range(2):
@@ -74,7 +74,7 @@ def test_necessary(string):
 
 def test_not_sufficient():
     """Equal histograms, but the opponent tells the flops apart, and gains by it."""
-    game = signal_game(SUITED)
+    game = public_tree_game(SUITED)
     partition = gameshrink.histogram_partition(game)
     found = gameshrink.difference(game, partition)
     assert found is not None and found.round == 1
@@ -94,7 +94,7 @@ def test_not_sufficient():
 
 def test_rounds_after_which_nothing_is_paid():
     """Signals of the last round, without kernels, are as alike as their parents."""
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     kept = game.betting.round[game.terms.leaf] < 2
     first, middle = game.kernels[:2]
     rows, columns, values = middle.coordinates()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from spiel_cr.abstraction import gameshrink
-from spiel_cr.games.signals.signal_loading import signal_game
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.games.tree.compiler import build_tree
 from tests.abstraction.gameshrink.test_partition import SMALL, alone
 from tests.support import detection
 
@@ -17,7 +17,7 @@ GAME = "python_rhode_island_holdem"
 )
 def test_size_of_compiled_games(string):
     """Counted on the compiled game, which lists sequences and payoffs."""
-    tree = compile_game(string)
+    tree = build_tree(string)
     decisions = [infosets.decisions for infosets in tree.infosets]
     payoffs = len(np.flatnonzero(np.abs(tree.form.payoffs.values) > 1e-15))
     rows = 1 + len(decisions[0]) + decisions[1].num_sequences
@@ -28,7 +28,7 @@ def test_size_of_compiled_games(string):
 
 
 def test_single_signals_change_nothing():
-    game = signal_game(SMALL)
+    game = public_tree_game(SMALL)
     same = gameshrink.coarsen(game, alone(game))
     assert gameshrink.lp_size(same) == gameshrink.lp_size(game)
 
@@ -36,7 +36,7 @@ def test_single_signals_change_nothing():
 @pytest.mark.slow  # a few seconds, most of them for the signal game
 def test_published_sizes():
     """Gilpin & Sandholm 2007: rows without abstraction, rows and nonzeros with it."""
-    game = signal_game(GAME)
+    game = public_tree_game(GAME)
     counts = gameshrink.count(game)
     published = gameshrink.histogram_partition(game, counts=counts)
     for player in range(2):
@@ -47,7 +47,7 @@ def test_published_sizes():
     deals = [52, 52 * 51, 52 * 51 * 50]
     assert gameshrink.lp_rows(game.betting, [deals, deals]) == 91_224_226
     # Suits alone, as the game is declared, and the coarsest that loses nothing.
-    assert game.num_signals(0) == [13, 325, 9997]
+    assert game.num_private_states(0) == [13, 325, 9997]
     assert gameshrink.lp_size(game).rows == 6_889_976
     lossless = gameshrink.lossless_partition(game, counts)
     for player in range(2):

@@ -6,8 +6,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.abstraction.gameshrink.merging import merged
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.support import games
 from tests.support.detection import detect
@@ -22,17 +22,17 @@ def uniform_nash_conv(game):
 
 
 def test_fewer_signals_and_the_same_game():
-    whole = signal_game(DECK)
+    whole = public_tree_game(DECK)
     game = merged(whole)
     game.check()
-    assert game.num_signals(0)[2] < whole.num_signals(0)[2]
+    assert game.num_private_states(0)[2] < whole.num_private_states(0)[2]
     assert uniform_nash_conv(game) == pytest.approx(uniform_nash_conv(whole), abs=1e-12)
 
 
 def test_signals_that_meet_are_neighbours():
-    game = merged(signal_game(DECK))
+    game = merged(public_tree_game(DECK))
     kernels = [k.coordinates() for k in game.kernels if k.round == 2]
-    count = game.num_signals(0)[2]
+    count = game.num_private_states(0)[2]
     rows = np.concatenate([entries.rows for entries in kernels])
     columns = np.concatenate([entries.columns for entries in kernels])
     meet = sparse.coo_array(
@@ -47,5 +47,8 @@ def test_signals_that_meet_are_neighbours():
 def test_suits_of_leduc_are_merged():
     whole = detect(games.compiled("leduc"))
     game = merged(whole)
-    assert (whole.num_signals(0), game.num_signals(0)) == ([6, 30], [3, 9])
+    assert (whole.num_private_states(0), game.num_private_states(0)) == (
+        [6, 30],
+        [3, 9],
+    )
     assert uniform_nash_conv(game) == pytest.approx(uniform_nash_conv(whole), abs=1e-12)

@@ -8,8 +8,8 @@ import pytest
 
 from spiel_cr.abstraction import gameshrink
 from spiel_cr.abstraction.gameshrink import Partition
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies import best_responses, conversions
 from tests.abstraction.gameshrink.reference import best_value, random_behaviour, value
 
@@ -18,7 +18,7 @@ SMALL = "python_rhode_island_holdem(num_ranks=3,num_suits=2,max_bets=1)"
 
 @pytest.fixture(scope="module")
 def game():
-    return signal_game(SMALL)
+    return public_tree_game(SMALL)
 
 
 def random_partition(game, rng, most=4):
@@ -48,8 +48,8 @@ def test_lifted_strategies_win_what_they_win(game, seed):
     partition = random_partition(game, rng)
     smaller = gameshrink.coarsen(game, partition)
     smaller.check()
-    assert smaller.num_signals(0) == partition.num_classes(0)
-    assert smaller.num_signals(0)[2] < game.num_signals(0)[2]
+    assert smaller.num_private_states(0) == partition.num_classes(0)
+    assert smaller.num_private_states(0)[2] < game.num_private_states(0)[2]
     behaviours = [random_behaviour(smaller, player, rng) for player in range(2)]
     lifted = gameshrink.lift(game, partition, behaviours)
     found, expected = value(smaller, behaviours), value(game, lifted)
@@ -130,7 +130,7 @@ def test_refusals(game):
     fine.check(game)
     with pytest.raises(ValueError, match="give one label per signal"):
         gameshrink.coarsen(game, changed(fine, 1, 1, np.arange(3)))
-    gaps = 2 * np.arange(game.num_signals(0)[2])
+    gaps = 2 * np.arange(game.num_private_states(0)[2])
     with pytest.raises(ValueError, match="player 0 in round 2; number its classes"):
         gameshrink.difference(game, changed(fine, 0, 2, gaps))
     with pytest.raises(ValueError, match="player 1 in round 2 whose signals refine"):

@@ -15,7 +15,7 @@ from spiel_cr.common import json_log
 from spiel_cr.common.executing import Executor
 from spiel_cr.eval.tournaments import tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
-from spiel_cr.judging import one_match
+from spiel_cr.evaluation import one_match
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bots import uniform_bot
 from tests.support.commands import refused, report, run, told
@@ -365,7 +365,7 @@ def test_a_game_that_nobody_needs_whole_is_not_compiled(tmp_path, nothing_is_com
 
 def test_folder_written_with_a_compiled_game_goes_on_without(tmp_path):
     bots = ["uniform", "uniform"]
-    tree = spiel_cr.compile_game(KUHN, observations=True)
+    tree = spiel_cr.build_tree(KUHN, observations=True)
     first = play(tmp_path, bots=bots, matches=2, game=tree)
     settings = json.loads((tmp_path / "settings.json").read_text("utf-8"))
     assert settings["fingerprint"]

@@ -15,7 +15,7 @@ from spiel_cr.common import memory, storage
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.games.opening import estimate, vectorised
 from spiel_cr.games.tree import cache, state_walk, vectorised_walk
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.fingerprints import fingerprint
 from tests.games.tree.test_vectorised import same
 from tests.support import games, made_games
@@ -64,10 +64,10 @@ def no_compiling(monkeypatch):
 @pytest.mark.parametrize("string", STRINGS)
 def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
     options = {"observations": observations, "vectorised": vectorised}
-    plain = compile_game(string, **options)
-    first = compile_game(string, cache=tmp_path / "new", **options)
+    plain = build_tree(string, **options)
+    first = build_tree(string, cache=tmp_path / "new", **options)
     no_compiling()
-    second = compile_game(string, cache=tmp_path / "new", **options)
+    second = build_tree(string, cache=tmp_path / "new", **options)
     for tree in (first, second):
         same(tree, plain)
         assert str(tree.game) == str(plain.game)
@@ -79,11 +79,11 @@ def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised
 
 def test_strings_are_made_on_demand(tmp_path):
     """Those of vectorised games are not in the file, and not made by reading it."""
-    compile_game(LEDUC, cache=tmp_path)
+    build_tree(LEDUC, cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, _ = storage.load(path)
     assert not [name for name in arrays if name.startswith("text")]
-    tree = compile_game(LEDUC, cache=tmp_path)
+    tree = build_tree(LEDUC, cache=tmp_path)
     assert tree.infosets[0].keys.nbytes == 0
     assert tree.infosets[1].keys[-1].startswith("p1 card")
 
@@ -95,19 +95,19 @@ def test_what_tells_entries_apart(tmp_path):
         {"vectorised": False},
         {"observations": True, "vectorised": False},
     ):
-        compile_game(LEDUC, cache=tmp_path, **options)
-    compile_game("python_leduc_poker(stack1=5)", cache=tmp_path)
+        build_tree(LEDUC, cache=tmp_path, **options)
+    build_tree("python_leduc_poker(stack1=5)", cache=tmp_path)
     # Defaults, spelled out.
-    compile_game("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
+    build_tree("python_leduc_poker(stack0=7,num_ranks=3)", cache=tmp_path)
     assert len(entries(tmp_path)) == 5
 
 
 @pytest.mark.parametrize("package", ["spiel_cr", "open_spiel", "numpy"])
 def test_other_versions_are_other_entries(tmp_path, monkeypatch, package):
-    compile_game(LEDUC, cache=tmp_path)
+    build_tree(LEDUC, cache=tmp_path)
     newer = {**storage.versions(), package: "99"}
     monkeypatch.setattr(storage, "versions", lambda: newer)
-    compile_game(LEDUC, cache=tmp_path)
+    build_tree(LEDUC, cache=tmp_path)
     assert len(entries(tmp_path)) == 2
 
 
@@ -171,7 +171,7 @@ def test_a_changed_source_is_another_entry(tmp_path, monkeypatch):
             sys.modules[helper].PAYS = pays  # as a new process would have it
         else:
             importlib.import_module(name)
-        tree = compile_game(f"python_{name}", cache=folder)
+        tree = build_tree(f"python_{name}", cache=folder)
         found.append((tree.histories.utility.max(), len(entries(folder))))
     assert found == [(1, 1), (1, 1), (5, 2)]
 
@@ -189,7 +189,7 @@ def test_games_that_no_string_tells_are_not_kept(tmp_path):
 
     for utility in (1.0, 2.0):
         game = made_games.MadeGame(rules(utility), "unknown")
-        tree = compile_game(game, cache=tmp_path)
+        tree = build_tree(game, cache=tmp_path)
         assert tree.histories.utility.max() == utility
     changed = pyspiel.load_game(LEDUC)
     changed.num_ranks = 2
@@ -215,11 +215,11 @@ def test_files_in_parameters_count(tmp_path):
 
 @pytest.mark.parametrize("missing", ["infoset", "observations", "text1", "parent0"])
 def test_files_with_less_in_them_are_replaced(tmp_path, missing):
-    plain = compile_game("kuhn_poker", cache=tmp_path)
+    plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, metadata = storage.load(path)
     storage.save(path, {k: v for k, v in arrays.items() if k != missing}, metadata)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(build_tree("kuhn_poker", cache=tmp_path), plain)
     assert set(storage.load(path)[0]) == set(arrays)
 
 
@@ -229,62 +229,62 @@ def test_files_with_less_in_them_are_replaced(tmp_path, missing):
 )
 def test_forged_files_are_replaced(tmp_path, name, forged):
     """Whose checksums are right: infosets that follow themselves have no levels."""
-    plain = compile_game("kuhn_poker", cache=tmp_path)
+    plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, metadata = storage.load(path)
     storage.save(path, {**arrays, name: np.array(forged)}, metadata)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(build_tree("kuhn_poker", cache=tmp_path), plain)
 
 
 @pytest.mark.parametrize("kind", ["pipe", "folder"])
 def test_something_else_in_a_files_place(tmp_path, kind, absl_log):
     """It stays, and the game is compiled without a cache."""
-    plain = compile_game("kuhn_poker", cache=tmp_path)
+    plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
     path.unlink()
     {"pipe": os.mkfifo, "folder": os.mkdir}[kind](path)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(build_tree("kuhn_poker", cache=tmp_path), plain)
     assert "not cached" in absl_log.text and not path.is_file()
 
 
 def test_a_file_of_another_game_is_replaced(tmp_path):
-    plain = compile_game("kuhn_poker", cache=tmp_path)
+    plain = build_tree("kuhn_poker", cache=tmp_path)
     (path,) = entries(tmp_path)
-    compile_game("leduc_poker", cache=tmp_path / "other")
+    build_tree("leduc_poker", cache=tmp_path / "other")
     shutil.copy(*entries(tmp_path / "other"), path)
-    same(compile_game("kuhn_poker", cache=tmp_path), plain)
+    same(build_tree("kuhn_poker", cache=tmp_path), plain)
 
 
 def test_folders_that_cannot_be_written(tmp_path, monkeypatch):
     file = tmp_path / "file"
     file.write_text("")
     with pytest.raises(ValueError, match="is a file; give a folder"):
-        compile_game("kuhn_poker", cache=file)
+        build_tree("kuhn_poker", cache=file)
 
     def full(*arguments, **keywords):
         raise OSError("no space left")
 
     monkeypatch.setattr(storage.np, "savez", full)
-    tree = compile_game("kuhn_poker", cache=tmp_path / "full")
+    tree = build_tree("kuhn_poker", cache=tmp_path / "full")
     assert len(tree.histories) == 58
     assert not list((tmp_path / "full").iterdir())
 
 
 def test_what_is_read_is_not_estimated(tmp_path, no_compiling, monkeypatch):
-    compile_game("leduc_poker", cache=tmp_path)
+    build_tree("leduc_poker", cache=tmp_path)
     monkeypatch.setattr(estimate, "_estimate", None)
     no_compiling()
-    compile_game("leduc_poker", cache=tmp_path)
+    build_tree("leduc_poker", cache=tmp_path)
     limit = memory.BASE_BYTES + 9456 * memory.BYTES_PER_HISTORY
     with pytest.raises(GameTooLargeError, match="more than 9,456 histories, and mem"):
-        compile_game("leduc_poker", cache=tmp_path, memory_limit=limit)
+        build_tree("leduc_poker", cache=tmp_path, memory_limit=limit)
 
 
 def test_limits_hold_for_what_is_read(tmp_path):
-    compile_game("kuhn_poker", cache=tmp_path)
+    build_tree("kuhn_poker", cache=tmp_path)
     with pytest.raises(TooManyHistoriesError, match="max_histories=57"):
-        compile_game("kuhn_poker", cache=tmp_path, max_histories=57)
-    compile_game("kuhn_poker", cache=tmp_path, max_histories=58)
+        build_tree("kuhn_poker", cache=tmp_path, max_histories=57)
+    build_tree("kuhn_poker", cache=tmp_path, max_histories=58)
 
 
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):

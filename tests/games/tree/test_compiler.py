@@ -6,7 +6,7 @@ import numpy as np
 import pyspiel
 import pytest
 
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from tests.support import games, made_games, reference
 from tests.support.made_games import CHANCE, TERMINAL, MadeGame, Node
 
@@ -191,25 +191,25 @@ def test_layout_is_a_one_to_one_map(case):
 
 def test_three_players_are_refused():
     with pytest.raises(ValueError, match="exactly two players.*has 3"):
-        compile_game("kuhn_poker(players=3)")
+        build_tree("kuhn_poker(players=3)")
 
 
 @pytest.mark.parametrize("game", ["bargaining", "matrix_pd", "tiny_hanabi"])
 def test_games_that_are_not_zero_sum_are_refused(game):
     with pytest.raises(ValueError, match="zero-sum"):
-        compile_game(game)
+        build_tree(game)
 
 
 @pytest.mark.parametrize("game", ["kuhn_poker(ranks=3)", "no_such_game"])
 def test_what_openspiel_does_not_know_is_an_openspiel_error(game):
     with pytest.raises(pyspiel.SpielError, match="[Uu]nknown"):
-        compile_game(game)
+        build_tree(game)
 
 
 @pytest.mark.parametrize("game", [None, 3, b"kuhn_poker", ["kuhn_poker"]])
 def test_wrong_types_are_refused(game):
     with pytest.raises(TypeError, match=type(game).__name__):
-        compile_game(game)
+        build_tree(game)
 
 
 def forgets_its_action(path):
@@ -240,7 +240,7 @@ def forgets_an_infoset(path):
 )
 def test_imperfect_recall_is_refused(rules):
     with pytest.raises(ValueError, match="imperfect recall.*information state"):
-        compile_game(MadeGame(rules, rules.__name__))
+        build_tree(MadeGame(rules, rules.__name__))
 
 
 def differing_actions(path):
@@ -253,20 +253,20 @@ def differing_actions(path):
 
 def test_differing_legal_actions_in_one_infoset_are_refused():
     with pytest.raises(ValueError, match=r"\[0, 1\].*'same'.*\[0, 2\]|\[0, 2\]"):
-        compile_game(MadeGame(differing_actions, "differing"))
+        build_tree(MadeGame(differing_actions, "differing"))
 
 
 def test_sampled_chance_is_refused():
     mode = pyspiel.GameType.ChanceMode.SAMPLED_STOCHASTIC
     game = MadeGame(differing_actions, "sampled", chance_mode=mode)
     with pytest.raises(ValueError, match="chance.*sampled"):
-        compile_game(game)
+        build_tree(game)
 
 
 def test_a_game_without_information_states_is_refused():
     game = MadeGame(differing_actions, "silent", strings=False)
     with pytest.raises(ValueError, match="information_state_string"):
-        compile_game(game)
+        build_tree(game)
 
 
 def test_a_decision_without_actions_is_refused():
@@ -276,29 +276,29 @@ def test_a_decision_without_actions_is_refused():
         return Node(1, (), ("x", "stuck here"))
 
     with pytest.raises(ValueError, match="action"):
-        compile_game(MadeGame(stuck, "stuck"))
+        build_tree(MadeGame(stuck, "stuck"))
 
 
 @pytest.mark.parametrize("limit", [1, 57])
 def test_too_many_histories_are_refused(limit):
     with pytest.raises(ValueError, match=f"max_histories={limit} "):
-        compile_game("kuhn_poker", max_histories=limit)
+        build_tree("kuhn_poker", max_histories=limit)
 
 
 def test_a_limit_that_is_just_enough():
-    assert len(compile_game("kuhn_poker", max_histories=58).histories) == 58
+    assert len(build_tree("kuhn_poker", max_histories=58).histories) == 58
 
 
 @pytest.mark.parametrize("case", [c for c in games.CASES if c.converted], ids=str)
 def test_simultaneous_moves_are_converted_with_a_notice(case, absl_log):
-    compiled = compile_game(case.string)
+    compiled = build_tree(case.string)
     assert "simultaneous" in absl_log.text and "turns" in absl_log.text
     dynamics = compiled.game.get_type().dynamics
     assert dynamics == pyspiel.GameType.Dynamics.SEQUENTIAL
 
 
 def test_no_notice_for_sequential_games(absl_log):
-    compile_game("kuhn_poker")
+    build_tree("kuhn_poker")
     assert not absl_log.text
 
 
@@ -306,8 +306,8 @@ def test_no_notice_for_sequential_games(absl_log):
 
 
 def test_a_game_object_and_its_string_compile_alike():
-    by_string = compile_game("kuhn_poker")
-    by_object = compile_game(pyspiel.load_game("kuhn_poker"))
+    by_string = build_tree("kuhn_poker")
+    by_object = build_tree(pyspiel.load_game("kuhn_poker"))
     for field in ("parent", "action", "player", "infoset", "sequence", "chance"):
         np.testing.assert_array_equal(
             getattr(by_string.histories, field), getattr(by_object.histories, field)
@@ -315,7 +315,7 @@ def test_a_game_object_and_its_string_compile_alike():
 
 
 def test_a_game_that_is_over_at_once():
-    compiled = compile_game(MadeGame(lambda path: Node(TERMINAL, utility=2.0), "over"))
+    compiled = build_tree(MadeGame(lambda path: Node(TERMINAL, utility=2.0), "over"))
     assert len(compiled.histories) == compiled.num_terminals == 1
     assert compiled.max_depth == 0
     assert list(compiled.form.payoffs.values) == [2.0]
@@ -339,6 +339,6 @@ def test_silent_when_the_game_tells_nothing_to_who_does_not_act():
         def new_initial_state(self):
             return State(self, rules)
 
-    compiled = compile_game(Game(rules, "shy"), observations=True)
+    compiled = build_tree(Game(rules, "shy"), observations=True)
     assert compiled.histories.observations is None
     assert len(compiled.histories) == 7

@@ -65,7 +65,7 @@ def test_a_declared_sum_may_be_rounded_as_returns_may(payoff, fits):
     )
     if fits:
         assert game.utility_sum() != 0
-        assert len(spiel_cr.compile_game(game).histories) == 3
+        assert len(spiel_cr.build_tree(game).histories) == 3
     else:
         with pytest.raises(ValueError):
             spiel_cr.load_game(game)
@@ -83,14 +83,14 @@ def test_openspiel_looks_for_no_file_of_a_game_made_of_text(capfd):
     text = 'EFG 2 R "One" { "P0" "P1" } p "" 1 1 "a" { "x" "y" } 0 '
     text += 'p "" 2 1 "b" { "x" "y" } 0 t "" 1 "" { 1 -1 } t "" 2 "" { -1 1 } '
     game = pyspiel.load_efg_game(text + 't "" 3 "" { 0 0 }')
-    assert len(spiel_cr.compile_game(game).histories) == 5
+    assert len(spiel_cr.build_tree(game).histories) == 5
     assert "exception" not in "".join(capfd.readouterr())
 
 
 def test_openspiel_does_not_list_its_games_for_a_matrix_game_of_ones_own(capfd):
     payoffs = [[1, -1], [-1, 2]], [[-1, 1], [1, -2]]
     game = pyspiel.create_matrix_game("mine", "Mine", ["a", "b"], ["c", "d"], *payoffs)
-    tree = spiel_cr.compile_game(game)
+    tree = spiel_cr.build_tree(game)
     assert len(tree.histories) == 7
     assert origins.load_again(tree.game) is None
     assert "Available games" not in "".join(capfd.readouterr())

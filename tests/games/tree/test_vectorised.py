@@ -12,7 +12,7 @@ from spiel_cr.common.errors import TooManyHistoriesError
 from spiel_cr.games.opening import vectorised
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree import numbering, state_walk, vectorised_check, vectorised_walk
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import TERMINAL
 
@@ -70,8 +70,8 @@ def same(ours, theirs, name=""):
 
 def both_ways(string, observations=True):
     return (
-        compile_game(string, observations=observations),
-        compile_game(string, observations=observations, vectorised=False),
+        build_tree(string, observations=observations),
+        build_tree(string, observations=observations, vectorised=False),
     )
 
 
@@ -121,10 +121,10 @@ def test_no_state_is_visited(string, monkeypatch):
         raise AssertionError("walked")
 
     monkeypatch.setattr(state_walk, "walk", refuse)
-    compiled = compile_game(string)
+    compiled = build_tree(string)
     assert compiled.num_terminals > 0
     with pytest.raises(AssertionError, match="walked"):
-        compile_game(string, vectorised=False)
+        build_tree(string, vectorised=False)
 
 
 # The builder on every game of the catalogue.
@@ -190,8 +190,8 @@ def test_a_game_may_have_none():
         def vectorised(self):
             return None
 
-    compiled = compile_game(Game())
-    same(compiled, compile_game("python_rock_paper_scissors"))
+    compiled = build_tree(Game())
+    same(compiled, build_tree("python_rock_paper_scissors"))
     with pytest.raises(ValueError, match="not vectorised"):
         vectorised_check.check(Game(), np.random.default_rng(0))
 
@@ -204,7 +204,7 @@ def test_a_game_may_have_none():
 )
 def test_strings_are_made_when_asked_for(string):
     """By a vectorised game that makes them, and by one that leaves it to OpenSpiel."""
-    compiled = compile_game(string)
+    compiled = build_tree(string)
     for player, infosets in enumerate(compiled.infosets):
         keys = infosets.keys
         assert keys.nbytes == 0
@@ -229,13 +229,13 @@ def test_strings_are_made_when_asked_for(string):
 
 def test_size_in_bytes():
     """Strings count once they are there; the rest is 26 bytes a history and more."""
-    compiled = compile_game("python_ii_goofspiel(num_cards=5)")
+    compiled = build_tree("python_ii_goofspiel(num_cards=5)")
     before = compiled.nbytes
     assert 26 < before / len(compiled.histories) < 60
     list(compiled.infosets[0].keys)
     assert compiled.nbytes == before + compiled.infosets[0].keys.nbytes
     assert compiled.histories.chance.strides == (0,)
-    assert compile_game("kuhn_poker").histories.chance.strides == (8,)
+    assert build_tree("kuhn_poker").histories.chance.strides == (8,)
 
 
 # Limits and counting.
@@ -245,8 +245,8 @@ def test_size_in_bytes():
 def test_too_many_histories_are_refused(limit):
     string = "python_rock_paper_scissors(num_actions=5)"
     with pytest.raises(TooManyHistoriesError, match=f"max_histories={limit} "):
-        compile_game(string, max_histories=limit)
-    assert len(compile_game(string, max_histories=31).histories) == 31
+        build_tree(string, max_histories=limit)
+    assert len(build_tree(string, max_histories=31).histories) == 31
 
 
 @pytest.mark.slow

@@ -8,10 +8,10 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.games.stepping.observations import observations
-from spiel_cr.judging.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.judging.responses.ismcts_config import SearchConfig
-from spiel_cr.judging.responses.local_best_response import LBRBot
+from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.responses.local_best_response import LBRBot
+from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.beliefs import particles as particles_lib
 from spiel_cr.policies.beliefs.particles import (
     ParticleFilter,

@@ -8,7 +8,7 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.games.stepping.observations import observations
+from spiel_cr.games.simulation.observations import observations
 from spiel_cr.players import opponents
 from spiel_cr.policies.beliefs.state_posterior import PARTICLES, StatePosterior
 from tests.support import games, made_games, reference

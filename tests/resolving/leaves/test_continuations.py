@@ -44,7 +44,7 @@ def blueprint(name, seed=3):
 @functools.cache
 def rock_paper_scissors():
     """Player 1 answers, without knowing it, what player 0 chose before the cut."""
-    return compiler.compile_game(MadeGame(rps_plus, "rps_plus"), observations=True)
+    return compiler.build_tree(MadeGame(rps_plus, "rps_plus"), observations=True)
 
 
 class Given(HistoryValues):
@@ -228,7 +228,7 @@ def test_bad_values_are_refused(bad):
 
 def goofspiel():
     """Three cards, its rules on arrays, and its states after the first round."""
-    tree = compiler.compile_game("python_ii_goofspiel(num_cards=3)")
+    tree = compiler.build_tree("python_ii_goofspiel(num_cards=3)")
     rules = vectorised.of_game(tree.game)
     numbers = np.flatnonzero(tree.histories.parent > 0)
     numbers = numbers[tree.histories.parent[tree.histories.parent[numbers]] == 0]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from open_spiel.python.policy import UniformRandomPolicy
 
-from spiel_cr import compile_game, solve
+from spiel_cr import build_tree, solve
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.policies.conversions import behaviour_from_policy
@@ -130,7 +130,7 @@ def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, whole_s
     """Also where players are told what they forget, and cannot count turns."""
     random, checked, kept = np.random.default_rng(0), 0, 0
     for seed in range(60):
-        tree = compile_game(made_games.random_game(seed, **kind), observations=True)
+        tree = build_tree(made_games.random_game(seed, **kind), observations=True)
         if len(tree.histories) < 30:
             continue
         try:
@@ -186,7 +186,7 @@ def hidden_failure(path):
 def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
     """After a failure it may guess at the same infoset as without one."""
     game = made_games.MadeGame(hidden_failure, "hidden_failure")
-    decompose(compile_game(game), 0)
+    decompose(build_tree(game), 0)
     start = partial_trees.start(game, 24, player=0)
     uniform = Blueprint(UniformRandomPolicy(game), start.simulator)
     place, ids = start, start.table.id[:1]

@@ -32,7 +32,7 @@ BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
 
 @functools.cache
 def whole(name, vectorised=True):
-    return tree_lib.compile_game(name, observations=True, vectorised=vectorised)
+    return tree_lib.build_tree(name, observations=True, vectorised=vectorised)
 
 
 def paths(tree):

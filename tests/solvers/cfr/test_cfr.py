@@ -138,7 +138,7 @@ def test_every_iterate_is_the_recursions(name, variant):
 def test_random_games_against_the_recursion(seed):
     """Uneven trees: padded blocks, players who move several times, single actions."""
     game = random_game(seed, turns="by history", max_actions=4, depth=5)
-    assert_same_as_recursion(compiler.compile_game(game), "dcfr", 8)
+    assert_same_as_recursion(compiler.build_tree(game), "dcfr", 8)
 
 
 def test_the_second_player_may_update_first():
@@ -325,7 +325,7 @@ def test_spare_capacity_changes_nothing(name):
 
 def test_states_of_large_games_are_made_and_written_in_place(monkeypatch):
     """Bit for bit as others are, also where a state is taken out and put back."""
-    form = compiler.compile_game("leduc_poker").form
+    form = compiler.build_tree("leduc_poker").form
     small = cfr.make_solver(form, config=PRESETS["dcfr"])
     monkeypatch.setattr(cfr, "_LARGE_STATE", 0)
     large = cfr.make_solver(form, config=PRESETS["dcfr"])

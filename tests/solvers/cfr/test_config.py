@@ -62,7 +62,7 @@ def test_nash_conv_of_reference_runs(name, variant, early, late, factor):
 
 @slow
 def test_liars_dice_of_reference_runs():
-    compiled = compiler.compile_game("liars_dice(numdice=1,dice_sides=6)")
+    compiled = compiler.build_tree("liars_dice(numdice=1,dice_sides=6)")
     for variant, printed in (("cfr", (0.0449, 0.0053)), ("cfr+", (0.0098, 2.5e-4))):
         solver = solver_of(compiled.form, variant)
         for more, figure in zip((100, 900), printed, strict=True):

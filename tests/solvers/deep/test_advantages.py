@@ -7,7 +7,7 @@ from spiel_cr.common import networks
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.advantages import Advantages
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from tests.support import games
 
 # Means are kept in single precision and multiplied by weights of at most 32.
@@ -25,7 +25,7 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
     At all infosets, also those that some iterations do not visit. Visits count by their
     weights, so that an infoset that others hardly reach changes little.
     """
-    knowledge = CompiledKnowledge(games.compiled("kuhn"))
+    knowledge = TreeKnowledge(games.compiled("kuhn"))
     legal = knowledge.legal[player]
     config = find(f"{name}(network=table,memory=reservoir,fallback=uniform)").config
     advantages = Advantages(knowledge, player, config, 0)
@@ -68,7 +68,7 @@ def test_a_bootstrapped_table_is_the_recursion(name, alpha, predictive, player):
 
 def test_a_network_is_asked_once_per_fit(monkeypatch):
     """Also where strategies ask two of them in turn, of advantages and predictions."""
-    knowledge = CompiledKnowledge(games.compiled("kuhn"))
+    knowledge = TreeKnowledge(games.compiled("kuhn"))
     asked = []
 
     def evaluate(parameters, table):

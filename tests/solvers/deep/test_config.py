@@ -20,8 +20,8 @@ def test_presets_are_read_and_changed():
         == changed
     )
     assert changed.averages == ("bank", "exact")
-    assert changed.needs_compiled == "memory=exact"
-    assert PRESETS["deep-cfr"].needs_compiled is None
+    assert changed.needs_tree == "memory=exact"
+    assert PRESETS["deep-cfr"].needs_tree is None
 
 
 def test_settings_are_checked_without_strings():

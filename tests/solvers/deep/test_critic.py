@@ -3,13 +3,13 @@
 import numpy as np
 
 from spiel_cr.common.network_fits import Plan
-from spiel_cr.games.stepping.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.simulation.tree_source import TreeSource
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.approximators import Table
 from spiel_cr.solvers.deep.critic import Critic
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from spiel_cr.solvers.deep.traversal import Task, traverse
 from tests.support.made_games import MadeGame, twice_in_a_row
 
@@ -19,8 +19,8 @@ def test_a_table_learns_the_exact_values():
 
     Player 0's utility all the way, though the players act twice in a row.
     """
-    tree = compile_game(MadeGame(twice_in_a_row, "twice"))
-    knowledge = CompiledKnowledge(tree)
+    tree = build_tree(MadeGame(twice_in_a_row, "twice"))
+    knowledge = TreeKnowledge(tree)
     values = Table(len(knowledge.deciders), knowledge.num_actions)
     critic = Critic(knowledge, values, 10_000)
     random = np.random.default_rng(0)

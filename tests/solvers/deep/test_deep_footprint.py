@@ -91,12 +91,12 @@ def test_memories_that_a_run_does_not_fill_count_as_they_are():
 
 def test_tables_of_critics_are_refused_before_they_are_read(monkeypatch):
     """Leduc poker has 3,780 decisions, and tensors of 30 numbers."""
-    tree = spiel_cr.compile_game("leduc_poker")
+    tree = spiel_cr.build_tree("leduc_poker")
     config, room = find("mmd").config, memory.BASE_BYTES + 2 * 3780 * 2 * 30 * 4
-    deep_footprint.check_compiled(config, tree, room)
+    deep_footprint.check_tree(config, tree, room)
     with pytest.raises(GameTooLargeError, match="3,780 decisions.*--compile never"):
-        deep_footprint.check_compiled(config, tree, room - 1)
-    deep_footprint.check_compiled(find("sd-cfr").config, tree, 1)
+        deep_footprint.check_tree(config, tree, room - 1)
+    deep_footprint.check_tree(find("sd-cfr").config, tree, 1)
     # `solve` asks before it makes a solver.
     monkeypatch.setattr(memory, "BASE_BYTES", 1e12)
     with pytest.raises(GameTooLargeError, match="critic has a table"):

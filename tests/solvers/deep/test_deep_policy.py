@@ -20,7 +20,7 @@ from spiel_cr.players.opponent_strings import (
 from spiel_cr.policies.conversions import behaviour_from_policy
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_config import PRESETS
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge
+from spiel_cr.solvers.deep.infosets import TreeKnowledge
 from spiel_cr.solvers.deep.network_policy import (
     DeepPolicy,
     check_file,
@@ -37,8 +37,8 @@ WEIGHTS = np.array([1.0, 2.0, 0.5, 4.0])
 
 
 @functools.cache
-def knowledge() -> CompiledKnowledge:
-    return CompiledKnowledge(games.compiled("kuhn"))
+def knowledge() -> TreeKnowledge:
+    return TreeKnowledge(games.compiled("kuhn"))
 
 
 @functools.cache

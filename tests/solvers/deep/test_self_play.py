@@ -11,12 +11,12 @@ from spiel_cr.common import networks
 from spiel_cr.common.networks import NEVER
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.solvers.algorithms import find
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -48,7 +48,7 @@ SMALL = (
 
 @pytest.fixture(scope="module")
 def kuhn():
-    return compile_game("kuhn_poker")
+    return build_tree("kuhn_poker")
 
 
 @jax.jit
@@ -170,7 +170,7 @@ def enumerated(tree, behaviour):
       behaviour: of each player float64 [I, A].
     """
     histories = tree.histories
-    knowledge = CompiledKnowledge(tree)
+    knowledge = TreeKnowledge(tree)
     ends = np.flatnonzero(histories.player == TERMINAL)
     likely, found = histories.chance[ends].copy(), []
     for match, end in enumerate(ends):
@@ -203,7 +203,7 @@ def test_expected_gradient_is_that_of_the_expected_utility(kuhn):
     assert likely.sum() == pytest.approx(1, abs=1e-12) and len(likely) == 30
     said = random.normal(size=(len(kuhn.histories), 2))[episodes.joint]
     gain, _ = advantages(episodes, said, 1.0, 2.0)
-    knowledge = CompiledKnowledge(kuhn)
+    knowledge = TreeKnowledge(kuhn)
     for player, sign in ((0, 1), (1, -1)):
         mine = episodes.player == player
         answer = episodes.answer
@@ -363,7 +363,7 @@ def test_a_player_who_decides_nothing(tmp_path):
         'p "" 2 1 "" { "x" "y" } 0\nt "" 1 "" { 1.0 -1.0 }\nt "" 2 "" { -1.0 1.0 }\n'
         'p "" 2 2 "" { "x" "y" } 0\nt "" 3 "" { 0.0 0.0 }\nt "" 4 "" { 2.0 -2.0 }\n'
     )
-    tree = compile_game(f"efg_game(filename={tmp_path}/coin.efg)")
+    tree = build_tree(f"efg_game(filename={tmp_path}/coin.efg)")
     solver = SelfPlay(tree, SMALL.replace("1000", "6400").replace("0.01", "0.05"))
     solver.run_to(6400)
     policy = solver.strategy(1, Seen(np.arange(2), np.ones((2, 2), bool)))
@@ -485,7 +485,7 @@ def test_a_table_comes_near_the_equilibrium_of_kuhn_poker(kuhn):
 @pytest.mark.slow
 def test_mirror_descent_comes_near_the_equilibrium_of_leduc_poker():
     """Uniform play has a NashConv of 4.75."""
-    solver = SelfPlay(compile_game("leduc_poker"), "mmd(schedule=5e6)")
+    solver = SelfPlay(build_tree("leduc_poker"), "mmd(schedule=5e6)")
     solver.run_to(5_000_000)
     assert solver.nash_conv() < 0.45
 

@@ -5,8 +5,8 @@ import functools
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep import DeepSolver
 from spiel_cr.solvers.solve import solve
 from tests.solvers.deep import whole_visits
@@ -35,9 +35,9 @@ TABLE = "network=table,memory=exact,averaging=exact+bank,traversals=40"
 
 
 @functools.cache
-def game_of(name: str) -> CompiledGame:
+def game_of(name: str) -> GameTree:
     if name == "twice":
-        return compile_game(MadeGame(twice_in_a_row, "twice"))
+        return build_tree(MadeGame(twice_in_a_row, "twice"))
     return games.compiled(name)
 
 

@@ -5,13 +5,13 @@ import pytest
 
 from spiel_cr.common import networks
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.state_source import StateSource
-from spiel_cr.games.stepping.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.state_source import StateSource
+from spiel_cr.games.simulation.tree_source import TreeSource
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.solvers.deep.deep_config import DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge
+from spiel_cr.solvers.deep.infosets import TreeKnowledge
 from spiel_cr.solvers.deep.outputs import softmax
 from spiel_cr.solvers.deep.tensors import Stepped, stepped
 from spiel_cr.solvers.deep.traversal import Task, traverse
@@ -70,9 +70,9 @@ def test_games_without_tensors_are_refused():
 
 
 @pytest.fixture(scope="module")
-def dice() -> tuple[CompiledKnowledge, Stepped]:
+def dice() -> tuple[TreeKnowledge, Stepped]:
     """Liar's dice, compiled and by rules on arrays."""
-    return CompiledKnowledge(compile_game(DICE)), stepped(open_game(DICE))
+    return TreeKnowledge(build_tree(DICE)), stepped(open_game(DICE))
 
 
 @pytest.mark.parametrize("external", [True, False], ids=["external", "outcome"])

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.draws import points
-from spiel_cr.games.stepping.tree_source import TreeSource
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.simulation.tree_source import TreeSource
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies.conversions import history_values
 from spiel_cr.solvers.deep.deep_config import DeepConfig
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from spiel_cr.solvers.deep.traversal import Task, Traversal, in_chunks, traverse
 from tests.solvers.deep import whole_visits
 from tests.support import games, reference
 from tests.support.made_games import MadeGame, twice_in_a_row
-from tests.support.uncompiled import Enumerated, Grid
+from tests.support.simulated import Enumerated, Grid
 
 # Parts of the draws of chance, and who decides at each depth. Strategies are multiples
 # of 1/4, and of 1/8 with half of uniform exploration.
@@ -38,7 +38,7 @@ class Fixed:
       behaviour: for each player float64 [S].
     """
 
-    def __init__(self, knowledge: CompiledKnowledge, seed: int) -> None:
+    def __init__(self, knowledge: TreeKnowledge, seed: int) -> None:
         """Multiples of 1/4, none of them zero at two or three legal actions."""
         random = np.random.default_rng(seed)
         self._tables = []
@@ -57,10 +57,10 @@ class Fixed:
 
 
 @functools.cache
-def knowledge_of(name: str) -> CompiledKnowledge:
+def knowledge_of(name: str) -> TreeKnowledge:
     if name == "kuhn":
-        return CompiledKnowledge(games.compiled("kuhn"))
-    return CompiledKnowledge(compile_game(MadeGame(twice_in_a_row, "twice")))
+        return TreeKnowledge(games.compiled("kuhn"))
+    return TreeKnowledge(build_tree(MadeGame(twice_in_a_row, "twice")))
 
 
 def enumerate_all(
@@ -209,7 +209,7 @@ def test_moves_say_what_came_after():
 
 def test_never_an_illegal_action():
     """In leduc poker, where folding and raising are illegal at times."""
-    knowledge = CompiledKnowledge(games.compiled("leduc"))
+    knowledge = TreeKnowledge(games.compiled("leduc"))
     strategy = Fixed(knowledge, 1)
     source = TreeSource(knowledge.tree)
     for config in (EXTERNAL, dataclasses.replace(OUTCOME, epsilon=1.0)):
@@ -241,7 +241,7 @@ class Counted(TreeSource):
 @both_ways
 def test_chunks_are_bounded_and_all_there(config):
     """No chunk has many more positions than asked for; all together are the count."""
-    knowledge = CompiledKnowledge(games.compiled("leduc"))
+    knowledge = TreeKnowledge(games.compiled("leduc"))
     strategy = Fixed(knowledge, 1)
     config = dataclasses.replace(config, draws="stratified")
 

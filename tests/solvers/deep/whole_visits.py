@@ -8,11 +8,11 @@ import pytest
 from spiel_cr.common.network_fits import Targets
 from spiel_cr.policies.conversions import history_values, reach_from_behaviour
 from spiel_cr.solvers.deep import DeepSolver
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge
+from spiel_cr.solvers.deep.infosets import TreeKnowledge
 
 
 def advantages(
-    knowledge: CompiledKnowledge, behaviour: Sequence[np.ndarray], player: int
+    knowledge: TreeKnowledge, behaviour: Sequence[np.ndarray], player: int
 ) -> Targets:
     """Every decision of a player as a visit, weighed by the reach of everybody else.
 
@@ -44,7 +44,7 @@ def take_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
     def traverse(solver: DeepSolver, player: int, iteration: int) -> Iterator[Targets]:
         del iteration
-        assert isinstance(solver.knowledge, CompiledKnowledge)
+        assert isinstance(solver.knowledge, TreeKnowledge)
         behaviour = [solver.current_behaviour(p) for p in range(2)]
         yield advantages(solver.knowledge, behaviour, player)
 

@@ -8,8 +8,8 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.signals.signal_loading import signal_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.first_order import primal_dual
 from spiel_cr.solvers.first_order.solvers import make_solver
@@ -19,7 +19,7 @@ from tests.support.made_games import random_game
 
 def test_seconds_of_compiling_are_those_of_all_programs():
     """What scales and begins is compiled, too; a game that no other test has."""
-    form, spent = spiel_cr.compile_game(random_game(77)).form, {}
+    form, spent = spiel_cr.build_tree(random_game(77)).form, {}
 
     def tell(event, seconds, fun_name="", **_):
         if event.endswith("backend_compile_duration"):
@@ -100,7 +100,7 @@ def test_the_scaled_program_has_rows_of_one(monkeypatch):
 @pytest.mark.slow
 def test_in_the_form_of_signals():
     """With kernels as coupling it comes as far."""
-    signals = signal_game("python_leduc_poker")
+    signals = public_tree_game("python_leduc_poker")
     products = form_of(signals, products=True)
     listed = form_of(signals, products=False)
     config = find("pdhg").config

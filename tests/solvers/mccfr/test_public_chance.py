@@ -7,10 +7,10 @@ import spiel_cr
 from spiel_cr import Goal, Layout
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.evaluation.responses.board_response import BoardResponse
+from spiel_cr.evaluation.responses.local_best_response import lbr
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.stepping import key_making
-from spiel_cr.judging.responses.board_response import BoardResponse
-from spiel_cr.judging.responses.local_best_response import lbr
+from spiel_cr.games.simulation import key_making
 from spiel_cr.policies.best_responses import best_response_value, reach_of
 from spiel_cr.policies.conversions import behaviour_from_policy, history_values
 from spiel_cr.solvers.mccfr.public_chance import PRESETS, PublicChanceSolver
@@ -154,7 +154,7 @@ NO_BOARD = (
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_discounts_are_those_of_full_width_cfr(exponents):
     """Infinite exponents: no discount at inf, also after the first board; 0 at -inf."""
-    tree = spiel_cr.compile_game(NO_BOARD)
+    tree = spiel_cr.build_tree(NO_BOARD)
     expected = spiel_cr.solve(tree, f"cfr({exponents},gamma=2)", 7)
     sampled = solve(NO_BOARD, 7, f"pcs({exponents})", buckets="4-4")
     found = behaviour_from_policy(tree, sampled.average_policy())
@@ -197,7 +197,7 @@ def test_bits_files_and_policies(algorithm, tmp_path):
     assert strategies[0].probability.tolist() != strategies[2].probability.tolist()
     result.save(file)
     loaded = spiel_cr.load_policy(file)
-    tree = spiel_cr.compile_game(ONE_CARD)
+    tree = spiel_cr.build_tree(ONE_CARD)
     for one, two in zip(
         behaviour_from_policy(tree, loaded),
         behaviour_from_policy(tree, result.average_policy()),
@@ -319,7 +319,7 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
 def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, player):
     """They are strategies: what they get is at most the best response's value."""
     policy = solve(game, 3).average_policy()
-    tree = spiel_cr.compile_game(game)
+    tree = spiel_cr.build_tree(game)
     reach = reach_of(tree.form, behaviour_from_policy(tree, policy))
     best = best_response_value(tree.form, player, reach[1 - player])
     rules = policy.source.rules

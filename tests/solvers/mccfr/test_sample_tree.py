@@ -6,8 +6,8 @@ import jax
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.mccfr import sample_tree
 from tests.support import games, reference, sampling_reference
 from tests.support.made_games import random_game
@@ -20,16 +20,16 @@ GAMES = ("kuhn", "goofspiel4", "leduc7", "random")
 
 
 @functools.cache
-def compiled(name: str) -> CompiledGame:
+def compiled(name: str) -> GameTree:
     if name == "random":
         game = random_game(3, turns="by history", max_actions=4, depth=5)
-        return compile_game(game)
+        return build_tree(game)
     if name == "goofspiel3":
-        return compile_game(GOOFSPIEL)
+        return build_tree(GOOFSPIEL)
     return games.compiled(name)
 
 
-def states(tree: CompiledGame, numbers):
+def states(tree: GameTree, numbers):
     """OpenSpiel's state at each history."""
     for number in numbers:
         state = tree.game.new_initial_state()

@@ -16,8 +16,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from spiel_cr.games.tree.compiler import compile_game
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr import cfr_config as algorithm
 from spiel_cr.solvers.mccfr import (
     baselines,
@@ -64,7 +64,7 @@ class Setup(NamedTuple):
       number: history of `compiled` of each history of `tree`.
     """
 
-    compiled: CompiledGame
+    compiled: GameTree
     tree: reference.Tree
     policy: reference.Policy
     past: reference.Policy
@@ -77,7 +77,7 @@ class Setup(NamedTuple):
 def setup(name: str) -> Setup:
     """On goofspiel every third infoset has an action that is never played."""
     rng = np.random.default_rng(20)
-    compiled = compile_game(STRINGS[name])
+    compiled = build_tree(STRINGS[name])
     tree = reference.Tree(compiled.game)
     policy, past, by_action = {}, {}, {}
     for i, key in enumerate(tree.infosets):

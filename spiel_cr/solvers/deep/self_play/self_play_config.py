@@ -120,7 +120,7 @@ class SelfPlayConfig:
         return min(1.0, decisions / self.schedule)
 
     @property
-    def needs_compiled(self) -> str | None:
+    def needs_tree(self) -> str | None:
         """A setting that only compiled games have; None: there is none."""
         return "network=table" if self.network == "table" else None
 

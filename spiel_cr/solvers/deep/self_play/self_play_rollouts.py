@@ -7,8 +7,8 @@ import numpy as np
 
 from spiel_cr.common import draws
 from spiel_cr.common.draws import choose
-from spiel_cr.games.stepping import simulator
-from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.simulation import simulator
+from spiel_cr.games.simulation.simulator import Positions, Simulator
 
 
 class Answer(NamedTuple):

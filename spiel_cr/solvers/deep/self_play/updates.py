@@ -12,11 +12,11 @@ from spiel_cr.common import networks
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.common.parameters import read_settings
-from spiel_cr.games.stepping.simulator import Positions
-from spiel_cr.games.tree.tree import CompiledGame
+from spiel_cr.games.simulation.simulator import Positions
+from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.deep.averages import Networks
 from spiel_cr.solvers.deep.deep_training import Training
-from spiel_cr.solvers.deep.infosets import CompiledKnowledge, Seen
+from spiel_cr.solvers.deep.infosets import Seen, TreeKnowledge
 from spiel_cr.solvers.deep.outputs import Shape
 from spiel_cr.solvers.deep.self_play import self_play_network as network
 from spiel_cr.solvers.deep.self_play.self_play_config import (
@@ -65,7 +65,7 @@ class SelfPlay(Training):
 
     def __init__(
         self,
-        game: CompiledGame | Stepped,
+        game: GameTree | Stepped,
         algorithm: str | SelfPlayConfig = "mmd",
         *,
         seed: int = 0,
@@ -105,7 +105,7 @@ class SelfPlay(Training):
         """
         config, known = self.config, self.knowledge
         if config.network == "table":
-            assert isinstance(known, CompiledKnowledge)
+            assert isinstance(known, TreeKnowledge)
             count = (*known.num_infosets, len(known.deciders))[number]
             return None, network.table(max(count, 1), known.num_actions)
         seen, table = known.num_features, number if number < 2 else None

@@ -16,7 +16,7 @@ import scipy.sparse
 
 from spiel_cr.common import memory
 from spiel_cr.common.arrays import joint_components
-from spiel_cr.games.signals.game import SignalGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
 
 
 class Round(NamedTuple):
@@ -66,12 +66,12 @@ class Boards:
         return int(self.mass.shape[1])
 
 
-def find(game: SignalGame, memory_limit: memory.Limit = None) -> Boards:
+def find(game: PublicTreeGame, memory_limit: memory.Limit = None) -> Boards:
     """The boards of a signal game.
 
     Args:
       game: the game.
-      memory_limit: for the tables, as for `compile_game`.
+      memory_limit: for the tables, as for `build_tree`.
 
     Raises:
       GameTooLargeError: the tables do not fit.
@@ -115,11 +115,11 @@ def find(game: SignalGame, memory_limit: memory.Limit = None) -> Boards:
     )
 
 
-def _stakes(game: SignalGame) -> list[scipy.sparse.csr_array]:
+def _stakes(game: PublicTreeGame) -> list[scipy.sparse.csr_array]:
     """For each round [H0, H1], the most that any kernel of it says of two signals, or
     that kernels of later rounds say of what they become."""
     found: list[scipy.sparse.csr_array] = []
-    counts = [game.num_signals(p) for p in range(2)]
+    counts = [game.num_private_states(p) for p in range(2)]
     for number in reversed(range(game.num_rounds)):
         shape = (counts[0][number], counts[1][number])
         matrix = scipy.sparse.csr_array(shape)

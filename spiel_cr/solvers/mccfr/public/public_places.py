@@ -15,8 +15,8 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.mccfr.public.boards import Boards
 
 # Kinds of places besides the decisions of players 0 and 1.
@@ -85,7 +85,7 @@ class Layout:
 class _Builder:
     """Numbers places group by group: the children of all places of a public node."""
 
-    def __init__(self, game: SignalGame, boards: Boards) -> None:
+    def __init__(self, game: PublicTreeGame, boards: Boards) -> None:
         self.game, self.boards = game, boards
         self.kind: list[np.ndarray] = []
         self.above: list[np.ndarray] = []
@@ -173,7 +173,7 @@ class _Builder:
         return LEAF if player == TERMINAL else player
 
 
-def build(game: SignalGame, boards: Boards) -> Layout:
+def build(game: PublicTreeGame, boards: Boards) -> Layout:
     """Lays out a game's public tree with its boards.
 
     Args:

@@ -19,9 +19,9 @@ from spiel_cr.common import memory
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.common.jax_utils import as_one_kernel, cast
 from spiel_cr.common.parameters import read_settings
+from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.games.signals.game import SignalGame
 from spiel_cr.solvers.cfr import regret_matching
 from spiel_cr.solvers.cfr.solver import Program, Solver
 from spiel_cr.solvers.mccfr.public import boards
@@ -348,7 +348,7 @@ _run = _program()
 
 
 def make_solver(
-    game: SignalGame,
+    game: PublicTreeGame,
     form: SequenceForm,
     algorithm: str | PublicConfig = "public-vr+",
     *,
@@ -364,7 +364,7 @@ def make_solver(
       algorithm: settings, or a string such as "public-vr(decay=0.3)".
       dtype: float32 or float64.
       seed: of all random numbers; the same seed gives the same bits.
-      memory_limit: as for `compile_game`.
+      memory_limit: as for `build_tree`.
 
     Raises:
       ValueError: an algorithm, dtype or seed that there is not.

@@ -44,8 +44,8 @@ from typing import NamedTuple
 import numpy as np
 
 from spiel_cr.common.draws import choose
-from spiel_cr.games.stepping import recall_checks
-from spiel_cr.games.stepping.simulator import Positions, Simulator
+from spiel_cr.games.simulation import recall_checks
+from spiel_cr.games.simulation.simulator import Positions, Simulator
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import strategy
 from spiel_cr.solvers.mccfr.table.table import Table

@@ -8,7 +8,7 @@ import pyspiel
 from spiel_cr.common import atomic, storage
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.stepping import key_making
+from spiel_cr.games.simulation import key_making
 from spiel_cr.policies import result
 from spiel_cr.solvers.mccfr.table.table_policy import (
     TablePolicy,

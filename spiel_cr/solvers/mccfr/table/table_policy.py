@@ -8,8 +8,8 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.games.opening.vectorised import VectorisedGame
-from spiel_cr.games.stepping.rules_source import RulesSource
-from spiel_cr.games.stepping.simulator import Simulator
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies import result
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy

@@ -9,8 +9,8 @@ import pytest
 
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.signals.form import form_of
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import action_values, reach_from_behaviour
 from spiel_cr.solvers.mccfr.public import (
@@ -58,7 +58,7 @@ def made_rules(path):
 @functools.cache
 def compiled(name):
     if name == "made":
-        return compile_game(MadeGame(made_rules, "made"))
+        return build_tree(MadeGame(made_rules, "made"))
     return games.compiled(name)
 
 

@@ -4,7 +4,7 @@ import pyspiel
 import pytest
 
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.stepping import key_making
+from spiel_cr.games.simulation import key_making
 from tests.support import made_games
 
 

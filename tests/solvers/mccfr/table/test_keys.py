@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spiel_cr.games.stepping import keys
+from spiel_cr.games.simulation import keys
 
 ROWS = [
     [1650559466229749275, 13662443954154324479],

@@ -9,7 +9,7 @@ from spiel_cr.common.errors import (
     InvalidGameError,
 )
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.stepping import key_making, recall_checks
+from spiel_cr.games.simulation import key_making, recall_checks
 from tests.support import made_games
 
 

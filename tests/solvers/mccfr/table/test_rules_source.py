@@ -7,8 +7,8 @@ import pytest
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.games.stepping.rules_source import RulesSource
-from tests.support import games, reference, tabled, uncompiled
+from spiel_cr.games.simulation.rules_source import RulesSource
+from tests.support import games, reference, simulated, tabled
 
 MATCHES = 12
 
@@ -23,7 +23,7 @@ MATCHES = 12
 )
 def test_positions_are_those_of_states(game):
     """Matches at random, beside OpenSpiel's: keys are equal just where strings are."""
-    source, random = uncompiled.source_of(game), np.random.default_rng(1)
+    source, random = simulated.source_of(game), np.random.default_rng(1)
     positions = source.start(MATCHES, random)
     states = [source.game.new_initial_state() for _ in range(MATCHES)]
     known: dict[tuple[int, str], tuple[int, ...]] = {}
@@ -66,7 +66,7 @@ def test_chance_is_drawn_by_its_odds():
     With 6000 matches each of 3 cards comes 2000 times, give or take 37; 6 standard
     deviations are exceeded by one of them with odds below 1e-8.
     """
-    source = uncompiled.source_of("kuhn_poker")
+    source = simulated.source_of("kuhn_poker")
     dealt = source.start(6000, np.random.default_rng(3))
     cards, counts = np.unique(dealt.key, axis=0, return_counts=True)
     assert len(cards) == 3 and (abs(counts - 2000) < 222).all()
@@ -82,7 +82,7 @@ def test_chance_between_decisions():
     6 standard deviations of 3000 matches are 164.
     """
     game = games.goofspiel(3, "random")
-    source, random = uncompiled.source_of(game), np.random.default_rng(3)
+    source, random = simulated.source_of(game), np.random.default_rng(3)
     positions = source.start(3000, random)
     assert (positions.player == 0).all()
     for _ in range(2):
@@ -95,7 +95,7 @@ def test_chance_between_decisions():
 
 
 def test_keys_of_states_do_not_depend_on_questions_before():
-    source = uncompiled.source_of("phantom_ttt")
+    source = simulated.source_of("phantom_ttt")
     random, states = np.random.default_rng(2), []
     state = source.game.new_initial_state()
     while not state.is_terminal():
@@ -103,7 +103,7 @@ def test_keys_of_states_do_not_depend_on_questions_before():
             states.append(state.clone())
         state.apply_action(int(random.choice(state.legal_actions())))
     forwards = [source.key_of(s).tolist() for s in states]
-    fresh = uncompiled.source_of("phantom_ttt")
+    fresh = simulated.source_of("phantom_ttt")
     backwards = [fresh.key_of(s).tolist() for s in states[::-1]]
     assert forwards == backwards[::-1] and len(forwards) > 1
     source.close()

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.errors import ImperfectRecallError, InvalidGameError
-from spiel_cr.games.stepping.rules_source import RulesSource
+from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr.table import sampling, strategy
 from spiel_cr.solvers.mccfr.table.table import ROOTS, Table
 from spiel_cr.solvers.mccfr.table.table_solver import UncompiledSolver
-from tests.support import games, reference, uncompiled
+from tests.support import games, reference, simulated
 
 # Parts of the draws of chance; how many decisions there are, the players' in turn;
 # parts of the updating player's draws; and exploration. Strategies, which the other
@@ -33,20 +33,20 @@ TOLERANCE = 2e-5
 
 @functools.cache
 def tree_of(game: str) -> reference.Tree:
-    return reference.Tree(uncompiled.source_of(game).game)
+    return reference.Tree(simulated.source_of(game).game)
 
 
 @functools.cache
 def keys_of(game: str) -> dict[reference.Key, np.ndarray]:
-    return uncompiled.key_of_each(uncompiled.source_of(game), tree_of(game))
+    return simulated.key_of_each(simulated.source_of(game), tree_of(game))
 
 
-def grid_of(game: str, player: int, *, follows_all: bool = False) -> uncompiled.Grid:
+def grid_of(game: str, player: int, *, follows_all: bool = False) -> simulated.Grid:
     """All draws of a batch for a player, who draws none if it follows all actions."""
     chance, decisions, own, _ = GRIDS[game]
     own = 1 if follows_all else own
     parts = [own if depth % 2 == player else 4 for depth in range(decisions)]
-    return uncompiled.Grid((*chance, *parts))
+    return simulated.Grid((*chance, *parts))
 
 
 def filled(source: RulesSource, game: str, *, baselines: bool) -> Table:
@@ -77,10 +77,10 @@ def filled(source: RulesSource, game: str, *, baselines: bool) -> Table:
 def test_regrets_are_unbiased(game, baseline, scheme, player):
     """The mean over all that can be drawn is the exact counterfactual regret."""
     epsilon = GRIDS[game][-1]
-    source, tree = uncompiled.source_of(game), tree_of(game)
+    source, tree = simulated.source_of(game), tree_of(game)
     table = filled(source, game, baselines=baseline == "average")
     table.baseline[: table.entries * (baseline == "average")] = 0.7
-    policy = uncompiled.current_policy(tree, keys_of(game), table)
+    policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
     # External sampling follows all actions of the player, whatever it draws.
     grid = grid_of(game, player, follows_all=scheme == "external")
@@ -88,7 +88,7 @@ def test_regrets_are_unbiased(game, baseline, scheme, player):
         *("test",), scheme=scheme, baseline=baseline, epsilon=epsilon, batch=grid.size
     )
     batch = sampling.Trajectories(
-        *(uncompiled.Enumerated(source, grid), table, config, player, grid),
+        *(simulated.Enumerated(source, grid), table, config, player, grid),
         weight=1.0,
         most_visits=10**9,
     )
@@ -118,14 +118,14 @@ def test_narrowed_external_sampling_is_unbiased():
     """Where the memory does not hold all actions, one is followed, and weighed so."""
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
-    source, tree = uncompiled.source_of(game), tree_of(game)
+    source, tree = simulated.source_of(game), tree_of(game)
     table = filled(source, game, baselines=False)
-    policy = uncompiled.current_policy(tree, keys_of(game), table)
+    policy = simulated.current_policy(tree, keys_of(game), table)
     before = table.regret.copy()
     grid = grid_of(game, 0)
     config = MCCFRConfig("test", scheme="external", epsilon=epsilon, batch=grid.size)
     batch = sampling.Trajectories(
-        *(uncompiled.Enumerated(source, grid), table, config, 0, grid),
+        *(simulated.Enumerated(source, grid), table, config, 0, grid),
         weight=1.0,
         most_visits=4 * grid.size,
     )
@@ -147,7 +147,7 @@ def test_sampled_averages(never):
     """
     game = "kuhn_poker"
     epsilon = GRIDS[game][-1]
-    source, tree = uncompiled.source_of(game), tree_of(game)
+    source, tree = simulated.source_of(game), tree_of(game)
     table = filled(source, game, baselines=False)
     table.average[:] = 0
     after_pass = [
@@ -160,11 +160,11 @@ def test_sampled_averages(never):
         king = tree.nodes[tree.infosets[key][0]].path[1] == 2
         first = table.first[int(table.find(keys_of(game)[key][None])[0])]
         table.regret[first : first + 2] = [0, 1] if king else [1, 0]
-    policy = uncompiled.current_policy(tree, keys_of(game), table)
+    policy = simulated.current_policy(tree, keys_of(game), table)
     grid = grid_of(game, 0)
     config = MCCFRConfig("test", epsilon=epsilon, averaging="sampled", batch=grid.size)
     sampling.Trajectories(
-        *(uncompiled.Enumerated(source, grid), table, config, 0, grid),
+        *(simulated.Enumerated(source, grid), table, config, 0, grid),
         weight=3.0,
         most_visits=10**9,
     )
@@ -205,13 +205,13 @@ def test_averages_are_exact(game, algorithm, max_bytes):
     The last row's table is full after some iterations: infosets that it refused stay
     uniform.
     """
-    source, tree, keys = uncompiled.source_of(game), tree_of(game), keys_of(game)
+    source, tree, keys = simulated.source_of(game), tree_of(game), keys_of(game)
     config = find(algorithm).config
     solver = UncompiledSolver(source, config, seed=3, max_bytes=max_bytes)
     sums = {key: np.zeros(len(tree.actions(key))) for key in tree.infosets}
     exploration = config.rule.exploration
     for iteration in range(1, 26):
-        policy = uncompiled.current_policy(tree, keys, solver.table)
+        policy = simulated.current_policy(tree, keys, solver.table)
         for key, shares in policy.items():
             reach = tree.own_reach(tree.infosets[key][0], key[0], policy)
             mixed = {
@@ -224,7 +224,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
             sums[key] += iteration**config.gamma * reach * np.array([*shares.values()])
         solver.run(1)
     before = {name: column.copy() for name, column in solver.table.state().items()}
-    found = uncompiled.policy_of(tree, keys, solver.average())
+    found = simulated.policy_of(tree, keys, solver.average())
     for name, column in solver.table.state().items():
         assert np.array_equal(column, before[name]), name
     assert solver.table.full == (max_bytes < 10**6)
@@ -237,7 +237,7 @@ def test_averages_are_exact(game, algorithm, max_bytes):
 
 
 def test_incremental_adds_one_infoset_per_trajectory():
-    source = uncompiled.source_of(games.goofspiel(4, "descending"))
+    source = simulated.source_of(games.goofspiel(4, "descending"))
     solver = UncompiledSolver(
         source, MCCFRConfig("test", batch=1, incremental=True), seed=1, max_bytes=10**6
     )
@@ -258,7 +258,7 @@ def test_baselines_lower_the_variance():
     Measured: 0.39 times. 45 batches give a hundred values each: the bound is ten
     standard errors of the ratio away, or more.
     """
-    source = uncompiled.source_of(games.goofspiel(4, "descending"))
+    source = simulated.source_of(games.goofspiel(4, "descending"))
     variances = []
     for baseline in ("none", "average"):
         config = MCCFRConfig("test", baseline=baseline, epsilon=1.0, batch=32)
@@ -278,7 +278,7 @@ def test_baselines_lower_the_variance():
 
 def test_a_baseline_moves_by_its_decay():
     """A fresh baseline takes 1 - (1 - decay)^n of the mean of n samples."""
-    source = uncompiled.source_of("python_rock_paper_scissors(num_actions=3)")
+    source = simulated.source_of("python_rock_paper_scissors(num_actions=3)")
     table = Table(10**6, source.max_actions, baselines=True)
     config = MCCFRConfig("test", baseline="average", decay=0.25, epsilon=1.0, batch=50)
     random = np.random.default_rng(1)
@@ -301,13 +301,13 @@ def test_games_without_recall_are_refused():
             return np.full((len(rows), 2), player, np.uint64)
 
     game = games.goofspiel(4, "descending")
-    source = Forgets(uncompiled.source_of(game).game)
+    source = Forgets(simulated.source_of(game).game)
     solver = UncompiledSolver(
         source, MCCFRConfig("test", batch=8), seed=1, max_bytes=10**6
     )
     with pytest.raises(InvalidGameError, match="different numbers of legal actions"):
         solver.run(3)
-    kuhn = uncompiled.source_of("kuhn_poker")
+    kuhn = simulated.source_of("kuhn_poker")
     source = Forgets(kuhn.game, kuhn.rules)
     solver = UncompiledSolver(
         source, MCCFRConfig("test", batch=64), seed=1, max_bytes=10**6
@@ -329,6 +329,6 @@ def test_settings_are_not_changed_by_names():
     """A configuration of the compiled solver runs here as far as it can."""
     config = find("os-mccfr(batch=128)").config
     solver = UncompiledSolver(
-        uncompiled.source_of("kuhn_poker"), config, seed=1, max_bytes=10**6
+        simulated.source_of("kuhn_poker"), config, seed=1, max_bytes=10**6
     )
     assert solver.config == config

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.games.tree.compiler import compile_game
+from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import choice, mccfr
@@ -15,7 +15,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     UncompiledSolver,
     batch_bytes,
 )
-from tests.support import games, reference, uncompiled
+from tests.support import games, reference, simulated
 
 GOOFSPIEL = games.goofspiel(4, "descending")
 ALGORITHMS = (
@@ -28,7 +28,7 @@ ALGORITHMS = (
 
 def make(algorithm: str, game: str = GOOFSPIEL, **options) -> UncompiledSolver:
     options = {"seed": 1, "max_bytes": 10**6} | options
-    source = uncompiled.source_of(game)
+    source = simulated.source_of(game)
     return UncompiledSolver(source, find(algorithm).config, **options)
 
 
@@ -182,8 +182,8 @@ def solver_bytes(solver: UncompiledSolver) -> int:
 
 
 def nash_conv(solver: UncompiledSolver, tree: reference.Tree) -> float:
-    keys = uncompiled.key_of_each(solver.source, tree)
-    return reference.nash_conv(tree, uncompiled.policy_of(tree, keys, solver.average()))
+    keys = simulated.key_of_each(solver.source, tree)
+    return reference.nash_conv(tree, simulated.policy_of(tree, keys, solver.average()))
 
 
 def test_nash_conv_falls():
@@ -214,8 +214,8 @@ def test_as_good_as_compiled(game, algorithm, monkeypatch):
     """
     # Draws of trajectories that are walked one by one are independent, as here.
     monkeypatch.setattr(choice, "visits_only", lambda *_, **__: True)
-    tree = reference.Tree(uncompiled.source_of(game).game)
-    compiled, sizes = compile_game(uncompiled.source_of(game).game), []
+    tree = reference.Tree(simulated.source_of(game).game)
+    compiled, sizes = build_tree(simulated.source_of(game).game), []
     for seed in range(4):
         mine = make(algorithm, game, seed=seed, max_bytes=10**8)
         mine.run(200)

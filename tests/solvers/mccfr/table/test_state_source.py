@@ -14,8 +14,8 @@ import pytest
 from spiel_cr.common.errors import InvalidGameError, WorkerFailedError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.opened import load_game
-from spiel_cr.games.stepping.state_source import StateSource, key_of
-from spiel_cr.games.stepping.workers import Workers
+from spiel_cr.games.simulation.state_source import StateSource, key_of
+from spiel_cr.games.simulation.workers import Workers
 from tests.support import made_games
 
 LEDUC = "leduc_poker"
@@ -140,7 +140,7 @@ def test_what_happens_to_workers_is_told():
 _PARENT = """
 import sys, time
 from pyspiel import load_game
-from spiel_cr.games.stepping.workers import Workers
+from spiel_cr.games.simulation.workers import Workers
 if __name__ == "__main__":
     workers = Workers(load_game("kuhn_poker"), 2)
     print(*(worker.process.pid for worker in workers._workers), flush=True)

@@ -1,0 +1,147 @@
+"""Where two policies act otherwise, and what each such decision is worth."""
+
+import dataclasses
+import html
+
+import numpy as np
+
+from spiel_cr.common.checks import check_choice
+from spiel_cr.common.memory import Limit
+from spiel_cr.evaluation.targets import load_target
+from spiel_cr.games.tree.compiler import Game, as_tree
+from spiel_cr.players.given_players import GivenPolicy, check_order
+from spiel_cr.policies import conversions, met
+from spiel_cr.policies.best_responses import reach_of, value_bounds
+
+# The share of matches from which on an infoset differs clearly.
+_CLEAR = 0.01
+
+
+@dataclasses.dataclass(frozen=True)
+class Difference:
+    """An infoset at which two policies act otherwise.
+
+    Attributes:
+      player: who acts.
+      infoset: OpenSpiel's information state string, in one line.
+      actions: OpenSpiel's words.
+      first, second: probabilities of the actions under each policy.
+      apart: how probable it is, where the player follows the second policy against the
+        first one, that play comes here and the two act otherwise (total variation).
+      worth: what the player gains by the second policy's probabilities here, in its own
+        utility, where it follows the second one on the way here, the first one
+        afterwards, and the opponent the first one.
+    """
+
+    player: int
+    infoset: str
+    actions: tuple[str, ...]
+    first: tuple[float, ...]
+    second: tuple[float, ...]
+    apart: float
+    worth: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Differences:
+    """What sets two policies of a game apart.
+
+    Attributes:
+      gains: for each player, what it gains by the second policy in the place of the
+        first one, against the first one; the sum of `worth` at all its infosets.
+      nash_conv: of the first and of the second policy.
+      infosets: how many infosets of both players differ.
+      clear: how many of these are `apart` in more than 1 % of matches.
+      rows: those that were asked for.
+    """
+
+    gains: tuple[float, float]
+    nash_conv: tuple[float, float]
+    infosets: int
+    rows: tuple[Difference, ...]
+    clear: int
+
+    def __str__(self) -> str:
+        gains = ", ".join(f"player {p} {g:+.3g}" for p, g in enumerate(self.gains))
+        nash_convs = " and ".join(f"{one:.2e}" for one in self.nash_conv)
+        lines = [
+            f"{self.infosets:,} infosets differ, {self.clear:,} in more than 1 % of "
+            f"matches; gains by the second policy against the first one: {gains}; "
+            f"NashConv {nash_convs}"
+        ]
+        for row in self.rows:
+            both = zip(row.actions, row.first, row.second, strict=True)
+            played = ", ".join(f"{name} {a:.0%} → {b:.0%}" for name, a, b in both)
+            worth = f"worth {row.worth:+.2g}, apart in {row.apart:.2%} of matches"
+            lines.append(f"player {row.player}, {row.infoset}: {played}; {worth}")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def differences(
+    game: Game,
+    first: GivenPolicy,
+    second: GivenPolicy,
+    *,
+    sort: str = "worth",
+    most: int = 10,
+    memory_limit: Limit = None,
+    progress: bool = False,
+) -> Differences:
+    """Where two policies differ most, and what that is worth; exact.
+
+    What a player gains by another strategy is the sum, over its infosets, of the new
+    strategy's reach times what its probabilities gain there under the old one (the
+    performance difference lemma; Kakade & Langford 2002).
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      first: an OpenSpiel policy, a result, or a string, as for `nash_conv`.
+      second: another one.
+      sort: of the infosets that are listed: "worth", gained or lost; or "apart".
+      most: infosets that are listed.
+      memory_limit: refuse to compile larger games, as in `solve`.
+      progress: show progress bars on stderr.
+
+    Raises:
+      GameTooLargeError: the game does not fit.
+      ValueError: no policy, or one of another game.
+    """
+    check_order(game, first, "differences(game, first, second)")
+    check_choice(sort, "sort", ("worth", "apart"))
+    tree = as_tree(
+        game, observations=True, memory_limit=memory_limit, progress=progress
+    )
+    old, new = (
+        load_target(policy, tree, signals=False, progress=progress).strategy()
+        for policy in (first, second)
+    )
+    of_actions, _ = conversions.action_values(tree, old)
+    reach_old, reach_new = (reach_of(tree.form, one) for one in (old, new))
+    apart, worth, rows = [], [], []
+    for player, infosets in enumerate(tree.infosets):
+        decisions = infosets.decisions
+        change = (new[player] - old[player])[1:]
+        owner, count = decisions.owner[1:], len(infosets)
+        on_the_way = reach_new[player][decisions.parent]
+        gained = np.bincount(owner, change * of_actions[player][1:], minlength=count)
+        moved = np.bincount(owner, np.abs(change), minlength=count) / 2
+        others = met.others_reach(tree, player, reach_old[1 - player])
+        apart.append(on_the_way * others * moved)
+        worth.append(on_the_way * gained)
+    size = apart if sort == "apart" else [np.abs(one) for one in worth]
+    for player, infoset in met.greatest(size, most):
+        key, sequences, names = met.described(tree, player, infoset)
+        before, after = (tuple(one[player][sequences].tolist()) for one in (old, new))
+        figures = float(apart[player][infoset]), float(worth[player][infoset])
+        rows.append(Difference(player, key, names, before, after, *figures))
+    (low, high), (least, most_won) = (value_bounds(tree.form, s) for s in (old, new))
+    return Differences(
+        (float(worth[0].sum()), float(worth[1].sum())),
+        (high - low, most_won - least),
+        int(sum((one > 0).sum() for one in apart)),
+        tuple(rows),
+        int(sum((one > _CLEAR).sum() for one in apart)),
+    )

@@ -1,0 +1,281 @@
+"""Players evaluated as often as wanted, in a folder that an evaluation goes on from.
+
+*Traversing* asks a player at each of its infosets, *playing* where it is met in
+matches; see the modules of these names. All that was asked or played is kept as lines
+of JSON.
+"""
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.common import atomic, storage
+from spiel_cr.common import record_checks as checks
+from spiel_cr.common.announcing import announce, is_wanted
+from spiel_cr.common.checks import check_choice, check_iterations, check_seed
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.executing import HERE, Executor
+from spiel_cr.common.json_log import JsonLog, Record, has_begun
+from spiel_cr.common.memory import Limit
+from spiel_cr.common.statistics import mean_and_half_width
+from spiel_cr.evaluation import playing, python_judge, traversing
+from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.games.tree.fingerprints import fingerprint
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.players import bot_strings
+from spiel_cr.players.opponent_strings import public_tree_file
+
+EVALUATORS = ("traversing", "playing")
+# Of an evaluation that plays, where no number is given.
+MATCHES = 1000
+# What lines hold of all players, of those that are asked, and of those that play.
+_LINE: dict[str, checks.Test] = {
+    "repeat": checks.is_whole,
+    "seat": lambda value: checks.is_whole(value) and value < 2,
+    "work": checks.is_table(checks.is_duration),
+}
+_ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
+_PLAYED: dict[str, checks.Test] = {
+    "match": checks.is_whole,
+    "keys": checks.is_list(checks.is_text),
+    "policies": checks.is_list(checks.is_list(checks.is_duration)),
+    "utility": checks.is_number,
+}
+# Of the probabilities of an answer, which were divided by their sum.
+_SUM_TOLERANCE = 1e-9
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluatorConfig:
+    """How a player is evaluated.
+
+    Attributes:
+      evaluator: one of `EVALUATORS`.
+      matches: of "playing", seats alternate; None: `MATCHES`.
+      repeats: how many newly made bots are evaluated.
+      seed: of the bots, and of the matches.
+    """
+
+    evaluator: str = "traversing"
+    matches: int | None = None
+    repeats: int = 1
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice(self.evaluator, "evaluator", EVALUATORS)
+        if self.matches is not None:
+            if not self.plays:
+                raise ValueError(
+                    f"matches={self.matches} goes with --evaluator playing only; "
+                    f"{self.evaluator} asks at every infoset, so leave --matches out"
+                )
+            check_iterations(self.matches, name="matches")
+        check_iterations(self.repeats, name="repeats")
+        check_seed(self.seed)
+
+    @property
+    def plays(self) -> bool:
+        """Whether matches are played."""
+        return self.evaluator == "playing"
+
+    def matches_of(self, seat: int) -> list[int]:
+        """The numbers of the matches in which the player has this seat."""
+        count = MATCHES if self.matches is None else self.matches
+        return [match for match in range(count) if playing.seat_of(match) == seat]
+
+
+class Evaluations(NamedTuple):
+    """Evaluations of bots that were made alike.
+
+    Attributes:
+      repeats: one for each bot.
+      mean: mean NashConv, see `traversing.summarise`.
+      half_width: of the 95 % confidence interval around it; None with one bot.
+    """
+
+    repeats: list[traversing.Evaluation]
+    mean: traversing.Evaluation
+    half_width: float | None
+
+
+def evaluate_repeatedly(
+    game: str,
+    bot: str,
+    config: EvaluatorConfig,
+    out: atomic.Path | None = None,
+    *,
+    memory_limit: Limit = None,
+    executor: Executor = HERE,
+) -> Evaluations:
+    """Evaluates bots; what is in the folder already is not asked or played again.
+
+    Args:
+      game: OpenSpiel game string.
+      bot: a string for `load_bot`.
+      config: how.
+      out: folder, for `settings.json` and the lines; None: nothing is kept.
+      memory_limit: refuse to compile larger games.
+      executor: where bots are asked.
+
+    Raises:
+      GameTooLargeError: the game, or OpenSpiel's judge on it, takes too much memory.
+      OSError: a line cannot be written.
+      ValueError: a bad bot, or a folder with another evaluation in it.
+    """
+    # What is finished is shown again though the bot's file is gone.
+    if not (out and has_begun(out, config.evaluator)):
+        bot_strings.read_bot(bot)
+    compiled = _compiled(game, bot, config.evaluator, memory_limit)
+    if not python_judge.is_too_deep(compiled):  # otherwise spiel_cr evaluates
+        python_judge.check_memory(compiled, memory_limit)
+    settings = {
+        "game": str(compiled.game),
+        "bot": bot,
+        "seed": config.seed,
+        "fingerprint": fingerprint(compiled),
+        "versions": storage.versions(),
+    }
+    with JsonLog(
+        out,
+        config.evaluator,
+        settings,
+        key=("repeat", "seat", "match") if config.plays else ("repeat", "seat"),
+        check=_line_check(compiled, config.plays),
+    ) as log:
+        keys = list(_keys(config))
+        left = [key for key in keys if key not in log.records]
+        asked = executor.map(
+            _Asked, (compiled, bot, config.seed, executor.is_here), {k: k for k in left}
+        )
+        shown = config.plays and is_wanted()
+        for _, record in tqdm(asked, "matches", len(left), disable=not shown):
+            log.add(record)
+        log.arrange(keys)
+        found = [_judged(compiled, config, log, r) for r in range(config.repeats)]
+    half_width = mean_and_half_width([one.nash_conv for one in found])[1]
+    return Evaluations(found, traversing.summarise(found), half_width)
+
+
+def _keys(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
+    """Of all lines: (repeat, seat), or (repeat, seat, match)."""
+    for repeat, seat in itertools.product(range(config.repeats), range(2)):
+        if config.plays:
+            yield from ((repeat, seat, match) for match in config.matches_of(seat))
+        else:
+            yield repeat, seat
+
+
+class _Asked:
+    """Bots that are asked, or play; each (repeat, seat) has its own."""
+
+    def __init__(
+        self, compiled: GameTree, name: str, seed: int, progress: bool
+    ) -> None:
+        self._compiled, self._name, self._seed = compiled, name, seed
+        self._progress = progress and is_wanted()
+        self._bot: tuple[tuple[int, int], pyspiel.Bot] | None = None
+
+    def __call__(self, key: tuple[int, ...]) -> Record:
+        """The line of a key."""
+        compiled, (repeat, seat, *match) = self._compiled, key
+        seed = _mix(self._seed, repeat)
+        if self._bot is None or self._bot[0] != (repeat, seat):
+            again = f", repeat {repeat + 1}" if repeat else ""
+            announce(f"making the bot of seat {seat}{again}")
+            own = _mix(seed, seat)
+            bot = bot_strings.load_bot(compiled, self._name, seat, seed=own)
+            self._bot = (repeat, seat), bot
+        bot = self._bot[1]
+        if match:
+            met = playing.play(compiled, bot, match[0], seed=seed)
+            row = {**met._asdict(), "work": met.work._asdict()}
+        else:
+            found = traversing.traverse(compiled, bot, progress=self._progress)
+            row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
+        return {"repeat": repeat, "seat": seat, **row}
+
+
+def _judged(
+    compiled: GameTree, config: EvaluatorConfig, log: JsonLog, repeat: int
+) -> traversing.Evaluation:
+    """One bot in both seats, by its lines."""
+    seats = []
+    for seat in range(2):
+        if config.plays:
+            keys = [(repeat, seat, match) for match in config.matches_of(seat)]
+            shown = [_met(log.records[key]) for key in keys]
+            seats.append(playing.aggregate(compiled, seat, shown))
+            continue
+        row = log.records[repeat, seat]
+        met = np.ones(len(compiled.infosets[seat]), np.int64)
+        work = traversing.Work(**row["work"])
+        behaviour = np.array(row["behaviour"])
+        seats.append(traversing.SeatStrategy(behaviour, met, work))
+    announce("judging")
+    return traversing.evaluate(compiled, (seats[0], seats[1]))
+
+
+def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
+    """The compiled game; where it is too large, what judges a policy of signals."""
+    try:
+        return as_tree(
+            game, observations=True, memory_limit=limit, progress=is_wanted()
+        )
+    except GameTooLargeError as error:
+        path = public_tree_file(bot)
+        if path is None:
+            raise
+        raise GameTooLargeError(
+            f"--evaluator {evaluator} needs the compiled game: {error}. For "
+            f"this policy exact NashConv needs no compiled game: spiel-cr "
+            f"best-response --game '{game}' --policy {path} --method exact"
+        ) from error
+
+
+def _line_check(compiled: GameTree, plays: bool) -> Callable[[Record], None]:
+    """What raises ValueError where a line is no result of this game."""
+    decisions = [infosets.decisions for infosets in compiled.infosets]
+    actions = [
+        dict(zip(infosets.keys, own.num_actions.tolist(), strict=True)) if plays else {}
+        for infosets, own in zip(compiled.infosets, decisions, strict=True)
+    ]
+
+    def check(record: Record) -> None:
+        checks.check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
+        if set(record["work"]) != set(traversing.Work._fields):
+            raise ValueError(f"has work other than {traversing.Work._fields}")
+        seat = record["seat"]
+        sums = []
+        if plays:
+            policies = record["policies"]
+            sizes = [actions[seat].get(key) for key in record["keys"]]
+            fits = sizes == [len(policy) for policy in policies]
+            fits = fits and playing.seat_of(record["match"]) == seat
+            sums = [sum(policy) for policy in policies]
+        else:
+            behaviour, own = record["behaviour"], decisions[seat]
+            fits = len(behaviour) == own.num_sequences
+            if fits:
+                sums = [behaviour[0], *np.bincount(own.owner[1:], behaviour[1:])]
+        if not fits or any(abs(total - 1) > _SUM_TOLERANCE for total in sums):
+            raise ValueError(
+                f"has no probabilities of player {seat} of {compiled.game}"
+            )
+
+    return check
+
+
+def _met(record: Record) -> playing.Met:
+    row = {name: record[name] for name in playing.Met._fields}
+    return playing.Met(**{**row, "work": traversing.Work(**row["work"])})
+
+
+def _mix(seed: int, number: int) -> int:
+    """A seed of 31 bits, unlike others."""
+    mixed = np.random.SeedSequence([seed, number]).generate_state(1)[0]
+    return int(mixed) >> 1

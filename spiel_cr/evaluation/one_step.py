@@ -1,0 +1,361 @@
+"""One step of resolving, looked at closely.
+
+The *one-step* evaluator. A trunk strategy is found by solving the whole game for a
+while; one subgame is then resolved on top of it, and NashConv of the combination (the
+trunk, with the resolving player's strategy of that subgame replaced) is followed over
+the iterations of the subgame's solve. The gadget needs the opponent's values at the
+subgame's root: one for each augmented infoset there (Burch et al. 2014). They are the
+means over the trunk's iterates, or exact ones: those of a best response to the trunk;
+and they can be blurred, to see how much that matters.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+import pyspiel
+from tqdm import tqdm
+
+from spiel_cr.common import checks
+from spiel_cr.common.arrays import round_numbers
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.sequence_form import layout
+from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.best_responses import nash_conv, reach_of
+from spiel_cr.policies.result import CurvePoint
+from spiel_cr.resolving.decomposition import Decomposition, decompose
+from spiel_cr.resolving.gadget_fronts import Gadget
+from spiel_cr.resolving.subgame_games import Layer, Subgame
+from spiel_cr.solvers import algorithms
+from spiel_cr.solvers.cfr import cfr
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.cfr.solver import Solver
+
+OpponentValues = Literal["iterates", "best_response"]
+
+
+@dataclasses.dataclass(frozen=True)
+class OneStepConfig:
+    """How a trunk is found, and a subgame resolved on top of it.
+
+    Attributes:
+      iterations: of the subgame's solve; looked at after 1, 2, 5, 10, 20, ...
+      trunk_iterations: of the solve of the whole game.
+      algorithm: of both solves, see `algorithms.find`.
+      values: the opponent's at the subgame's root: "iterates", the means over the
+        trunk's; "best_response", what a best response to the trunk gets there.
+      noise: each value is multiplied by one plus a normal variable of this standard
+        deviation.
+      seed: of the noise.
+      gadget: see `gadget_fronts.py`.
+    """
+
+    iterations: int = 1000
+    trunk_iterations: int = 1000
+    algorithm: str | CFRConfig = "cfr+"
+    values: OpponentValues = "iterates"
+    noise: float = 0.0
+    seed: int = 0
+    gadget: Gadget = "cfrd"
+
+    def __post_init__(self) -> None:
+        checks.check_seed(self.seed)
+        checks.check_iterations(self.trunk_iterations, name="trunk_iterations")
+        checks.check_iterations(self.iterations)
+        algorithms.find(self.algorithm, families=(algorithms.CFR,))
+        checks.check_choice(self.values, "values", get_args(OpponentValues))
+        checks.check_choice(self.gadget, "gadget", get_args(Gadget))
+        checks.check_number(
+            self.noise, "noise", "[0, inf)", why="it is a standard deviation"
+        )
+
+
+class Place(NamedTuple):
+    """A subgame in a game.
+
+    Attributes:
+      decomposition: layers and subgames of the player who acts there.
+      layer: the subgame's layer, from 2.
+      number: of the subgame, in the decomposition.
+    """
+
+    decomposition: Decomposition
+    layer: int
+    number: int
+
+
+class Trunk(NamedTuple):
+    """What the solve of the whole game left for resolving below.
+
+    Attributes:
+      behaviours: for each player float64 [S], average strategy's action probabilities.
+      form: the whole game; the opponent's last G infosets are the augmented ones.
+      reach: float64 [S of i], the resolving player's average sequence form.
+      opponent_values: float64 [G], the opponent's values at all augmented infosets.
+      iterations: that were done.
+    """
+
+    behaviours: tuple[np.ndarray, np.ndarray]
+    form: layout.SequenceForm
+    reach: np.ndarray
+    opponent_values: np.ndarray
+    iterations: int
+
+
+class OneStep(NamedTuple):
+    """A subgame resolved on top of a trunk.
+
+    Attributes:
+      player: who resolves.
+      layer: the subgame's, from 2.
+      infosets: of the resolving player in the subgame; their strategy was replaced.
+      augmented_infosets: of the opponent, at the subgame's root.
+      trunk_nash_conv: before, exact, in the game's units.
+      curve: NashConv of the combination, over the iterations of the subgame's solve.
+      behaviours: for each player float64 [S], the combination at the end.
+    """
+
+    player: int
+    layer: int
+    infosets: int
+    augmented_infosets: int
+    trunk_nash_conv: float
+    curve: tuple[CurvePoint, ...]
+    behaviours: tuple[np.ndarray, np.ndarray]
+
+
+def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
+    """The subgame that begins after some actions.
+
+    Args:
+      tree: the game, compiled with `observations=True`.
+      actions: OpenSpiel's actions from the root, chance included: numbers, or strings
+        as `action_to_string` writes them.
+
+    Raises:
+      ValueError: not a sequence of legal actions, or no subgame begins after it.
+    """
+    text = f"actions={','.join(map(str, actions))!r}"
+    histories = tree.histories
+    state, history = tree.game.new_initial_state(), 0
+    for number, given in enumerate(actions, 1):
+        action = _read_action(state, given, f"{text}: action {number}, {given!r},")
+        state.apply_action(action)
+        children = np.flatnonzero(histories.parent == history)
+        history = int(children[histories.action[children] == action][0])
+    player = int(histories.player[history])
+    if player < 0:
+        what, remedy = "the end of the game", "leave some of them out"
+        if player == CHANCE:
+            what, remedy = "a chance move", f"go on with one of {_choices(state)}"
+        raise ValueError(
+            f"{text} leads to {what}, but a subgame begins where a player acts; "
+            f"{remedy}"
+        )
+    d = decompose(tree, player)
+    infoset = int(histories.infoset[history])
+    layer = int(d.own_layer[infoset])
+    if not d.opens[infoset] or layer < 2:
+        reason = "is in the middle of its turn"
+        if d.opens[infoset]:
+            reason = "has not acted before, so that the subgame is the whole game"
+        raise ValueError(
+            f"{text}: player {player} acts there but {reason}; go on to a later "
+            f"decision, the next may be one of {_choices(state)}"
+        )
+    return Place(d, layer, int(d.own_subgame[infoset]))
+
+
+def _choices(state: pyspiel.State) -> str:
+    """Legal actions in words, the first few."""
+    legal = state.legal_actions()
+    if state.is_terminal():
+        return "none: the game is over"
+    words = [f"{a} ({state.action_to_string(a)})" for a in legal[:12]]
+    return ", ".join(words) + (", ..." if len(legal) > 12 else "")
+
+
+def _read_action(state: pyspiel.State, given: int | str, where: str) -> int:
+    for action in state.legal_actions():
+        if str(given).strip() in (str(action), state.action_to_string(action)):
+            return action
+    raise ValueError(f"{where} is not legal; choose one of {_choices(state)}")
+
+
+def solve_trunk(
+    place: Place,
+    iterations: int,
+    algorithm: str | CFRConfig = "cfr+",
+    *,
+    progress: bool = False,
+) -> Trunk:
+    """Solves the whole game, and takes the opponent's values at augmented infosets.
+
+    Args:
+      place: where resolving will begin; only its decomposition is used.
+      iterations: of the solve.
+      algorithm: see `algorithms.find`.
+      progress: show a progress bar on stderr.
+
+    Raises:
+      ValueError: a bad argument.
+    """
+    iterations = checks.check_iterations(iterations, name="trunk_iterations")
+    d = place.decomposition
+    player, other = d.player, 1 - d.player
+    form = _augmented_form(d)
+    solver = cfr.make_solver(
+        form,
+        config=algorithms.find(algorithm, families=(algorithms.CFR,)).config,
+        values=True,
+        first=player,
+        compile=cfr.compile_for(form, iterations),
+    )
+    with tqdm(total=iterations, desc="trunk", disable=not progress) as bar:
+
+        def advance(count: int) -> None:
+            # Without the bar's answer, which would stop the solver.
+            bar.update(count)
+
+        solver.run(iterations, after_chunk=advance)
+    own = solver.average_behaviour(player)
+    theirs = solver.average_behaviour(other)
+    # The opponent's own sequences come first, and keep their numbers.
+    theirs = theirs[: d.tree.infosets[other].decisions.num_sequences]
+    return Trunk(
+        behaviours=(own, theirs) if player == 0 else (theirs, own),
+        form=form,
+        reach=solver.average(player),
+        opponent_values=solver.infoset_values(other)[len(d.other_layer) :],
+        iterations=iterations,
+    )
+
+
+def _augmented_form(d: Decomposition) -> layout.SequenceForm:
+    """The whole game, with every augmented infoset as a point of the opponent.
+
+    These come after its own infosets and have a single action, so that the
+    decomposition's extended sequences are this form's sequences.
+    """
+    histories, other = d.tree.histories, 1 - d.player
+    own = d.tree.infosets[d.player].decisions
+    theirs = d.tree.infosets[other].decisions
+    augmented = Decisions(
+        np.concatenate([d.other_parent, d.augmented_parent]),
+        np.concatenate([theirs.num_actions, np.ones(len(d.augmented_layer), np.int32)]),
+    )
+    terminals = d.terminals[histories.utility[d.terminals] != 0]
+    sequences = [histories.sequence[d.player][terminals], d.extended[terminals]]
+    decisions = [own, augmented]
+    if d.player == 1:
+        sequences.reverse()
+        decisions.reverse()
+    values = histories.chance[terminals] * histories.utility[terminals]
+    payoffs = sum_payoffs(sequences[0], sequences[1], values)
+    return layout.build((decisions[0], decisions[1]), payoffs)
+
+
+def resolve_after(
+    tree: GameTree,
+    actions: Sequence[int | str],
+    config: OneStepConfig,
+    *,
+    progress: bool = False,
+) -> OneStep:
+    """Solves a game for a trunk, and resolves one subgame on top of it.
+
+    Args:
+      tree: the game, compiled with `observations=True`.
+      actions: that lead to the subgame, see `find`.
+      config: how.
+      progress: show progress bars on stderr.
+
+    Raises:
+      ValueError: no subgame begins after these actions.
+    """
+    place = find(tree, actions)
+    trunk = solve_trunk(
+        place, config.trunk_iterations, config.algorithm, progress=progress
+    )
+    return one_step(place, trunk, config, progress=progress)
+
+
+def one_step(
+    place: Place, trunk: Trunk, config: OneStepConfig, *, progress: bool = False
+) -> OneStep:
+    """Resolves one subgame and follows NashConv of the combination.
+
+    Args:
+      place: the subgame.
+      trunk: from `solve_trunk`, of the same decomposition.
+      config: how; its `trunk_iterations` are not used.
+      progress: show a progress bar on stderr.
+    """
+    d = place.decomposition
+    opponent_values = _values(d, trunk, config.values)
+    if config.noise:
+        random = np.random.default_rng(config.seed)
+        opponent_values = _blur(opponent_values, config.noise, random)
+    layer = Layer(d, place.layer, config.gadget)
+    subgame = layer[place.number]
+    decisions = d.tree.infosets[d.player].decisions
+    game = layer.game(
+        place.number,
+        trunk.reach[decisions.parent[subgame.roots]],
+        opponent_values[subgame.augmented],
+    )
+    solver = cfr.make_solver(
+        game.form,
+        config=algorithms.find(config.algorithm, families=(algorithms.CFR,)).config,
+        first=game.first,
+        compile=cfr.compile_for(game.form, config.iterations),
+    )
+    curve = []
+    combined = trunk.behaviours
+    with tqdm(total=config.iterations, desc="subgame", disable=not progress) as bar:
+        for count in round_numbers(config.iterations):
+            solver.run(count - solver.iterations)
+            combined = _combine(d, trunk, subgame, solver)
+            value = _nash_conv(d.tree, combined)
+            curve.append(CurvePoint(count, solver.seconds, value))
+            bar.update(count - bar.n)
+    return OneStep(
+        player=d.player,
+        layer=place.layer,
+        infosets=len(subgame.own),
+        augmented_infosets=len(subgame.augmented),
+        trunk_nash_conv=_nash_conv(d.tree, trunk.behaviours),
+        curve=tuple(curve),
+        behaviours=combined,
+    )
+
+
+def _values(d: Decomposition, trunk: Trunk, values: OpponentValues) -> np.ndarray:
+    if values == "iterates":
+        return trunk.opponent_values
+    found = best_responses.infoset_values(trunk.form, 1 - d.player, trunk.reach)
+    return found[len(d.other_layer) : -1]
+
+
+def _blur(values: np.ndarray, noise: float, random: np.random.Generator) -> np.ndarray:
+    """Values with multiplicative noise of this standard deviation."""
+    return values * random.normal(1.0, noise, len(values))
+
+
+def _combine(
+    d: Decomposition, trunk: Trunk, subgame: Subgame, solver: Solver
+) -> tuple[np.ndarray, np.ndarray]:
+    """The trunk with the player's strategy in the subgame replaced."""
+    resolved = solver.average_behaviour(d.player)
+    owner = d.tree.infosets[d.player].decisions.owner
+    own = trunk.behaviours[d.player].copy()
+    own[np.isin(owner, subgame.own)] = resolved[1:]
+    theirs = trunk.behaviours[1 - d.player]
+    return (own, theirs) if d.player == 0 else (theirs, own)
+
+
+def _nash_conv(tree: GameTree, behaviours: tuple[np.ndarray, np.ndarray]) -> float:
+    return nash_conv(tree.form, reach_of(tree.form, behaviours))

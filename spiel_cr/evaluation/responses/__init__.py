@@ -1,0 +1,28 @@
+"""Best responses that are found: how exploitable is a fixed policy, at least?
+
+By search from the exact belief (`search_response` on compiled games, `ISMCTSBRBot` in
+matches), by search with a learned network (`learn_response`), and by local best
+response (`lbr`, `LBRBot`). The value of a response is a lower bound of the best one's.
+Opponents are strategies of a compiled game, or OpenSpiel policies: `chump` makes fixed
+players of poker, `BotPolicy` asks a bot.
+"""
+
+from spiel_cr.evaluation.responses.ismcts_br import Response, search_response
+from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
+from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.responses.learning import LearningConfig, learn_response
+from spiel_cr.evaluation.responses.local_best_response import LBRBot, lbr
+from spiel_cr.players.opponents import BotPolicy, chump
+
+__all__ = [
+    "BotPolicy",
+    "ISMCTSBRBot",
+    "LBRBot",
+    "LearningConfig",
+    "Response",
+    "SearchConfig",
+    "chump",
+    "lbr",
+    "learn_response",
+    "search_response",
+]

@@ -1,0 +1,229 @@
+"""Local best response, a lookahead of one action with exact beliefs.
+
+Lisý and Bowling 2017, "Equilibrium approximation quality of current no-limit poker
+bots". At each decision, `lbr` and `LBRBot` compare the player's actions by what each
+would bring if the opponent answered once by its own policy and both then played by
+default to the end: check and call ("call"), raise wherever they may ("raise"), or at
+random ("uniform"). The histories are weighted by the exact belief, given chance and the
+opponent's policy. What comes out is a strategy, so its value is a lower bound of the
+best response's.
+
+Deviations from the paper. There, a raise is answered by a fold or a call, the
+opponent's raises counting as calls, and after a call of its own the player looks no
+further than check and call. Here the answer is the opponent's first decision after the
+action, whatever it is, if one comes before the player's next; chance may lie between.
+All legal actions are compared, not some sizes of bets. Default play other than check
+and call is ours, for games that are not poker.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.checks import check_choice, check_iterations
+from spiel_cr.evaluation.responses.state_responder import StateResponder
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.game_checks import player_return
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.players import opponents
+from spiel_cr.players.poker_roles import NotPokerError
+from spiel_cr.policies import conversions
+from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.rollouts import (
+    Answers,
+    generator_at,
+    play_on,
+    uniform_numbers,
+)
+
+LEAVES = ("call", "raise", "uniform")
+
+# Values that differ by less are equal but for rounding; relative to the largest of the
+# utilities that they are made of. What a game declares may be far from these.
+_ROUNDING = 1e-12
+
+
+def lbr(
+    tree: GameTree,
+    player: int,
+    opponent_behaviour: np.ndarray,
+    *,
+    leaf: str = "call",
+) -> np.ndarray:
+    """Local best response on a compiled game.
+
+    Where the opponent's policy cannot lead, the belief is that of chance and a uniform
+    opponent.
+
+    Args:
+      tree: the compiled game.
+      player: the responder, 0 or 1.
+      opponent_behaviour: float64 [S'], the other player's action probabilities.
+      leaf: default play, "call" or "raise" (poker only), or "uniform".
+
+    Returns:
+      float64 [S], the responder's action probabilities, 0 or 1; the first of equally
+      good actions.
+
+    Raises:
+      ValueError: a bad player or leaf, not a strategy of the other player, or "call" or
+        "raise" in a game that is not poker.
+    """
+    check_choice(leaf, "leaf", LEAVES)
+    tree_posterior.check_opponent(tree, player, opponent_behaviour)
+    histories, decisions = tree.histories, tree.infosets[player].decisions
+    values = _answered_values(tree, player, opponent_behaviour, leaf)
+    belief = tree_posterior.beliefs(tree, player, opponent_behaviour)
+    below = 1 + np.flatnonzero(histories.player[histories.parent[1:]] == player)
+    expected = np.bincount(
+        histories.sequence[player][below],
+        belief[histories.parent[below]] * values[below],
+        minlength=decisions.num_sequences,
+    )
+    return _best(decisions, expected, _ROUNDING * np.abs(histories.utility).max())
+
+
+class LBRBot(StateResponder):
+    """Local best response on states, for games too large to compile.
+
+    Expected values are means of rollouts: each draws a history from the belief, and
+    plays it out once after each action.
+
+    Attributes:
+      belief: over histories.
+      beliefs: what it was like at the decisions so far.
+      simulations: run since it was made; a rollout has one for each action.
+    """
+
+    def __init__(
+        self,
+        game: pyspiel.Game,
+        player: int,
+        opponent: openspiel_policy.Policy,
+        *,
+        leaf: str = "call",
+        rollouts: int = 1000,
+        seed: int = 0,
+        belief: StatePosterior | None = None,
+    ) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: a sequential game.
+          player: the seat, 0 or 1.
+          opponent: its policy; must depend on its information states only.
+          leaf: default play, "call" or "raise" (poker only), or "uniform".
+          rollouts: per decision.
+          seed: of all draws.
+          belief: over histories; None: `StatePosterior` with its defaults.
+
+        Raises:
+          ValueError: a bad argument, or "call" or "raise" in a game that is not poker.
+        """
+        check_choice(leaf, "leaf", LEAVES)
+        super().__init__(game, player, opponent, seed=seed, belief=belief)
+        self._rollouts = check_iterations(rollouts, name="rollouts")
+        # Of the utilities that the last decision met, without sign.
+        self._largest = 0.0
+        default = _default_policy(game, leaf)
+        self._defaults = {p: Answers(default, p) for p in (0, 1)}
+
+    def best_action(self, state: pyspiel.State) -> int:
+        """The first of equally good actions; a random one where nothing is believed."""
+        values = self.action_values(state)
+        if not self.belief.states:
+            random = generator_at(self._seed, state, self._player)
+            return int(random.choice(state.legal_actions()))
+        best = int(np.argmax(values >= values.max() - _ROUNDING * self._largest))
+        return int(state.legal_actions()[best])
+
+    def action_values(self, state: pyspiel.State) -> np.ndarray:
+        """float64 [A], what each legal action brings; the responder's utility.
+
+        Args:
+          state: the player is to act; what it does not know is not looked at.
+
+        Returns:
+          Means over the belief; 0 where it has no history.
+
+        Raises:
+          ValueError: a state of the unconverted simultaneous game.
+        """
+        random = self._observe(state)
+        self._largest = 0.0
+        legal = state.legal_actions()
+        values = np.zeros(len(legal))
+        if not self.belief.states:
+            return values
+        number = uniform_numbers(random)
+        for _ in range(self._rollouts):
+            history = self.belief.sample(random)
+            for place, action in enumerate(legal):
+                values[place] += self._roll_out(history.child(action), number)
+        self.simulations += self._rollouts * len(legal)
+        return values / self._rollouts
+
+    def _roll_out(self, state: pyspiel.State, number: Callable[[], float]) -> float:
+        """The responder's utility; the state is played to the end."""
+        if play_on(state, {}, number) == 1 - self._player:
+            state.apply_action(self._opponent.draw(state, number()))
+        play_on(state, self._defaults, number)
+        return self._return(state)
+
+    def _return(self, state: pyspiel.State) -> float:
+        """The responder's utility at the end; the largest of a decision is kept."""
+        utility = player_return(state, self._player)
+        self._largest = max(self._largest, abs(utility))
+        return utility
+
+
+def _default_policy(game: pyspiel.Game, leaf: str) -> openspiel_policy.Policy:
+    if leaf == "uniform":
+        return openspiel_policy.UniformRandomPolicy(game)
+    try:
+        return opponents.chump(game, f"always_{leaf}")
+    except NotPokerError as error:
+        raise ValueError(f"leaf={leaf!r}: {error}; give leaf='uniform'") from error
+
+
+def _answered_values(
+    tree: GameTree, player: int, opponent_behaviour: np.ndarray, leaf: str
+) -> np.ndarray:
+    """float64 [N], the responder's: the opponent answers once, then default play."""
+    histories, other = tree.histories, 1 - player
+    default = None
+    if leaf != "uniform":
+        played = _default_policy(tree.game, leaf)
+        default = conversions.behaviour_from_policy(tree, played)
+    values = conversions.history_values(tree, default)
+    if player == 1:
+        values = -values
+    answered = values.copy()
+    mover = histories.player
+    answered[(mover == other) | (mover == CHANCE)] = 0.0
+    step = tree_posterior.transitions(tree, player, opponent_behaviour)
+    starts = histories.level_start
+    for begin, end in reversed(list(zip(starts[1:-1], starts[2:], strict=True))):
+        level = np.arange(begin, end)
+        for who, below in ((other, values), (CHANCE, answered)):
+            moved = level[mover[histories.parent[level]] == who]
+            np.add.at(answered, histories.parent[moved], step[moved] * below[moved])
+    return answered
+
+
+def _best(decisions: Decisions, value: np.ndarray, tolerance: float) -> np.ndarray:
+    """float64 [S], 1 at each infoset's first best action, by float64 [S] values."""
+    owner = decisions.owner
+    highest = np.full(len(decisions), -np.inf)
+    np.maximum.at(highest, owner[1:], value[1:])
+    good = 1 + np.flatnonzero(value[1:] >= highest[owner[1:]] - tolerance)
+    chosen = np.full(len(decisions), len(value))
+    np.minimum.at(chosen, owner[good], good)
+    behaviour = np.zeros(len(value))
+    behaviour[0] = 1.0
+    behaviour[chosen] = 1.0
+    return behaviour

@@ -1,0 +1,239 @@
+"""Fixed opponents as `FixedPlayer`: many decisions at once."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+
+from spiel_cr.common.draws import BELOW_ONE, choose
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.simulator import Positions, Simulator
+from spiel_cr.games.simulation.state_source import Decision
+from spiel_cr.players.opponents import restart_at
+from spiel_cr.policies.bot_base import gives_policy, policy_at
+from spiel_cr.policies.foreign import distribution
+from spiel_cr.policies.rollouts import REMEMBERED, Answers, first_decision, normalised
+from spiel_cr.solvers.deep.infosets import Knowledge
+from spiel_cr.solvers.deep.network_policy import DeepPolicy
+from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
+
+
+class UniformPlayer:
+    """Takes any legal action."""
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        drawn = random.random(len(places)) * positions.num_actions[places]
+        return drawn.astype(np.int64)
+
+
+class TablePlayer:
+    """Draws by a table of keys; uniformly where that has no row."""
+
+    def __init__(self, strategy: TableStrategy) -> None:
+        """Takes a strategy whose keys are made as those of the source."""
+        self._strategy = strategy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        num_actions = positions.num_actions[places][:, None]
+        row = self._strategy.find(positions.key[places])
+        legal = np.arange(num_actions.max()) < num_actions
+        shares = self._strategy.spread(row, legal)
+        odds = np.where(row[:, None] >= 0, shares, legal / num_actions)
+        return choose(odds, random.random(len(row)))
+
+
+class NetworkPlayer:
+    """Draws by networks that answer many decisions at once."""
+
+    def __init__(self, knowledge: Knowledge, policy: DeepPolicy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          knowledge: of the source's positions.
+          policy: of both players.
+        """
+        self._knowledge, self._policy = knowledge, policy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`."""
+        player = int(positions.player[places[0]])
+        seen = self._knowledge.seen(positions, places, player)
+        odds = self._policy.strategies(seen.rows, seen.legal, player)[0]
+        action = choose(odds, random.random(len(places)))
+        rank = np.cumsum(seen.legal, axis=1)[np.arange(len(places)), action] - 1
+        return rank
+
+
+class _Acting:
+    """Stands in for a state where nothing counts but who acts and what is legal."""
+
+    def __init__(self, names: pyspiel.State, player: int, legal: list[int]) -> None:
+        self._names, self._player, self._legal = names, player, legal
+
+    def current_player(self) -> int:
+        return self._player
+
+    def legal_actions(self) -> list[int]:
+        return self._legal
+
+    def action_to_string(self, player: int, action: int) -> str:
+        return str(self._names.action_to_string(player, action))
+
+
+class LegalPlayer:
+    """Draws by a policy that depends on the legal actions alone, once for each set.
+
+    On a `RulesSource`. So it plays on a game's rules on arrays, where OpenSpiel's
+    states do not exist.
+    """
+
+    def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: whose legal actions these are; its first decision names them.
+          policy: see `rollouts.by_legal_actions`.
+        """
+        self._names, self._policy = first_decision(game), policy
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+        """
+        player = int(positions.player[places[0]])
+        legal = positions.states[places].legal
+        sets, which = np.unique(legal, axis=0, return_inverse=True)
+        odds = np.zeros((len(sets), legal.sum(axis=1).max()))
+        for row, one in zip(odds, sets, strict=True):
+            actions = np.flatnonzero(one).tolist()
+            state: Any = _Acting(self._names, player, actions)
+            by_action = self._policy.action_probabilities(state, player)
+            shares = [by_action.get(action, 0.0) for action in actions]
+            whose = f"opponent: its policy where {actions} are legal"
+            row[: len(actions)] = normalised(shares, whose, actions)
+        return choose(odds[which.reshape(-1)], random.random(len(places)))
+
+
+class StatePlayer:
+    """Draws by an OpenSpiel policy, asked once for each key.
+
+    On a `StateSource`; on a `RulesSource` a table by information-state strings, where
+    its rules make these.
+    """
+
+    def __init__(self, policy: openspiel_policy.Policy, source: Simulator) -> None:
+        """Asks nothing yet.
+
+        Args:
+          policy: must depend on the information state of who acts only.
+          source: of the positions.
+        """
+        self._answers = [Answers(policy, player) for player in range(2)]
+        self._table = policy if isinstance(source, RulesSource) else None
+        self._source = source
+        self._known: dict[bytes, tuple[int, list[float]]] = {}
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`.
+
+        Raises:
+          ValueError: the policy's probabilities are none.
+        """
+        odds = np.zeros((len(places), int(positions.num_actions[places].max())))
+        for row, place in zip(odds, places.tolist(), strict=True):
+            key = positions.key[place].tobytes()
+            answer = self._known.get(key)
+            if answer is None:
+                if len(self._known) >= REMEMBERED:
+                    self._known.clear()
+                answer = self._known[key] = self._ask(positions, place)
+            row[: answer[0]] = answer[1]
+        return choose(odds, random.random(len(places)))
+
+    def _ask(self, positions: Positions, place: int) -> tuple[int, list[float]]:
+        """How many legal actions there are, and their probabilities, ascending."""
+        if isinstance(self._table, openspiel_policy.TabularPolicy):
+            assert isinstance(self._source, RulesSource)
+            one = positions.states[np.array([place])]
+            player = int(positions.player[place])
+            (text,) = self._source.strings(one.rows, player)
+            legal = np.flatnonzero(one.legal[0]).tolist()
+            shares = self._table.policy_for_key(text)[legal].tolist()
+            return len(legal), normalised(shares, f"opponent: at {text!r}", legal)
+        state, legal = positions.states[place]
+        by_action = self._answers[state.current_player()](state).by_action
+        return len(legal), [by_action.get(action, 0.0) for action in legal]
+
+
+class BotPlayer:
+    """Asks a bot for its moves, on a `StateSource`; it need not give probabilities.
+
+    At every decision the bot is told the whole match, as `pyspiel.Bot.restart_at` does,
+    or where a bot has no such thing, move by move after `restart`. So one bot plays
+    many matches at once. What it remembers of other matches it keeps.
+    """
+
+    def __init__(self, bots: Sequence[pyspiel.Bot]) -> None:
+        """Asks nothing yet.
+
+        Args:
+          bots: of player 0 and of player 1; one who does not play may be any.
+        """
+        self._bots = tuple(bots)
+
+    def draw(
+        self, positions: Positions, places: np.ndarray, random: np.random.Generator
+    ) -> np.ndarray:
+        """See `FixedPlayer`; consumed where a bot gives its policy.
+
+        Raises:
+          ValueError: a bot chose what it may not.
+        """
+        bot = self._bots[int(positions.player[places[0]])]
+        points = random.random(len(places)) * BELOW_ONE
+        moves = [
+            self._move(bot, positions.states[place], point)
+            for place, point in zip(places.tolist(), points.tolist(), strict=True)
+        ]
+        return np.array(moves, np.int64)
+
+    def _move(self, bot: pyspiel.Bot, decision: Decision, point: float) -> int:
+        """The place of the bot's action among the legal ones."""
+        state, legal = decision
+        restart_at(bot, state)
+        if gives_policy(bot):
+            odds = distribution(
+                policy_at(bot, state),
+                legal,
+                state.num_distinct_actions(),
+                lambda: (
+                    f"bots: a {type(bot).__name__} after the actions {state.history()}"
+                ),
+            )
+            ends = list(itertools.accumulate(odds))
+            return sum(end <= point * ends[-1] for end in ends)
+        action = int(bot.step(state))
+        if action not in legal:
+            raise ValueError(
+                f"bots: a {type(bot).__name__} chose {action} where {legal} are legal, "
+                f"after the actions {state.history()}; give a bot that plays "
+                f"{state.get_game()}"
+            )
+        return legal.index(action)

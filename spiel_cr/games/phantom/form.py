@@ -1,0 +1,268 @@
+"""The sequence form of a hidden-board game: two incidence matrices, a payoff a world.
+
+With U_p[s, w] = 1 where the last sequence s of player p is consistent with the terminal
+world w, the payoff coupling is A = U_0 · diag(payoff) · U_1ᵀ, which is never made. A
+player's leaf values are U_p · (payoff · (U_oᵀ · reach of o)): two sparse products, the
+vector between them as short as there are terminal worlds, so that it stays in a cache.
+
+Legend for shapes: W terminal worlds, S sequences, L sequences with terminal worlds.
+"""
+
+import dataclasses
+import functools
+from concurrent.futures import ThreadPoolExecutor
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.games.phantom.sides import Incidence, Side, by_world
+from spiel_cr.games.sequence_form import layout, packing, treeplex
+from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
+
+# What one more group of rows costs, in entries that are summed in the same time.
+_GROUP_OVERHEAD = 2000
+# Rows of indices that one step of a loop takes, measured.
+_ROWS = 16
+# Gathers of single entries.
+_ENTRIES = lax.GatherDimensionNumbers((), (0,), (0,))
+# So many pairs of sequences are listed at most.
+_MOST_LISTED = 20_000_000
+# Sequences whose sums are made at once.
+_CHUNK = 1 << 19
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class PhantomProduct:
+    """Leaf values by way of terminal worlds; see `treeplex.Coupling`.
+
+    Attributes:
+      reach: int32 [k, n] each, the positions of the opponent's k sequences that are
+        consistent with each of n worlds; the groups' worlds are numbered one after
+        another.
+      payoff: float [W + 1], the owner's utility in each world; then 0, for padding.
+      rows: int32 [k, n] each, the k worlds of each of n own sequences.
+    """
+
+    reach: tuple[jax.Array, ...]
+    payoff: jax.Array
+    rows: tuple[jax.Array, ...]
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [L]; see `Coupling`."""
+        into = [_gathered(other_reach, places) for places in self.reach]
+        none = jnp.zeros(self.payoff.size - sum(map(len, into)), other_reach.dtype)
+        weighted = self.payoff * jnp.concatenate([*into, none])
+        return jnp.concatenate([_gathered(weighted, places) for places in self.rows])
+
+    def largest(self) -> float:
+        """The largest |payoff|."""
+        return float(np.abs(self.payoff).max(initial=0))
+
+    def rescaled(self, exponent: int) -> "PhantomProduct":
+        """The same with payoffs over 2^exponent."""
+        return dataclasses.replace(self, payoff=treeplex.divide(self.payoff, exponent))
+
+    @property
+    def num_payoffs(self) -> int:
+        """Additions that an evaluation takes; see `treeplex.Coupling`."""
+        return sum(places.size for places in (*self.reach, *self.rows))
+
+    @property
+    def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        return sum(
+            len(places) % _ROWS + min(len(places), _ROWS)
+            for places in (*self.reach, *self.rows)
+        )
+
+
+def _gathered(vector: jax.Array, places: jax.Array) -> jax.Array:
+    """float [n], sums over the first axis of a vector's entries at int32 [k, n]."""
+
+    def add(total: jax.Array, rows: jax.Array) -> jax.Array:
+        for row in rows:
+            # Indexing would look for negative ones, which took a fifth of the time.
+            total = total + lax.gather(
+                *(vector, row[:, None], _ENTRIES, (1,)),
+                mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS,
+            )
+        return total
+
+    def step(i: jax.Array, total: jax.Array) -> jax.Array:
+        return add(total, lax.dynamic_slice_in_dim(places, i * _ROWS, _ROWS))
+
+    steps, rest = divmod(len(places), _ROWS)
+    total = jnp.zeros(places.shape[1], vector.dtype)
+    if steps == 1:
+        total = add(total, places[:_ROWS])
+    elif steps:
+        total = lax.fori_loop(0, steps, step, total)
+    return add(total, places[steps * _ROWS :]) if rest else total
+
+
+def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
+    """Lays out both players' decision trees and the products of their coupling.
+
+    Args:
+      sides: both players'.
+      utility: float64 [W], player 0's in each terminal world.
+    """
+
+    def place(player: int) -> tuple[layout.Layout, list[treeplex.Level]]:
+        side = sides[player]
+        # Of the histories through a world a plan of the other player leads to one at
+        # most, so its reach adds up to 1 at most. Counting all of them would take
+        # regrets for rounding that are a hundred times larger than it.
+        worth = _summed(side.incidence, np.abs(utility))
+        return layout.place(side.decisions, worth)
+
+    def couple(player: int) -> treeplex.Treeplex:
+        product, having = _product(
+            sides[player].incidence,
+            sides[1 - player].incidence,
+            placed[1 - player][0].sequences,
+            utility if player == 0 else -utility,
+        )
+        return _treeplex(*placed[player], product, having)
+
+    # Nearly all of it is done by numpy, which leaves other threads free meanwhile.
+    with ThreadPoolExecutor(2) as both:
+        placed = list(both.map(place, (0, 1)))
+        first, second = both.map(couple, (0, 1))
+    return layout.SequenceForm(
+        functools.partial(layout.given, (sides[0].decisions, sides[1].decisions)),
+        functools.partial(_list, sides, utility),
+        (placed[0][0], placed[1][0]),
+        (first, second),
+    )
+
+
+def _product(
+    own: Incidence, other: Incidence, positions: np.ndarray, utility: np.ndarray
+) -> tuple[PhantomProduct, np.ndarray]:
+    """One player's leaf values.
+
+    Args:
+      own: the player's incidence.
+      other: the opponent's.
+      positions: int32 [S'], of the opponent's sequences.
+      utility: float64 [W], the player's.
+
+    Returns:
+      The product, and int [L], the sequences that have leaf values.
+    """
+    count = len(utility)
+    starts, sequences = by_world(other, count)
+    reach, order = _grouped(starts, positions[sequences], 0, None)
+    number = np.full(count + 1, count, np.int32)
+    number[order] = np.arange(len(order), dtype=np.int32)
+    payoff = np.zeros(count + 1)
+    payoff[number[:-1]] = utility
+    payoff[-1] = 0.0
+    rows, having = _grouped(own.starts, number[own.worlds], _GROUP_OVERHEAD, count)
+    return PhantomProduct(reach, typed(payoff), rows), having
+
+
+def _grouped(
+    starts: np.ndarray, entries: np.ndarray, overhead: float, padding: int | None
+) -> tuple[tuple[jax.Array, ...], np.ndarray]:
+    """Rows of a sparse matrix in dense groups of like length.
+
+    Args:
+      starts: int [n + 1], where each row's entries begin.
+      entries: int32, of row after row.
+      overhead: what one more group costs, in entries; 0: no row is padded.
+      padding: the entry to pad rows with.
+
+    Returns:
+      int32 [k, n] for each group, on the device; and the rows' numbers in this order.
+    """
+    lengths = np.diff(starts)
+    ranked = np.argsort(-lengths, kind="stable")
+    groups, order = [], [np.zeros(0, np.int64)]
+    for places, high in packing.groups(lengths[ranked], overhead):
+        # In their own order, which gathers read faster.
+        rows = np.sort(ranked[places])
+        order.append(rows)
+        column = np.arange(high)[:, None]
+        entry = starts[rows] + column
+        short = column >= lengths[rows]
+        taken = entries.take(entry, mode="clip")
+        if short.any():
+            taken[short] = padding
+        # Kept where programs read it: of large games this is most of the memory.
+        groups.append(jax.device_put(taken))
+    return tuple(groups), np.concatenate(order)
+
+
+def _treeplex(
+    own: layout.Layout,
+    levels: list[treeplex.Level],
+    product: PhantomProduct,
+    having: np.ndarray,
+) -> treeplex.Treeplex:
+    """One player's arrays.
+
+    Args:
+      own: where its sequences lie.
+      levels: of `layout.place`.
+      product: its leaf values.
+      having: int [L], the sequences that these are of.
+    """
+    rows = sum(places.shape[1] for places in product.rows)
+    source = np.full(own.size, rows, np.int32)
+    source[own.sequences[having]] = np.arange(len(having), dtype=np.int32)
+    complete = []
+    for level, part in zip(levels, treeplex.by_level(levels, source), strict=True):
+        blocks = zip(level.uniform, level.tolerance, strict=True)
+        uniform, tolerance = zip(*(_thin(*block) for block in blocks), strict=True)
+        found = (treeplex.Slices(typed(part)),)
+        complete.append(treeplex.Level(level.parent, found, uniform, tolerance))
+    return treeplex.Treeplex(
+        tuple(complete), (product,), typed(source[:1]), typed(np.zeros(1))
+    )
+
+
+def _thin(uniform: jax.Array, tolerance: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A block's uniform strategy and tolerance, kept once where nothing is padded."""
+    if np.isinf(tolerance).any():
+        return uniform, tolerance
+    return uniform[:, :1], tolerance[:1]
+
+
+def _summed(incidence: Incidence, worth: np.ndarray) -> np.ndarray:
+    """float64 [S], sums of numbers [W] of terminal worlds by sequence."""
+    starts, count = incidence.starts, len(incidence.starts) - 1
+    total = np.zeros(count)
+    for begin in range(0, count, _CHUNK):
+        end = min(begin + _CHUNK, count)
+        part = worth[incidence.worlds[starts[begin] : starts[end]]]
+        owner = np.repeat(np.arange(end - begin), np.diff(starts[begin : end + 1]))
+        total[begin:end] = np.bincount(owner, part, minlength=end - begin)
+    return total
+
+
+def _list(sides: tuple[Side, Side], utility: np.ndarray) -> Payoffs:
+    """The coupling in coordinates; raises GameTooLargeError where that is too much."""
+    starts, sequences = zip(
+        *(by_world(side.incidence, len(utility)) for side in sides), strict=True
+    )
+    first, second = (np.diff(some).astype(np.int64) for some in starts)
+    size = int((first * second).sum())
+    if size > _MOST_LISTED:
+        raise GameTooLargeError(
+            f"the payoffs of this game are {size:,} pairs of sequences, more than the "
+            f"{_MOST_LISTED:,} that are listed; take an algorithm that never lists "
+            f"them, such as cfr+"
+        )
+    world = np.repeat(np.arange(len(utility)), first * second)
+    place = ranges(0, first * second)
+    rows = sequences[0][starts[0][world] + place // second[world]]
+    columns = sequences[1][starts[1][world] + place % second[world]]
+    return sum_payoffs(rows, columns, utility[world])

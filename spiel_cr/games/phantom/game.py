@@ -1,0 +1,284 @@
+"""A hidden-board game as worlds, and where its states are found in them."""
+
+import dataclasses
+import functools
+import hashlib
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.common.announcing import announce
+from spiel_cr.common.short_repr import short_repr
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.phantom import footprint, form
+from spiel_cr.games.phantom.hidden import (
+    PhantomRules,
+    Worlds,
+    phantom_rules,
+    walk_worlds,
+)
+from spiel_cr.games.phantom.sides import Side, walk_side
+from spiel_cr.games.sequence_form.layout import SequenceForm
+
+# Infosets whose histories are made at once.
+_CHUNK = 1 << 16
+
+
+@dataclasses.dataclass(frozen=True, repr=False, eq=False)
+class PhantomGame:
+    """A game of hidden boards.
+
+    Infosets are what a player did and was told, whatever OpenSpiel's strings say.
+
+    Attributes:
+      game: OpenSpiel's.
+      rules: its rules on arrays.
+      worlds: all sequences of successes.
+      sides: both players'.
+    """
+
+    __repr__ = short_repr
+
+    game: pyspiel.Game
+    rules: PhantomRules
+    worlds: Worlds
+    sides: tuple[Side, Side]
+
+    @property
+    def utility(self) -> np.ndarray:
+        """float64 [W], player 0's in each terminal world."""
+        return self.worlds.utility[self.worlds.player == TERMINAL]
+
+    @functools.cached_property
+    def form(self) -> SequenceForm:
+        """The game in sequence form."""
+        return form.build(self.sides, self.utility)
+
+    @functools.cached_property
+    def fingerprint(self) -> str:
+        """A hash that tells games apart by all that strategies depend on."""
+        digest = hashlib.sha256()
+        for part in (self.worlds.player, self.worlds.child, self.worlds.answer):
+            digest.update(f"{part.dtype.str}{part.shape}".encode())
+            digest.update(np.ascontiguousarray(part).data)
+        digest.update(self.worlds.utility.data)
+        return digest.hexdigest()
+
+    @functools.cached_property
+    def decisions_fingerprint(self) -> str:
+        """A hash of infosets and legal actions; equal if one policy fits both games."""
+        digest = hashlib.sha256()
+        for side in self.sides:
+            for part in (side.decisions.parent, side.decisions.num_actions):
+                digest.update(np.ascontiguousarray(part).data)
+            for part in (side.actions, side.answer):
+                digest.update(np.ascontiguousarray(part).data)
+        return digest.hexdigest()
+
+    @property
+    def pairs(self) -> tuple[int, int]:
+        """Pairs of a terminal world and a last own sequence, of each player."""
+        first, second = (len(side.incidence.worlds) for side in self.sides)
+        return first, second
+
+    @property
+    def num_terminals(self) -> int:
+        """How many histories end the game."""
+        worlds = len(self.utility)
+        first, second = (
+            np.bincount(side.incidence.worlds, minlength=worlds) for side in self.sides
+        )
+        return int(first @ second)
+
+    @functools.cached_property
+    def _keys(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each player int64 [I], ascending: parent sequence and last answer."""
+        answers = self.worlds.num_answers
+        first, second = (
+            side.decisions.parent.astype(np.int64) * answers + side.answer
+            for side in self.sides
+        )
+        return first, second
+
+    @functools.cached_property
+    def first_sequences(self) -> tuple[np.ndarray, np.ndarray]:
+        """For each player int32 [I], the sequence of each infoset's first action."""
+        first, second = (side.decisions.first_sequence for side in self.sides)
+        return first, second
+
+    def infoset_of(self, history: Sequence[int]) -> tuple[int, int]:
+        """Who acts after some actions of OpenSpiel's, and at which infoset.
+
+        Raises:
+          ValueError: they are no history of the game at which a player acts.
+        """
+        world, sequence, answer = 0, [0, 0], [0, 0]
+        for action in (*history, None):
+            player = int(self.worlds.player[world])
+            if player == TERMINAL:
+                break
+            keys = self._keys[player]
+            key = sequence[player] * self.worlds.num_answers + answer[player]
+            infoset = int(np.searchsorted(keys, key))
+            if infoset == len(keys) or keys[infoset] != key:
+                break
+            if action is None:
+                return player, infoset
+            actions = self.actions(player, infoset)
+            place = int(np.searchsorted(actions, action))
+            if place == len(actions) or actions[place] != action:
+                break
+            sequence[player] = int(self.first_sequences[player][infoset]) + place
+            answer[player] = int(self.worlds.answer[action, world])
+            after = int(self.worlds.child[action, world])
+            world = world if after < 0 else after
+        raise ValueError(
+            f"state: the actions {list(history)} lead to no decision of {self.game}; "
+            f"give it states of that game"
+        )
+
+    def actions(self, player: int, infoset: int) -> np.ndarray:
+        """int16 [A], OpenSpiel's legal actions at an infoset, ascending."""
+        first = int(self.first_sequences[player][infoset])
+        count = int(self.sides[player].decisions.num_actions[infoset])
+        return self.sides[player].actions[first - 1 : first - 1 + count]
+
+    def histories(self, player: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """A history of each infoset, in which the other player never fails.
+
+        Yields:
+          Infosets, and int16 [n, L], the actions to each, -1 after the last one.
+        """
+        side, worlds = self.sides[player], self.worlds
+        owner, levels = side.decisions.owner, side.decisions.levels()
+        for begin in range(0, len(side.decisions), _CHUNK):
+            part = slice(begin, min(begin + _CHUNK, len(side.decisions)))
+            infosets = np.arange(part.start, part.stop)
+            own: list[np.ndarray] = []
+            for _ in range(int(levels[part].max())):
+                above = side.decisions.parent[infosets]
+                own.append(np.where(infosets < 0, 0, side.actions[above - 1]))
+                infosets = np.where(infosets < 0, -1, owner[above])
+            yield (
+                part,
+                self._merged(player, levels[part], own, side.world[part], worlds),
+            )
+
+    def with_failures(self, history: Sequence[int], player: int) -> list[int]:
+        """A history in which the other player first tries all that fails.
+
+        Args:
+          history: one in which it never fails.
+          player: whose knowledge stays as it is.
+        """
+        world, result, tried = 0, list[int](), set[int]()
+        for action in history:
+            if self.worlds.player[world] != player:
+                fails = np.flatnonzero(self.worlds.child[:, world] < 0).tolist()
+                more = [attempt for attempt in fails if attempt not in tried]
+                result += more
+                tried |= {*more, action}
+            result.append(action)
+            world = max(world, int(self.worlds.child[action, world]))
+        return result
+
+    def _merged(
+        self,
+        player: int,
+        counts: np.ndarray,
+        own: list[np.ndarray],
+        last: np.ndarray,
+        worlds: Worlds,
+    ) -> np.ndarray:
+        """Own attempts and the successes of a world, one after the other.
+
+        Args:
+          player: whose attempts.
+          counts: int [n], how many each infoset has before it.
+          own: int16 [n] each, the attempts, the last one first.
+          last: int32 [n], the worlds that are come to.
+          worlds: of the game.
+        """
+        path: list[np.ndarray] = []
+        at = last
+        while (at > 0).any():
+            path.append(np.where(at > 0, worlds.action[at], -1))
+            at = np.where(at > 0, worlds.parent[at], 0)
+        n = np.arange(len(last))
+        depth = sum(((step >= 0).astype(np.int64) for step in path), np.zeros_like(n))
+        tries = np.stack([*own, np.zeros(len(n), np.int16)])
+        wins = np.stack([*path, np.zeros(len(n), np.int16)])
+        world, tried, won = np.zeros_like(n), np.zeros_like(n), np.zeros_like(n)
+        steps: list[np.ndarray] = []
+        while True:
+            mine = worlds.player[world] == player
+            going = ~mine | (tried < counts)
+            if not going.any():
+                return np.stack([*steps, np.full(len(n), -1)], axis=1).astype(np.int16)
+            # Places of the last ones come first, so the first ones are the highest.
+            attempt = np.where(
+                mine, tries[counts - 1 - tried, n], wins[depth - 1 - won, n]
+            )
+            steps.append(np.where(going, attempt, -1))
+            after = worlds.child[attempt, world]
+            success = going & (after >= 0)
+            world = np.where(success, after, world)
+            won += success
+            tried += going & mine
+
+
+# The last game that `shared_phantom_game` was asked for, by its name.
+_SHARED: dict[str, PhantomGame] = {}
+
+
+def shared_phantom_game(
+    opened: Opened, memory_limit: memory.Limit = None
+) -> PhantomGame:
+    """`phantom_game`, kept for the next time that the same game is asked for.
+
+    Both seats of a match, and all policies that are judged in turn, share it.
+    """
+    name = str(opened.game)
+    if name not in _SHARED:
+        _SHARED.clear()
+        _SHARED[name] = phantom_game(opened, memory_limit=memory_limit)
+    return _SHARED[name]
+
+
+def phantom_game(
+    game: Openable, *, memory_limit: memory.Limit = None, progress: bool = False
+) -> PhantomGame:
+    """Builds the worlds of a hidden-board game.
+
+    A game says that it is one by its vectorised rules, see `hidden`.
+
+    Args:
+      game: OpenSpiel game string, game or open game: two players, zero-sum.
+      memory_limit: as for `build_tree`.
+      progress: say on stderr what is done.
+
+    Raises:
+      pyspiel.SpielError: OpenSpiel does not know the game.
+      GameTooLargeError: its form takes more memory than the limit.
+      InvalidGameError: what it says of itself is not true; says where.
+      ValueError: it is not two-player zero-sum, or does not say that it is of hidden
+        boards.
+    """
+    opened = open_game(game)
+    rules = phantom_rules(opened.rules)
+    if rules is None:
+        raise ValueError(
+            f"{opened.game} does not say that it is a game of hidden boards; give its "
+            f"vectorised game a method `attempts` (docs/worlds.md), or take another "
+            f"form"
+        )
+    announce(f"walking the worlds of {opened.game}", progress=progress)
+    worlds = walk_worlds(opened.game, rules, memory_limit)
+    room = footprint.Room(opened.game, memory_limit)
+    with ThreadPoolExecutor(2) as both:
+        first, second = both.map(lambda p: walk_side(worlds, p, room.take), (0, 1))
+    return PhantomGame(opened.game, rules, worlds, (first, second))

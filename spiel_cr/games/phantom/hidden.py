@@ -1,0 +1,188 @@
+"""The worlds of a hidden-board game, from its rules on arrays.
+
+A game of hidden boards declares itself by one more method of its vectorised game (see
+`opening.vectorised`):
+
+    def attempts(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
+
+It gives, for n states that no attempt failed before, bool [n, A]: whether each attempt
+of the player who acts would succeed; and integers [n, A], from 0 on: what that player,
+and nobody else, would be told. None: the game's parameters are not of this shape. The
+promises are:
+
+- There is no chance. After a success `child` says who acts; after a failure the same
+  player goes on, and nothing has changed for anybody but that player.
+- A player may make each attempt once in a game, at any of its decisions.
+- Players see nothing but what they are told after their own attempts, and that it is
+  their turn.
+
+Legend for shapes: W worlds, A attempts, n some of them.
+"""
+
+from typing import NamedTuple, Protocol, cast
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common import memory
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.vectorised import VectorisedGame
+
+# Attempts that a player has made are bits of an int64.
+MOST_ATTEMPTS = 62
+# Bytes that a world takes with each attempt, and for itself.
+_ENTRY, _WORLD = 5, 64
+# Passes of an estimate, and how far above the limit it refuses.
+_PASSES, _CLEARLY = 300, 2.0
+
+
+class PhantomRules(VectorisedGame, Protocol):
+    """The rules of a hidden-board game on arrays; see above."""
+
+    def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+        """Whether each attempt would succeed, and what its player would be told."""
+
+
+def phantom_rules(rules: VectorisedGame | None) -> PhantomRules | None:
+    """The rules, if they are of a hidden-board game with these parameters."""
+    attempts = getattr(rules, "attempts", None)
+    if rules is None or not callable(attempts):
+        return None
+    if attempts(rules.new_initial_states()) is None:
+        return None
+    return cast(PhantomRules, rules)
+
+
+class Worlds(NamedTuple):
+    """All sequences of successes, by their number; a world's own come after it.
+
+    Attributes:
+      player: int8 [W], who acts, or TERMINAL.
+      utility: float64 [W], player 0's at the end, else 0.
+      parent: int32 [W], the world before the last success; -1 at the first one.
+      action: int16 [W], the last success; -1 at the first one.
+      child: int32 [A, W], the world after each attempt; -1 where it fails, and where
+        the game is over.
+      answer: int8 [A, W], what its player learns from it.
+    """
+
+    player: np.ndarray
+    utility: np.ndarray
+    parent: np.ndarray
+    action: np.ndarray
+    child: np.ndarray
+    answer: np.ndarray
+
+    def __len__(self) -> int:
+        return len(self.player)
+
+    @property
+    def num_answers(self) -> int:
+        """How many different things a player may be told."""
+        return 1 + int(self.answer.max(initial=0))
+
+
+def walk_worlds(
+    game: pyspiel.Game, rules: PhantomRules, memory_limit: memory.Limit = None
+) -> Worlds:
+    """Visits all worlds, level by level.
+
+    Args:
+      game: for messages.
+      rules: its rules.
+      memory_limit: as for `build_tree`.
+
+    Raises:
+      GameTooLargeError: they take more memory than the limit.
+      InvalidGameError: the rules are not those of a hidden-board game.
+    """
+    room = memory.parse_limit(memory_limit)
+
+    def check(count: float, clearly: float = 1.0) -> None:
+        size = count * (_WORLD + _ENTRY * game.num_distinct_actions())
+        if size > clearly * room or count >= clearly * 2**31:
+            raise memory.too_large(
+                game,
+                f"has more than {min(count, 1e15):,.0f} worlds, which take "
+                f"{memory.describe_bytes(size)}",
+                *(memory_limit, room),
+            )
+
+    check(estimate_phantom_worlds(game, rules), _CLEARLY)
+    states = rules.new_initial_states()
+    parents, actions = np.full(1, -1), np.full(1, -1)
+    levels: list[Worlds] = []
+    begin = 0
+    while len(states):
+        player = np.asarray(rules.current_player(states)).astype(np.int8)
+        if not np.isin(player, (0, 1, TERMINAL)).all():
+            raise InvalidGameError(
+                f"{game}: a game of hidden boards has no moves of chance; leave "
+                f"`attempts` out of its vectorised game"
+            )
+        over = player == TERMINAL
+        utility = np.zeros(len(states))
+        if over.any():
+            utility[over] = rules.returns(states[over])
+        succeeds, learnt = _attempts(game, rules, states[~over])
+        shape = succeeds.shape[1], len(states)
+        answer, child = np.zeros(shape, np.int8), np.full(shape, -1, np.int32)
+        answer[:, ~over] = learnt.T
+        number, action = np.nonzero(succeeds)
+        number = np.flatnonzero(~over)[number]
+        after = begin + len(states)
+        child[action, number] = after + np.arange(len(number))
+        last = parents.astype(np.int32), actions.astype(np.int16)
+        levels.append(Worlds(player, utility, *last, child, answer))
+        check(after + len(number))
+        parents, actions = begin + number, action
+        states, begin = states[number], after
+        if len(states):
+            states = rules.child(states, action)
+    return Worlds(*(np.concatenate(f, axis=-1) for f in zip(*levels, strict=True)))
+
+
+def estimate_phantom_worlds(game: pyspiel.Game, rules: PhantomRules) -> float:
+    """About how many worlds there are, by random passes (Knuth 1975), unbiased."""
+    random = np.random.default_rng(0)
+    states = np.repeat(rules.new_initial_states(), _PASSES, axis=0)
+    weight, total = np.full(_PASSES, 1 / _PASSES), 1.0
+    while True:
+        goes_on = np.isin(rules.current_player(states), (0, 1))
+        states, weight = states[goes_on], weight[goes_on]
+        succeeds, _ = _attempts(game, rules, states)
+        if not succeeds.any():
+            return total
+        weight = weight * succeeds.sum(axis=1)
+        total += float(weight.sum())
+        drawn = succeeds * (1 - random.random(succeeds.shape))
+        states = rules.child(states, drawn.argmax(axis=1))
+
+
+def _attempts(
+    game: pyspiel.Game, rules: PhantomRules, states: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What `attempts` gives, checked."""
+    most = min(MOST_ATTEMPTS, game.num_distinct_actions())
+    shape = len(states), game.num_distinct_actions()
+    if not len(states):
+        return np.zeros(shape, bool), np.zeros(shape, np.int8)
+    given = rules.attempts(states)
+    assert given is not None
+    succeeds, learnt = map(np.asarray, given)
+    if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
+        raise InvalidGameError(
+            f"{game}: attempts of the vectorised game gives {succeeds.dtype} "
+            f"{list(succeeds.shape)}; it must give bool {list(shape)}, with at most "
+            f"{MOST_ATTEMPTS} attempts"
+        )
+    if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
+        raise InvalidGameError(
+            f"{game}: attempts of the vectorised game says that players learn "
+            f"{learnt.dtype} {list(learnt.shape)}; it must give integers "
+            f"{list(shape)}, at least 0"
+        )
+    if (learnt > np.iinfo(np.int8).max).any():
+        raise InvalidGameError(f"{game}: players learn more than 127 things")
+    return succeeds, learnt

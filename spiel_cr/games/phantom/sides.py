@@ -1,0 +1,263 @@
+"""What one player may have done and been told, and in which worlds.
+
+A side is made by walking all pairs (what the player knows, world): its own attempts one
+by one, of the other player the successes only. What a player knows is numbered without
+sorting: known · attempt · answer are marked in an array of bytes, and counted.
+
+Legend for shapes: W worlds, A attempts, I infosets, S sequences, P pairs of a terminal
+world and a last own sequence.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+from scipy import sparse
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.phantom.hidden import Worlds
+from spiel_cr.games.sequence_form.decisions import Decisions
+
+# Pairs that are taken at once.
+_CHUNK = 1 << 19
+
+
+@dataclasses.dataclass(frozen=True)
+class Incidence:
+    """In which terminal worlds a player's sequences are its last ones.
+
+    Attributes:
+      starts: int64 [S + 1], where each sequence's worlds begin.
+      worlds: int32 [P], of sequence after sequence: numbers among the terminal worlds.
+    """
+
+    starts: np.ndarray
+    worlds: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Side:
+    """One player of a hidden-board game.
+
+    Attributes:
+      decisions: its infosets, by the number of attempts before them, then by parent
+        sequence and answer.
+      answer: int8 [I], what the player was told last; 0 at the first one.
+      actions: int16 [S - 1], the attempt that ends each sequence but the empty one.
+      world: int32 [I], a world in which each infoset may be.
+      incidence: its sequences in terminal worlds.
+    """
+
+    decisions: Decisions
+    answer: np.ndarray
+    actions: np.ndarray
+    world: np.ndarray
+    incidence: Incidence
+
+
+@dataclasses.dataclass(frozen=True)
+class _Ahead:
+    """Worlds of a kind that come next, for each world; see `_ahead`."""
+
+    count: np.ndarray
+    start: np.ndarray
+    targets: np.ndarray
+
+    def of(self, worlds: np.ndarray, keys: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Each key as often as worlds come next, and these worlds."""
+        counts = self.count[worlds]
+        some = np.flatnonzero(counts)
+        counts, starts = counts[some], self.start[worlds[some]]
+        return np.repeat(keys[some], counts), self.targets[ranges(starts, counts)]
+
+
+def _ahead(worlds: Worlds, player: int) -> tuple[_Ahead, _Ahead]:
+    """Where a player's next decisions, and the ends before them, may be.
+
+    Of worlds at which the player acts, and of ends, these are the worlds themselves.
+    """
+    origin = np.arange(len(worlds), dtype=np.int32)
+    at = origin
+    found: list[tuple[np.ndarray, np.ndarray]] = []
+    while len(at):
+        other = worlds.player[at] == 1 - player
+        found.append((origin[~other], at[~other]))
+        origin, at = origin[other], at[other]
+        following = worlds.child[:, at]
+        action, number = np.nonzero(following >= 0)
+        origin, at = origin[number], following[action, number]
+    origin, at = map(np.concatenate, zip(*found, strict=True))
+    order = np.argsort(origin, kind="stable")
+    origin, at = origin[order], at[order]
+    over = worlds.player[at] == TERMINAL
+    result = []
+    for some in (~over, over):
+        count = np.bincount(origin[some], minlength=len(worlds)).astype(np.int32)
+        start = (np.cumsum(count) - count).astype(np.int32)
+        result.append(_Ahead(count, start, at[some]))
+    return result[0], result[1]
+
+
+class _Level:
+    """The infosets after equally many own attempts, on the way."""
+
+    def __init__(self, worlds: Worlds, tried: np.ndarray, first: int) -> None:
+        """Numbers the level's sequences.
+
+        Args:
+          worlds: all of them.
+          tried: int64 [n], for each infoset the attempts made, as bits.
+          first: the first sequence's number.
+        """
+        width = len(worlds.child)
+        legal = (tried[:, None] >> np.arange(width) & 1) == 0
+        self.tried, self.width = tried, width
+        self.num_actions = legal.sum(axis=1).astype(np.int32)
+        flat = legal.reshape(-1)
+        # By infoset and attempt; means nothing where the attempt was made before.
+        self.sequence = np.cumsum(flat, dtype=np.int32) + np.int32(first - 1)
+        self.actions = (np.flatnonzero(flat) % width).astype(np.int16)
+        self.legal = np.ascontiguousarray(legal.T)
+        marks = legal.size * worlds.num_answers
+        if marks >= 2**31:
+            raise GameTooLargeError(
+                f"{len(tried):,} infosets with {width} attempts and "
+                f"{worlds.num_answers} answers each are more than can be numbered; "
+                f"choose a smaller board"
+            )
+        self.marks = np.zeros(marks, bool)
+
+
+def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> Side:
+    """Walks all pairs of one player.
+
+    Args:
+      worlds: of the game.
+      player: 0 or 1.
+      take: told of each piece of the walk how many pairs at ends and sequences it met;
+        raises where that is too much.
+    """
+    decisions, ends = _ahead(worlds, player)
+    start = np.zeros(1, np.int32)
+    known, here = decisions.of(start, start)
+    empty, over = ends.of(start, start)
+    pairs = [(empty, over)]
+    tried = np.zeros(min(1, len(here)), np.int64)
+    parents, answers = [np.zeros(len(tried), np.int32)], [np.zeros(len(tried), np.int8)]
+    counts, actions, where = [], [], []
+    first, answers_of_all = 1, worlds.num_answers
+    while len(here):
+        level = _Level(worlds, tried, first)
+        first += len(level.actions)
+        take(0, len(level.actions))
+        counts.append(level.num_actions)
+        actions.append(level.actions)
+        if not level.num_actions.all():
+            raise InvalidGameError(
+                f"player {player} has made every attempt and is to act; a game of "
+                f"hidden boards must be over there, or somebody else must act; correct "
+                f"`attempts` of its vectorised game"
+            )
+        some = np.empty(len(tried), np.int32)
+        some[known] = here
+        where.append(some)
+        following = []
+        for begin in range(0, len(here), _CHUNK):
+            part = slice(begin, begin + _CHUNK)
+            for attempt in range(level.width):
+                new, done = _attempt(
+                    worlds, decisions, ends, level, known[part], here[part], attempt
+                )
+                following += new
+                pairs.append(done)
+                take(len(done[0]), 0)
+        met = np.flatnonzero(level.marks)
+        number = np.cumsum(level.marks, dtype=np.int32) - np.int32(1)
+        known = np.concatenate([number[mark] for mark, _ in following])
+        here = np.concatenate([world for _, world in following])
+        del following
+        place, answer = np.divmod(met, answers_of_all)
+        parents.append(level.sequence[place])
+        answers.append(answer.astype(np.int8))
+        infoset, attempts = np.divmod(place, level.width)
+        tried = tried[infoset] | 1 << attempts
+    none = [np.zeros(0, np.int32)]
+    own = Decisions(np.concatenate(parents), np.concatenate([*none, *counts]))
+    return Side(
+        own,
+        np.concatenate(answers),
+        np.concatenate([np.zeros(0, np.int16), *actions]),
+        np.concatenate([*none, *where]),
+        _incidence(worlds, pairs, own.num_sequences),
+    )
+
+
+def _attempt(
+    worlds: Worlds,
+    decisions: _Ahead,
+    ends: _Ahead,
+    level: _Level,
+    known: np.ndarray,
+    here: np.ndarray,
+    attempt: int,
+) -> tuple[list[tuple[np.ndarray, np.ndarray]], tuple[np.ndarray, np.ndarray]]:
+    """One attempt of the player, at some pairs.
+
+    Args:
+      worlds, decisions, ends: of `_ahead`.
+      level: of the pairs; what is met next is marked there.
+      known: int32 [n], infosets by number in the level.
+      here: int32 [n], worlds.
+      attempt: which.
+
+    Returns:
+      Pairs (mark, world) at the player's next decisions; pairs (sequence, world) at
+      ends.
+    """
+    may = np.flatnonzero(level.legal[attempt].take(known))
+    known, here = known.take(may), here.take(may)
+    after = worlds.child[attempt].take(here)
+    place = known * np.int32(level.width) + np.int32(attempt)
+    mark = place * np.int32(worlds.num_answers) + worlds.answer[attempt].take(here)
+    succeeds = after >= 0
+    failed = np.flatnonzero(~succeeds)
+    again = mark.take(failed), here.take(failed)
+    went = np.flatnonzero(succeeds)
+    after = after.take(went)
+    going_on = decisions.of(after, mark.take(went))
+    level.marks[again[0]] = True
+    level.marks[going_on[0]] = True
+    place, over = ends.of(after, place.take(went))
+    return [again, going_on], (level.sequence.take(place), over)
+
+
+def _incidence(
+    worlds: Worlds, pairs: list[tuple[np.ndarray, np.ndarray]], num_sequences: int
+) -> Incidence:
+    """Sorts pairs (sequence, world) by sequence, in linear time."""
+    terminal = np.cumsum(worlds.player == TERMINAL, dtype=np.int32) - np.int32(1)
+    sequence = np.concatenate([some for some, _ in pairs])
+    world = terminal[np.concatenate([some for _, some in pairs])]
+    pairs.clear()
+    starts, order = _sorted(sequence, num_sequences)
+    return Incidence(starts, world[order])
+
+
+def _sorted(labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each label begins, and the order of items by labels, stable."""
+    items = np.arange(len(labels) + 1, dtype=np.int32)
+    one_each = np.ones(len(labels), bool)
+    matrix = sparse.csr_array((one_each, labels, items), shape=(len(labels), count))
+    by_label = matrix.tocsc()
+    return by_label.indptr, by_label.indices
+
+
+def by_world(incidence: Incidence, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Where each terminal world's sequences begin, int [count + 1], and these."""
+    starts, pairs = incidence.starts, incidence.worlds
+    one_each = np.ones(len(pairs), bool)
+    matrix = sparse.csr_array((one_each, pairs, starts), (len(starts) - 1, count))
+    columns = matrix.tocsc()
+    return columns.indptr, columns.indices

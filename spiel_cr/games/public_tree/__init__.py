@@ -1,0 +1,33 @@
+"""Signal games: public actions ⊗ dealt private information.
+
+Their payoffs factor, so an iteration costs public nodes × signals instead of histories.
+"""
+
+from spiel_cr.games.public_tree.comparison import check_tree
+from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules
+from spiel_cr.games.public_tree.game import (
+    Betting,
+    HandKernel,
+    Hands,
+    Kernel,
+    PublicTreeGame,
+    Reader,
+    SparseKernel,
+    Terms,
+)
+from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
+
+__all__ = [
+    "Betting",
+    "HandKernel",
+    "Hands",
+    "Kernel",
+    "Reader",
+    "PublicTreeGame",
+    "PublicTreeRules",
+    "SparseKernel",
+    "Terms",
+    "check_tree",
+    "declared",
+    "public_tree_game",
+]

@@ -1,0 +1,130 @@
+"""The contract of signal games: are they the game of OpenSpiel's states?
+
+For the tests of any declaration; nothing else in the package uses it.
+"""
+
+import numpy as np
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.public_tree import public_terms
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_nodes import Finder, public_decisions
+from spiel_cr.games.sequence_form.decisions import Payoffs, sum_payoffs
+from spiel_cr.games.tree.tree import GameTree
+
+# How far two payoffs, summed over deals, may be apart, in units of the largest one.
+_TOLERANCE = 1e-12
+
+
+def check_tree(public_tree_game: PublicTreeGame, tree: GameTree) -> None:
+    """Compares a signal game with the compiled game, payoff for payoff.
+
+    Each infoset of the compiled game is found among public nodes and signals by the
+    reader. Payoffs of infosets that share a signal are added up. They must
+    agree to 1e-12 of the largest payoff that a pair of sequences of the compiled game
+    has; odds of chance are part of it.
+
+    Args:
+      public_tree_game: to be judged.
+      tree: the same game, compiled whole.
+
+    Raises:
+      GameTooLargeError: the payoffs are too many to be listed.
+      InvalidGameError: they differ; says where.
+    """
+    public_tree_game.check()
+    maps = [sequence_map(public_tree_game, tree, player) for player in range(2)]
+    payoffs = tree.form.payoffs
+    expected = sum_payoffs(
+        maps[0][payoffs.rows], maps[1][payoffs.columns], payoffs.values
+    )
+    sides, terms = public_terms.public_form(public_tree_game)
+    given = public_terms.list_payoffs(
+        sides, public_tree_game.parents, public_tree_game.kernels, terms
+    )
+    difference = sum_payoffs(
+        np.concatenate([given.rows, expected.rows]),
+        np.concatenate([given.columns, expected.columns]),
+        np.concatenate([given.values, -expected.values]),
+    )
+    largest = np.abs(payoffs.values).max(initial=0.0)
+    off = np.abs(difference.values)
+    if off.max(initial=0.0) > _TOLERANCE * largest:
+        worst = int(np.argmax(off))
+        pair = int(difference.rows[worst]), int(difference.columns[worst])
+        places = [_place(public_tree_game, player, pair[player]) for player in range(2)]
+        raise InvalidGameError(
+            f"{public_tree_game.game}: of all deals and ends after {places[0]} and "
+            f"{places[1]} player 0 gets {_entry(given, pair)} as a signal game and "
+            f"{_entry(expected, pair)} as the compiled one; correct the declaration"
+        )
+
+
+def _entry(payoffs: Payoffs, pair: tuple[int, int]) -> float:
+    here = (payoffs.rows == pair[0]) & (payoffs.columns == pair[1])
+    return float(payoffs.values[here].sum())
+
+
+def sequence_map(
+    public_tree_game: PublicTreeGame, tree: GameTree, player: int
+) -> np.ndarray:
+    """The signal game's sequence of each sequence of the compiled game.
+
+    Args:
+      public_tree_game: the same game.
+      tree: compiled whole.
+      player: whose sequences.
+
+    Returns:
+      int32 [S].
+
+    Raises:
+      InvalidGameError: actions differ, or there are signals that nobody has.
+    """
+    own, finder = tree.infosets[player], Finder(public_tree_game)
+    decisions = public_decisions(public_tree_game, player)
+    sequences = np.zeros(own.decisions.num_sequences, np.int32)
+    met = np.zeros(int(decisions.first_infoset[-1]), bool)
+    for infoset, first in enumerate(own.decisions.first_sequence.tolist()):
+        state = tree.state_at(int(own.history[infoset]))
+        node = finder.of_state(state)
+        signal = public_tree_game.reader.signal(state, player)
+        if finder.actions(node) != state.legal_actions():
+            raise InvalidGameError(
+                f"{public_tree_game.game}: after {state.history()} player {player} has "
+                f"the actions {state.legal_actions()}, and {finder.actions(node)} as a "
+                f"signal game; correct the declaration"
+            )
+        j, count = decisions.place(node), len(state.legal_actions())
+        begin = decisions.first_sequence[j] + signal * count
+        sequences[first : first + count] = begin + np.arange(count)
+        met[decisions.first_infoset[j] + signal] = True
+    if not met.all():
+        infoset = int(np.argmin(met))
+        j = int(np.searchsorted(decisions.first_infoset, infoset, side="right")) - 1
+        signal = infoset - int(decisions.first_infoset[j])
+        raise InvalidGameError(
+            f"{public_tree_game.game}: player {player} never has signal {signal} after "
+            f"actions {public_tree_game.betting.path(int(decisions.node[j]))}; correct "
+            f"the declaration"
+        )
+    return sequences
+
+
+def _place(public_tree_game: PublicTreeGame, player: int, sequence: int) -> str:
+    """A sequence in words."""
+    if not sequence:
+        return f"no action of player {player}"
+    decisions, finder = (
+        public_decisions(public_tree_game, player),
+        Finder(public_tree_game),
+    )
+    j = int(np.searchsorted(decisions.first_sequence, sequence, side="right")) - 1
+    node, count = int(decisions.node[j]), int(decisions.num_actions[j])
+    signal, action = divmod(sequence - int(decisions.first_sequence[j]), count)
+    r = int(public_tree_game.betting.round[node])
+    name = public_tree_game.reader.name(player, r, signal)
+    return (
+        f"action {finder.actions(node)[action]} of player {player} with {name!r} after "
+        f"actions {public_tree_game.betting.path(node)}"
+    )

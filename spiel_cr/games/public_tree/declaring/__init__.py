@@ -1,0 +1,6 @@
+"""Signal games from rules on arrays: the public tree, stakes, deals, kernels."""
+
+from spiel_cr.games.public_tree.declaring.declaration import build
+from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules
+
+__all__ = ["PublicTreeRules", "build"]

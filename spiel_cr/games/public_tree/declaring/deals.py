@@ -1,0 +1,316 @@
+"""All deals of a declared game, a few hundred thousand at a time.
+
+Deals are played along one line of bets; each round's signals are numbered and the
+kernels summed on the way. Nothing is kept of a deal.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.public_tree.declaring.line import Line
+from spiel_cr.games.public_tree.declaring.numbers import Numbers
+from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaring.stakes import Stakes
+from spiel_cr.games.public_tree.declaring.symmetry import Seen, Symmetry
+from spiel_cr.games.public_tree.game import SparseKernel, sum_entries
+from spiel_cr.games.sequence_form.decisions import Payoffs
+
+# Deals at once, and pairs of signals that wait to be summed up.
+_CHUNK = 1 << 17
+_WAITING = 1 << 20
+# Wins and losses that cancel leave this share of the odds, at most.
+_ROUNDING = 1e-13
+
+
+class _Sums:
+    """Adds up several values by pairs of numbers."""
+
+    def __init__(self, count: int) -> None:
+        self._pairs = np.zeros(0, np.int64)
+        self._values = np.zeros((count, 0))
+        self._waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self._size = 0
+
+    def add(self, first: np.ndarray, second: np.ndarray, values: np.ndarray) -> None:
+        """Adds values [count, n] at pairs of numbers [n] below 2^31."""
+        part = _by_pair(first.astype(np.int64) << 31 | second, values)
+        self._waiting.append(part)
+        self._size += len(part[0])
+        if self._size > _WAITING + len(self._pairs):
+            self._settle()
+
+    def _settle(self) -> None:
+        parts = [(self._pairs, self._values), *self._waiting]
+        self._pairs, self._values = _by_pair(
+            np.concatenate([pairs for pairs, _ in parts]),
+            np.concatenate([values for _, values in parts], axis=1),
+        )
+        self._waiting, self._size = [], 0
+
+    def get(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The pairs, each once, and the sums [count, pairs]."""
+        self._settle()
+        return self._pairs >> 31, self._pairs & (1 << 31) - 1, self._values
+
+
+def _by_pair(pairs: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    order = np.argsort(pairs)
+    pairs = pairs[order]
+    begins = np.ones(len(pairs), bool)
+    np.not_equal(pairs[1:], pairs[:-1], out=begins[1:])
+    starts = np.flatnonzero(begins)
+    if not len(starts):
+        return pairs, values
+    return pairs[starts], np.add.reduceat(values[:, order], starts, axis=1)
+
+
+class _Batch(NamedTuple):
+    """Deals so far.
+
+    Attributes:
+      states: on the line of bets.
+      outcomes: int32 [n, c], of the moves of chance.
+      odds: float64 [n], of all of them together.
+      above: int64 [2, n], both players' signals in the round before.
+      seen: int64 [2, n], what `Symmetry.see` has given in the round before.
+    """
+
+    states: np.ndarray
+    outcomes: np.ndarray
+    odds: np.ndarray
+    above: np.ndarray
+    seen: np.ndarray
+
+
+class _Round:
+    """What is gathered of a round: by player signals, their parents and first deals."""
+
+    def __init__(self, num_kernels: int) -> None:
+        self.numbers = (Numbers(), Numbers())
+        self.parents: list[list[np.ndarray]] = [[], []]
+        self.examples: list[list[np.ndarray]] = [[], []]
+        self.parent: list[np.ndarray] = [np.zeros(0, np.int64)] * 2
+        self.sums = _Sums(num_kernels)
+        self.total = 0.0
+
+
+class Dealt(NamedTuple):
+    """Signals and kernels.
+
+    Attributes:
+      parents: as in `PublicTreeGame`.
+      keys: for each player and round int64 [H, k], what the game calls each signal.
+      examples: for each player and round int32 [H, c], a deal that gives each signal.
+      kernels: in the order of the stakes.
+      num_deals: how many deals there are in each round.
+    """
+
+    parents: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    keys: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    examples: tuple[tuple[np.ndarray, ...], tuple[np.ndarray, ...]]
+    kernels: tuple[SparseKernel, ...]
+    num_deals: list[int]
+
+
+class Dealing:
+    """Plays all deals along a line of bets."""
+
+    def __init__(
+        self,
+        tree: PublicTree,
+        line: Line,
+        stakes: Stakes,
+        *,
+        num_deals: list[float],
+        random: np.random.Generator,
+        progress: Callable[[int], object],
+    ) -> None:
+        """Prepares; `run` plays.
+
+        Args:
+          tree: the public tree.
+          line: of bets, which the deals are played along.
+          stakes: which leaves stand for kernels.
+          num_deals: how many deals enter each round, about.
+          random: consumed, see `Symmetry`.
+          progress: called with how many more deals have been played.
+        """
+        self._asked, self._progress = tree.asked, progress
+        self._num_deals, self._line, self._stakes = tree.num_deals, line, stakes
+        rounds = tree.betting.round[stakes.leaf]
+        self._kernels = [
+            np.flatnonzero(rounds == r) for r in range(len(tree.num_deals))
+        ]
+        paths = [tree.betting.path(node) for node in line.nodes]
+        self._after: dict[int, list[int]] = {}
+        self._path: dict[int, list[int]] = {}
+        for kernel, leaf in enumerate(stakes.leaf):
+            path, start = tree.betting.path(int(leaf)), paths[rounds[kernel]]
+            self._path[kernel] = path
+            if path[: len(start)] == start:
+                self._after[kernel] = path[len(start) :]
+        self._rounds = [_Round(1 + len(some)) for some in self._kernels]
+        self._symmetry = Symmetry(
+            *(tree, line), [len(some) for some in self._kernels], num_deals, random
+        )
+        self._count = [0] * len(self._rounds)
+
+    def run(self) -> Dealt:
+        """Plays them all.
+
+        Raises:
+          InvalidGameError: the declaration is not true: a signal forgets something, or
+            see `Symmetry.judge`.
+        """
+        states = self._asked.rules.new_initial_states()
+        nothing = np.zeros((2, 1), np.int64)
+        start = _Batch(states, np.zeros((1, 0), np.int32), np.ones(1), nothing, nothing)
+        self._go_on(0, start)
+        self._symmetry.judge()
+        return self._finish()
+
+    def _go_on(self, r: int, batch: _Batch) -> None:
+        """Plays from some deals on, depth first."""
+        if batch.outcomes.shape[1] == self._num_deals[r]:
+            above, seen = self._enter(r, batch)
+            if r + 1 == len(self._rounds):
+                return
+            states = batch.states
+            for action in self._line.moves[r]:
+                states = self._asked.rules.child(states, np.full(len(states), action))
+            batch = batch._replace(states=states, above=above, seen=seen)
+            r += 1
+        size, start, part = len(batch.odds), 0, 1
+        chunk = _CHUNK * 16 // (16 + len(self._kernels[r]))
+        while start < size:
+            below = self._deal(batch, slice(start, start + part))
+            start += part
+            # The first part found out how many outcomes there are.
+            part = max(1, chunk * part // len(below.odds))
+            self._go_on(r, below)
+
+    def _deal(self, batch: _Batch, some: slice) -> _Batch:
+        """All deals of one more outcome, after some of the deals so far."""
+        batch = _Batch(
+            *(batch.states[some], batch.outcomes[some], batch.odds[some]),
+            *(batch.above[:, some], batch.seen[:, some]),
+        )
+        odds = self._asked.odds(batch.states)
+        where, outcome = np.divmod(np.flatnonzero(odds > 0), odds.shape[1])
+        return _Batch(
+            self._asked.rules.child(batch.states[where], outcome),
+            np.column_stack([batch.outcomes[where], outcome.astype(np.int32)]),
+            batch.odds[where] * odds[where, outcome],
+            batch.above[:, where],
+            batch.seen[:, where],
+        )
+
+    def _enter(self, r: int, batch: _Batch) -> tuple[np.ndarray, np.ndarray]:
+        """Numbers signals as a round begins, and adds to kernels.
+
+        Returns:
+          int64 [2, n], `above` and `seen` of the deals to come.
+        """
+        here = self._rounds[r]
+        signals = np.empty((2, len(batch.odds)), np.int64)
+        for player in range(2):
+            keys = self._asked.rows("signal", batch.states, player)
+            signals[player], new = here.numbers[player].of(keys)
+            if len(new):
+                here.parent[player] = np.concatenate(
+                    [here.parent[player], batch.above[player][new]]
+                )
+                here.examples[player].append(batch.outcomes[new])
+            parent = here.parent[player][signals[player]]
+            self._refines(r, player, batch, parent == batch.above[player])
+        values = np.empty((1 + len(self._kernels[r]), len(batch.odds)))
+        values[0] = batch.odds
+        for number, kernel in enumerate(self._kernels[r], 1):
+            values[number] = batch.odds * self._payoffs(int(kernel), batch)
+        here.sums.add(signals[0], signals[1], values)
+        self._count[r] += len(batch.odds)
+        self._progress(sum(self._count))
+        deals = Seen(*batch[:3], signals, values[1:], batch.seen)
+        return signals, self._symmetry.see(r, deals)
+
+    def _refines(self, r: int, player: int, batch: _Batch, same: np.ndarray) -> None:
+        if not same.all():
+            deal = batch.outcomes[int(np.argmin(same))].tolist()
+            raise InvalidGameError(
+                f"{self._asked.game}: after deals {deal} the signal of player "
+                f"{player} in round {r} also comes after another signal in round "
+                f"{r - 1}, so the player would forget something; let `signal` "
+                f"say all that the player was dealt, in order"
+            )
+
+    def _payoffs(self, kernel: int, batch: _Batch) -> np.ndarray:
+        """Player 0's utility in units of the kernel, float64 [n]."""
+        rules, count = self._asked.rules, len(batch.odds)
+        states = batch.states
+        after = self._after.get(kernel)
+        if after is None:
+            states = play(rules, batch.outcomes, self._path[kernel])
+        else:
+            for action in after:
+                states = rules.child(states, np.full(count, action))
+        worth = self._asked.utility(states)
+        return worth / self._stakes.unit[kernel]
+
+    def _finish(self) -> Dealt:
+        """Numbers signals in order, those of a parent one after the other."""
+        found: tuple[list, list] = ([], [])
+        kernels: dict[int, SparseKernel] = {}
+        place = [np.zeros(1, np.int32)] * 2
+        for r, here in enumerate(self._rounds):
+            shape = (len(here.numbers[0]), len(here.numbers[1]))
+            for player in range(2):
+                rows = here.numbers[player].rows
+                parent = place[player][here.parent[player]]
+                order = np.lexsort([*rows.T[::-1], parent])
+                place[player] = np.empty(len(order), np.int32)
+                place[player][order] = np.arange(len(order))
+                deals = np.concatenate(here.examples[player])
+                found[player].append((parent[order], rows[order], deals[order]))
+            first, second, values = here.sums.get()
+            values[1:][np.abs(values[1:]) <= _ROUNDING * values[0]] = 0
+            for kernel, value in zip(self._kernels[r], values[1:], strict=True):
+                entries = sum_entries(place[0][first], place[1][second], value, shape)
+                kernels[int(kernel)] = SparseKernel(r, shape, Payoffs(*entries))
+        mine, theirs = (list(zip(*rounds, strict=True)) for rounds in found)
+        parents, keys, examples = zip(mine, theirs, strict=True)
+        kept = tuple(kernels[number] for number in sorted(kernels))
+        return Dealt(parents, keys, examples, kept, self._count)
+
+
+def play(
+    rules: VectorisedGame, outcomes: np.ndarray, bets: list[int] | np.ndarray
+) -> np.ndarray:
+    """The states after deals and bets.
+
+    Args:
+      rules: a game on arrays.
+      outcomes: integers [n, c], the outcomes of all moves of chance.
+      bets: the players' actions, the same for all, or integers [n, m] with deals at the
+        same places in all rows.
+
+    Returns:
+      The n states after all of them.
+    """
+    count = len(outcomes)
+    states = np.repeat(rules.new_initial_states(), count, axis=0)
+    made, every = 0, np.asarray(bets, np.int64)
+    columns = np.broadcast_to(every, (count, every.shape[-1])).T
+    for actions in [*columns, None]:
+        while (
+            made < outcomes.shape[1] and rules.current_player(states[:1])[0] == CHANCE
+        ):
+            states = rules.child(states, outcomes[:, made].astype(np.int64))
+            made += 1
+        if actions is not None:
+            states = rules.child(states, actions)
+    return states

@@ -1,0 +1,143 @@
+"""The public tree of a declared game: walked along one deal.
+
+A round is all that happens after equally many deals (moves of chance). The tree of bets
+is found by taking the first outcome at every deal; that other deals lead through the
+same tree is checked by `replay`.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import memory
+from spiel_cr.common.arrays import ranks
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.vectorised import CheckedRules
+from spiel_cr.games.public_tree.game import Betting
+
+# What a public node takes at the peak, until the signal game is there.
+_NODE_BYTES = 190
+
+
+class PublicTree(NamedTuple):
+    """The public tree and what belongs to it.
+
+    Attributes:
+      asked: whose it is.
+      betting: the tree; nodes are in breadth-first order, level by level.
+      level_start: int64 [levels + 1], the first node of each level.
+      num_deals: int64 [R], moves of chance before each round.
+      payoff_keys: integers [leaves, k], in order of the leaves, of the leaves' round
+        and what the game says; None: the game does not say it.
+    """
+
+    asked: CheckedRules
+    betting: Betting
+    level_start: np.ndarray
+    num_deals: np.ndarray
+    payoff_keys: np.ndarray | None
+
+    @property
+    def leaves(self) -> np.ndarray:
+        """int64 [leaves], the nodes where the game ends."""
+        return np.flatnonzero(self.betting.player == TERMINAL)
+
+    @property
+    def num_classes(self) -> int:
+        """How many classes of leaves may pay differently."""
+        if self.payoff_keys is None:
+            return len(self.leaves)
+        return int(ranks([self.payoff_keys]).max()) + 1
+
+    def up_to(self, nodes: np.ndarray) -> np.ndarray:
+        """bool [P], some nodes and all that are above them."""
+        keep = np.zeros(len(self.betting), bool)
+        while len(nodes):
+            nodes = np.unique(nodes)
+            keep[nodes] = True
+            nodes = self.betting.parent[nodes]
+            nodes = nodes[nodes >= 0]
+        return keep
+
+
+def grow(
+    asked: CheckedRules,
+    limit: memory.Limit = None,
+    watch: Callable[[int], object] = lambda nodes: None,
+) -> PublicTree:
+    """Walks all bets along one deal.
+
+    Args:
+      asked: the game.
+      limit: of memory.
+      watch: is called with the number of nodes so far.
+
+    Returns:
+      The public tree.
+
+    Raises:
+      GameTooLargeError: it takes more memory than the limit.
+      InvalidGameError: somebody has no legal action.
+    """
+    size = memory.parse_limit(limit)
+    states, deals = _first_deals(asked, asked.rules.new_initial_states(), 0)
+    parent, action = np.full(1, -1), np.full(1, -1)
+    parts: list[tuple[np.ndarray, ...]] = []
+    keys: list[np.ndarray] = []
+    level_start = [0]
+    while len(states):
+        player = asked.players(states)
+        parts.append((player, parent.astype(np.int32), action.astype(np.int32), deals))
+        over = player == TERMINAL
+        if over.any() and getattr(asked.rules, "payoff_key", None) is not None:
+            key = asked.rows("payoff_key", states[over])
+            keys.append(np.column_stack([deals[over], key]))
+        number = level_start[-1] + np.flatnonzero(~over)
+        level_start.append(level_start[-1] + len(states))
+        states, deals = states[~over], deals[~over]
+        if not len(states):
+            break
+        mask = asked.legal(states)
+        if not (acts := mask.any(axis=1)).all():
+            odd = int(np.argmin(acts))
+            raise asked.stuck(odd, int(player[~over][odd]))
+        more = int(np.count_nonzero(mask))
+        # Beside the nodes: the states of two levels, and what is legal in the next.
+        row = 2 * (states.nbytes // len(states) + mask.shape[1])
+        need = (
+            memory.IMPORTED_BYTES + _NODE_BYTES * (level_start[-1] + more) + row * more
+        )
+        if need > size or level_start[-1] + more >= 2**31:
+            raise memory.too_large(
+                asked.game,
+                f"has more than {level_start[-1] + more:,} public nodes, which take "
+                f"{memory.describe_bytes(need)}",
+                *(limit, size),
+            )
+        watch(level_start[-1] + more)
+        where, action = np.divmod(np.flatnonzero(mask), mask.shape[1])
+        del mask
+        after = asked.rules.child(states[where], action)
+        parent = number[where]
+        states, deals = _first_deals(asked, after, deals[where])
+    player, parent, action, deals = (
+        np.concatenate(arrays) for arrays in zip(*parts, strict=True)
+    )
+    num_deals, rounds = np.unique(deals, return_inverse=True)
+    betting = Betting(player, parent, action, rounds.astype(np.int8))
+    payoff_keys = np.concatenate(keys) if keys else None
+    return PublicTree(asked, betting, np.array(level_start), num_deals, payoff_keys)
+
+
+def _first_deals(
+    asked: CheckedRules, states: np.ndarray, deals: np.ndarray | int
+) -> tuple[np.ndarray, np.ndarray]:
+    """The states after the next deals, if there are any, and how many were made."""
+    deals = np.zeros(len(states), np.int64) + deals
+    while (draws := np.asarray(asked.rules.current_player(states)) == CHANCE).any():
+        odds = asked.odds(states[draws])
+        states = states.copy()
+        states[draws] = asked.rules.child(states[draws], np.argmax(odds > 0, axis=1))
+        deals[draws] += 1
+    return states, deals

@@ -1,0 +1,151 @@
+"""Other deals played through the public tree of a declared game: are they all alike?"""
+
+import dataclasses
+from collections.abc import Iterator
+
+import numpy as np
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening.game_checks import describe_history
+from spiel_cr.games.public_tree.declaring.line import Deals
+from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+
+# What the first deal met, which the tree was walked along.
+_ELSE = "than after other deals"
+
+
+def replay(
+    tree: PublicTree, deals: Deals, keep: np.ndarray | None = None
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Plays deals through the public tree, level by level, and checks that they do.
+
+    Args:
+      tree: the public tree.
+      deals: n of them.
+      keep: bool [P], nodes to visit, with all above them; None: all.
+
+    Yields:
+      Nodes int64 [m], and their states, node by node and deal by deal [m * n, ...].
+
+    Raises:
+      InvalidGameError: who acts, legal actions or the odds of a deal depend on more
+        than the bets and the deals before; names the place.
+    """
+    check = Comparison(tree, deals)
+    betting, count = tree.betting, len(deals.outcomes)
+    states = np.repeat(tree.asked.rules.new_initial_states(), count, axis=0)
+    nodes, made = np.zeros(1, np.int64), np.zeros(1, np.int64)
+    for start, end in zip(
+        tree.level_start[1:], [*tree.level_start[2:], -1], strict=True
+    ):
+        states = check.dealt(nodes, states, made)
+        live = betting.player[nodes] != TERMINAL
+        made = tree.num_deals[betting.round[nodes]]
+        if keep is None:
+            check.legal(nodes[live], _some(states, live, count))
+        yield nodes, states
+        if end < 0:
+            return
+        below = np.arange(start, end)
+        if keep is not None:
+            below = below[keep[below]]
+        above = np.searchsorted(nodes, betting.parent[below])
+        rows = (above[:, None] * count + np.arange(count)).ravel()
+        states = tree.asked.rules.child(
+            states[rows], np.repeat(betting.action[below].astype(np.int64), count)
+        )
+        nodes, made = below, made[above]
+
+
+def _some(states: np.ndarray, nodes: np.ndarray, count: int) -> np.ndarray:
+    return states if nodes.all() else states[np.repeat(nodes, count)]
+
+
+@dataclasses.dataclass(frozen=True)
+class Comparison:
+    """Compares what deals meet with the public tree.
+
+    Attributes:
+      tree: the public tree.
+      deals: those that are played.
+    """
+
+    tree: PublicTree
+    deals: Deals
+
+    @property
+    def count(self) -> int:
+        """How many deals there are."""
+        return len(self.deals.outcomes)
+
+    def dealt(
+        self, nodes: np.ndarray, states: np.ndarray, made: np.ndarray
+    ) -> np.ndarray:
+        """Makes the deals before some nodes; `made` of them are made already."""
+        betting, count = self.tree.betting, self.count
+        rules = self.tree.asked.rules
+        to_make = self.tree.num_deals[betting.round[nodes]] - made
+        while (draws := to_make > 0).any():
+            rows = np.repeat(draws, count)
+            some = states[rows]
+            move = np.repeat(made[draws], count)
+            deal = np.tile(np.arange(count), np.count_nonzero(draws))
+            at = nodes[draws]
+            draw = rules.current_player(some) == CHANCE
+            self.same(at, draw, f"chance does not move {_ELSE}")
+            outcome = self.deals.outcomes[deal, move]
+            odds = self.tree.asked.odds(some)[np.arange(len(some)), outcome]
+            same = abs(odds - self.deals.odds[deal, move]) <= 1e-12
+            self.same(at, same, f"the odds of the deal before are others {_ELSE}")
+            states = states.copy()
+            states[rows] = rules.child(some, outcome)
+            made, to_make = made + draws, to_make - draws
+        player = np.repeat(betting.player[nodes], count)
+        same = rules.current_player(states) == player
+        self.same(nodes, same, f"somebody else acts {_ELSE}")
+        return states
+
+    def legal(self, nodes: np.ndarray, states: np.ndarray) -> None:
+        """Compares legal actions at decisions."""
+        if not len(nodes):
+            return
+        betting = self.tree.betting
+        mask = self.tree.asked.rules.legal_actions_mask(states)
+        wanted = np.zeros((len(nodes), mask.shape[1]), bool)
+        low = np.searchsorted(betting.parent, nodes[0])
+        high = np.searchsorted(betting.parent, nodes[-1], side="right")
+        below = np.arange(low, high)
+        wanted[np.searchsorted(nodes, betting.parent[below]), betting.action[below]] = 1
+        same = (mask == np.repeat(wanted, self.count, axis=0)).all(axis=1)
+        self.same(nodes, same, f"other actions are legal {_ELSE}")
+
+    def same(self, nodes: np.ndarray, same: np.ndarray, what: str) -> None:
+        """Raises InvalidGameError at the first node and deal that break a declaration.
+
+        Args:
+          nodes: public nodes, m.
+          same: bool [m * deals], node by node: whether all is as it must be.
+          what: is wrong where it is not.
+        """
+        if same.all():
+            return
+        node, deal = divmod(int(np.argmin(same)), self.count)
+        betting, outcomes = self.tree.betting, self.deals.outcomes[deal]
+        above = [int(nodes[node])]
+        while (parent := int(betting.parent[above[0]])) >= 0:
+            above.insert(0, parent)
+        history: list[int] = []
+        made = 0
+        for place in above:
+            if place:
+                history.append(int(betting.action[place]))
+            until = int(self.tree.num_deals[betting.round[place]])
+            history += outcomes[made:until].tolist()
+            made = until
+        game = self.tree.asked.game
+        raise InvalidGameError(
+            f"{game}: {describe_history(game, history)} {what}, so this is no game of "
+            f"public actions and dealt signals; correct its vectorised game, or leave "
+            f"`signal` out"
+        )

@@ -1,0 +1,169 @@
+"""Which leaves of a declared game pay alike, up to a stake.
+
+Leaves are compared on a sample of deals, or on all of them where they are few. Payoffs
+that are a stake times the payoffs of another leaf share its kernel. What was found is
+then checked on other deals.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import ranks
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.public_tree.declaring.line import Deals
+from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+from spiel_cr.games.public_tree.declaring.public_tree_replay import Comparison, replay
+from spiel_cr.games.public_tree.game import Terms
+
+# How far two payoffs may be apart that ought to be equal, as a share of the larger.
+_TOLERANCE = 1e-12
+# More kernels than this are no factorisation.
+_MOST_KERNELS = 4096
+
+
+class Stakes(NamedTuple):
+    """How leaves pay.
+
+    Attributes:
+      terms: leaves, kernels and stakes.
+      leaf: int64 [K], a leaf of each kernel, which pays `unit` times the kernel.
+      unit: float64 [K].
+    """
+
+    terms: Terms
+    leaf: np.ndarray
+    unit: np.ndarray
+
+
+def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
+    """Groups leaves whose payoffs are proportional on some deals.
+
+    Args:
+      tree: the public tree.
+      deals: the sample.
+      prefer: bool [P], nodes that are to stand for a kernel where there is a choice.
+
+    Raises:
+      InvalidGameError: there are thousands of different ways to pay.
+    """
+    leaves = tree.leaves
+    one, number = _classes(tree, prefer)
+    paid = payoffs_at(tree, deals, leaves[one])
+    rounds = tree.betting.round[leaves[one]]
+    group = np.full(len(one), -1)
+    stake = np.zeros(len(one))
+    group[~paid.any(axis=1)] = -2  # nothing is paid there
+    kernel_leaf: list[int] = []
+    unit: list[float] = []
+    while (todo := np.flatnonzero(group == -1)).size:
+        if len(unit) == _MOST_KERNELS:
+            raise InvalidGameError(
+                f"{tree.asked.game}: its leaves pay in more than {_MOST_KERNELS} "
+                f"ways that are no multiples of each other, so its payoffs do "
+                f"not factor into bets and signals; leave `signal` out of its "
+                f"vectorised game"
+            )
+        # Leaves of the line of bets first, and the smallest stakes.
+        size = np.abs(paid[todo]).max(axis=1)
+        first = todo[np.lexsort([todo, size, ~prefer[leaves[one[todo]]]])[0]]
+        # One unit is the most that is won or lost; who always loses has none to win.
+        one_unit = np.abs(paid[first]).max()
+        direction = paid[first] / (-one_unit if (paid[first] <= 0).all() else one_unit)
+        same_round = todo[rounds[todo] == rounds[first]]
+        times = paid[same_round] @ direction / (direction @ direction)
+        off = np.abs(paid[same_round] - times[:, None] * direction).max(axis=1)
+        joins = same_round[off <= _TOLERANCE * np.abs(times)]
+        group[joins] = len(unit)
+        stake[joins] = _neat(times[off <= _TOLERANCE * np.abs(times)])
+        kernel_leaf.append(int(leaves[one[first]]))
+        unit.append(float(stake[first]))
+    pays = group[number] >= 0
+    terms = Terms(
+        leaves[pays].astype(np.int32),
+        group[number[pays]].astype(np.int32),
+        stake[number[pays]],
+    )
+    return Stakes(terms, np.array(kernel_leaf, np.int64), np.array(unit))
+
+
+def _neat(stakes: np.ndarray) -> np.ndarray:
+    """Stakes without the rounding of a division, where they are whole numbers."""
+    whole = np.round(stakes)
+    return np.where(
+        np.abs(stakes - whole) <= _TOLERANCE * np.abs(stakes), whole, stakes
+    )
+
+
+def _classes(tree: PublicTree, prefer: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Leaves that the game says pay alike: one of each class, and each leaf's class."""
+    count = len(tree.leaves)
+    if tree.payoff_keys is None:
+        return np.arange(count), np.arange(count)
+    number = ranks([tree.payoff_keys])
+    one = np.full(number.max() + 1, count)
+    for some in (np.arange(count), np.flatnonzero(prefer[tree.leaves])):
+        one[number[some[::-1]]] = some[::-1]
+    return one, number
+
+
+def payoffs_at(tree: PublicTree, deals: Deals, leaves: np.ndarray) -> np.ndarray:
+    """What player 0 gets at some leaves on some deals, float64 [leaves, n]."""
+    count = len(deals.outcomes)
+    paid = np.zeros((len(leaves), count))
+    order = np.argsort(leaves)
+    for nodes, states in replay(tree, deals, tree.up_to(leaves)):
+        wanted = np.isin(nodes, leaves)
+        if wanted.any():
+            worth = tree.asked.utility(states[np.repeat(wanted, count)])
+            rows = order[np.searchsorted(leaves, nodes[wanted], sorter=order)]
+            paid[rows] = worth.reshape(-1, count)
+    return paid
+
+
+def check_on(tree: PublicTree, deals: Deals, stakes: Stakes) -> None:
+    """Plays other deals through the whole tree and compares everything.
+
+    Args:
+      tree: the public tree.
+      deals: others than those that the stakes are from.
+      stakes: how leaves pay.
+
+    Raises:
+      InvalidGameError: a leaf pays something else, payoff keys depend on deals, signals
+        depend on bets; or as `replay`. Names the place.
+    """
+    count, betting = len(deals.outcomes), tree.betting
+    by_kernel = payoffs_at(tree, deals, stakes.leaf)
+    by_kernel /= stakes.unit[:, None]
+    kernel = np.full(len(betting), -1)
+    kernel[stakes.terms.leaf] = stakes.terms.kernel
+    stake = np.zeros(len(betting))
+    stake[stakes.terms.leaf] = stakes.terms.stake
+    by_kernel = np.vstack([by_kernel, np.zeros(count)])  # the last pays nothing
+
+    check, seen = Comparison(tree, deals), 0
+    for nodes, states in replay(tree, deals):
+        for r in np.unique(betting.round[nodes]):
+            here = betting.round[nodes] == r
+            rows = states[np.repeat(here, count)]
+            for player, wanted in enumerate(deals.signals[r]):
+                given = tree.asked.rows("signal", rows, player)
+                equal = (given == np.tile(wanted, (int(here.sum()), 1))).all(1)
+                what = f"the signal of player {player} depends on the bets"
+                check.same(nodes[here], equal, what)
+        over = betting.player[nodes] < 0
+        if not over.any():
+            continue
+        ends, rows = nodes[over], states[np.repeat(over, count)]
+        worth = tree.asked.utility(rows)
+        expected = (stake[ends, None] * by_kernel[kernel[ends]]).ravel()
+        equal = np.abs(worth - expected) <= _TOLERANCE * np.abs(worth)
+        what = "player 0 gets another share of the stake than at the leaves like it"
+        check.same(ends, equal, what)
+        if tree.payoff_keys is not None:
+            keys = tree.asked.rows("payoff_key", rows)
+            wanted = tree.payoff_keys[seen : seen + len(ends), 1:]
+            equal = (keys == np.repeat(wanted, count, axis=0)).all(axis=1)
+            check.same(ends, equal, "payoff_key depends on the deals")
+        seen += len(ends)

@@ -1,0 +1,239 @@
+"""Is each signal really one? What it merges must be alike for the whole game.
+
+Two informations of a player may share a signal if they stand in the same relation to
+the other player's signals: per probability, each kernel pays them alike against each of
+these, and each signal of the next round follows them equally likely. Then whatever the
+other player does (as long as it acts by its signals) both have the same values, so the
+player loses nothing by acting by its own. This is seen from one sum over all deals with
+random weights of signals in place of each comparison; two informations that differ
+have equal sums with probability zero.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.public_tree.declaring.line import Line
+from spiel_cr.games.public_tree.declaring.numbers import Numbers
+from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
+
+# How far sums of at most one unit of payoff may be apart.
+_TOLERANCE = 1e-10
+# Deals of a round that are looked at, about.
+_MOST_DEALS = 1 << 20
+
+
+class Seen(NamedTuple):
+    """Some deals as they enter a round.
+
+    Attributes:
+      states: on the line of bets.
+      outcomes: int32 [n, c], of the moves of chance.
+      odds: float64 [n], of all of them together.
+      signals: int64 [2, n], of both players.
+      paid: float64 [kernels, n], player 0's utility by kernels times the odds.
+      above: int64 [2, n], what `Symmetry.see` has given in the round before.
+    """
+
+    states: np.ndarray
+    outcomes: np.ndarray
+    odds: np.ndarray
+    signals: np.ndarray
+    paid: np.ndarray
+    above: np.ndarray
+
+
+class _Table:
+    """Sums by growing numbers."""
+
+    def __init__(self) -> None:
+        self.values = np.zeros(0)
+
+    def add(self, numbers: np.ndarray, values: np.ndarray) -> None:
+        some = np.bincount(numbers, weights=values)
+        if len(some) > len(self.values):
+            self.values = np.pad(self.values, (0, len(some) - len(self.values)))
+        self.values[: len(some)] += some
+
+    def upto(self, count: int) -> np.ndarray:
+        return np.pad(self.values, (0, max(0, count - len(self.values))))[:count]
+
+
+class _Informations:
+    """What is summed for the informations of one player in one round."""
+
+    def __init__(self, num_kernels: int) -> None:
+        self.numbers = Numbers()
+        self.signal = np.zeros(0, np.int64)
+        self.examples: list[np.ndarray] = []
+        self.odds = _Table()
+        self.paid = [_Table() for _ in range(num_kernels)]
+        self.next = _Table()
+
+
+class Symmetry:
+    """Looks at all deals as they are played, and judges at the end."""
+
+    def __init__(
+        self,
+        tree: PublicTree,
+        line: Line,
+        kernels: list[int],
+        num_deals: list[float],
+        random: np.random.Generator,
+    ) -> None:
+        """Prepares.
+
+        Args:
+          tree: the public tree.
+          line: of bets, which deals are played along.
+          kernels: how many there are in each round.
+          num_deals: how many deals enter each round, about.
+          random: consumed, for weights, and to choose signals where deals are many.
+        """
+        self._asked, self._random = tree.asked, random
+        self._share = [min(1.0, _MOST_DEALS / count) for count in num_deals]
+        self._to_decision = [
+            tuple(_to_decision(tree, node, player) for player in range(2))
+            for node in line.nodes
+        ]
+        self._seen = [(_Informations(n), _Informations(n)) for n in kernels]
+        self._draws: dict[tuple[int, int, str], np.ndarray] = {}
+
+    def _drawn(self, r: int, player: int, what: str, signals: np.ndarray) -> np.ndarray:
+        """A random number for each signal, always the same; float64 [n]."""
+        known = self._draws.get((r, player, what), np.zeros(0))
+        most = int(signals.max()) + 1
+        if most > len(known):
+            more = self._random.random(max(most, 2 * len(known)) - len(known))
+            known = np.concatenate([known, more])
+            self._draws[r, player, what] = known
+        return known[signals]
+
+    def see(self, r: int, deals: Seen) -> np.ndarray:
+        """Adds deals that enter a round.
+
+        Args:
+          r: the round.
+          deals: some.
+
+        Returns:
+          int64 [2, n], what to pass on as `above`.
+        """
+        informations = np.full((2, len(deals.odds)), -1)
+        for player in range(2):
+            if r:
+                self._follow(r, player, deals)
+            path = self._to_decision[r][player]
+            if path is not None:
+                drawn = self._drawn(r, player, "chosen", deals.signals[player])
+                chosen = np.flatnonzero(drawn < self._share[r])
+                if len(chosen):
+                    found = self._inform(r, player, deals, chosen, path)
+                    informations[player, chosen] = found
+        return informations
+
+    def _follow(self, r: int, player: int, deals: Seen) -> None:
+        """Adds the signals of a round to the informations of the one before."""
+        chosen = np.flatnonzero(deals.above[player] >= 0)
+        if len(chosen):
+            signals = deals.signals[player, chosen]
+            weight = deals.odds[chosen] * self._drawn(r, player, "next", signals)
+            self._seen[r - 1][player].next.add(deals.above[player, chosen], weight)
+
+    def _inform(
+        self, r: int, player: int, deals: Seen, chosen: np.ndarray, path: list[int]
+    ) -> np.ndarray:
+        """Numbers informations of some deals, and adds what they meet; int64 [n]."""
+        states, seen = deals.states[chosen], self._seen[r][player]
+        for action in path:
+            states = self._asked.rules.child(states, np.full(len(states), action))
+        keys = self._asked.rows("information_state", states, player)
+        numbers, new = seen.numbers.of(keys)
+        own = deals.signals[player, chosen]
+        seen.signal = np.concatenate([seen.signal, own[new]])
+        seen.examples += list(deals.outcomes[chosen[new]])
+        if not (known := seen.signal[numbers] == own).all():
+            odd = int(np.argmin(known))
+            raise self._error(
+                *(r, player),
+                deals.outcomes[chosen[odd]],
+                seen.examples[int(numbers[odd])],
+                "has one information and two signals",
+                "let `signal` say nothing that the player does not know",
+            )
+        seen.odds.add(numbers, deals.odds[chosen])
+        other = self._drawn(r, 1 - player, "met", deals.signals[1 - player, chosen])
+        for table, paid in zip(seen.paid, deals.paid, strict=True):
+            table.add(numbers, paid[chosen] * other)
+        return numbers
+
+    def judge(self) -> None:
+        """Compares what shares a signal.
+
+        Raises:
+          InvalidGameError: it differs; names two deals.
+        """
+        for r, both in enumerate(self._seen):
+            for player, seen in enumerate(both):
+                count = len(seen.signal)
+                if not count:
+                    continue
+                odds = seen.odds.upto(count)
+                first = np.zeros(int(seen.signal.max()) + 1, np.int64)
+                first[seen.signal[::-1]] = np.arange(count)[::-1]
+                like = first[seen.signal]
+                for number, table in enumerate([*seen.paid, seen.next]):
+                    per = table.upto(count) / odds
+                    off = np.abs(per - per[like])
+                    if (off > _TOLERANCE).any():
+                        odd = int(np.argmax(off))
+                        what = (
+                            "other signals may follow"
+                            if number == len(seen.paid)
+                            else "it is paid differently"
+                        )
+                        raise self._error(
+                            *(r, player),
+                            seen.examples[odd],
+                            seen.examples[int(like[odd])],
+                            f"has one signal, though {what} after the one than after "
+                            f"the other",
+                            "let `signal` tell them apart: it may merge only what a "
+                            "symmetry of the game turns into each other",
+                        )
+
+    def _error(
+        self,
+        r: int,
+        player: int,
+        one: np.ndarray,
+        other: np.ndarray,
+        what: str,
+        remedy: str,
+    ) -> InvalidGameError:
+        return InvalidGameError(
+            f"{self._asked.game}: in round {r}, after deals {one.tolist()} and "
+            f"{other.tolist()}, player {player} {what}; {remedy}"
+        )
+
+
+def _to_decision(tree: PublicTree, node: int, player: int) -> list[int] | None:
+    """The fewest actions to a decision of a player in the same round, if any."""
+    betting = tree.betting
+    level: list[tuple[int, list[int]]] = [(node, [])]
+    here = betting.round[node]
+    while level:
+        below: list[tuple[int, list[int]]] = []
+        for place, path in level:
+            if betting.player[place] == player:
+                return path
+            low, high = np.searchsorted(betting.parent, [place, place + 1])
+            below += [
+                (child, [*path, int(betting.action[child])])
+                for child in range(low, high)
+                if betting.round[child] == here and betting.player[child] >= 0
+            ]
+        level = below
+    return None

@@ -1,0 +1,389 @@
+"""Signal games in sequence form, as solvers of compiled games take them.
+
+An infoset is a public decision and a signal. In the solvers' arrays the infosets of one
+public decision lie side by side, signal by signal, so whole *slices* of them move
+between levels (`treeplex.Slices`), and a leaf's values are a kernel applied to a slice
+of the opponent's reach. All else (regrets, averages, checkpoints, best responses) is
+the code that solves compiled games.
+
+Logical numbers: a player's public decisions come in the order of their nodes; infoset =
+first of its decision + signal; sequences are numbered as `Decisions` does, infoset by
+infoset. Public sequences: see `public_terms`.
+
+Legend for shapes: J public decisions, H signals, T terms, L rows of leaf values.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.games.public_tree import kernels as kernel_forms
+from spiel_cr.games.public_tree.game import (
+    HandKernel,
+    Kernel,
+    PublicTreeGame,
+    ancestors,
+)
+from spiel_cr.games.public_tree.places import (
+    Places,
+    join_slices,
+    layout_of,
+    place,
+    slices_of,
+)
+from spiel_cr.games.public_tree.products import ConstantRows, ConstantTotal, Product
+from spiel_cr.games.public_tree.public_terms import (
+    Constants,
+    Parents,
+    PublicSide,
+    PublicTerms,
+    list_payoffs,
+    logical_decisions,
+    num_private_states,
+    public_form,
+)
+from spiel_cr.games.sequence_form import layout, treeplex
+from spiel_cr.games.sequence_form.decisions import Decisions
+from spiel_cr.games.sequence_form.treeplex import Slices
+
+# As many entries are faster one by one than as products of kernels.
+_FEW_PAYOFFS = 200_000
+_ROUNDING = 16 * float(np.finfo(np.float64).eps)
+
+
+def form_of(
+    game: PublicTreeGame, *, products: bool | None = None
+) -> layout.SequenceForm:
+    """A signal game in sequence form.
+
+    Args:
+      game: the game.
+      products: whether leaf values are products of kernels; else the entries of the
+        coupling are listed one by one, as those of compiled games. None: what is
+        faster.
+
+    Raises:
+      GameTooLargeError: the entries are to be listed, and there are too many.
+    """
+    sides, terms = public_form(game)
+    if products is None:
+        pairs = np.array([_num_entries(kernel) for kernel in game.kernels])
+        products = bool(pairs[terms.kernel].sum() > _FEW_PAYOFFS)
+    if products:
+        return build(sides, game.parents, game.kernels, terms)
+    payoffs = list_payoffs(sides, game.parents, game.kernels, terms)
+    return layout.build(_decisions(sides, game.parents), payoffs)
+
+
+def _decisions(
+    sides: tuple[PublicSide, PublicSide], parents: Parents
+) -> tuple[Decisions, Decisions]:
+    """Both players' decision points."""
+    first, second = map(logical_decisions, sides, parents)
+    return first, second
+
+
+def _num_entries(kernel: Kernel) -> float:
+    """How many entries a kernel has, or at most has."""
+    if isinstance(kernel, HandKernel):
+        return float(np.prod(kernel.shape))
+    return float(len(kernel.coordinates().values))
+
+
+def build(
+    sides: tuple[PublicSide, PublicSide],
+    parents: Parents,
+    kernels: Sequence[Kernel],
+    terms: PublicTerms,
+    constants: Sequence[Constants] = (),
+) -> layout.SequenceForm:
+    """Lays out both players' public decisions by signals, with kernels as coupling.
+
+    Args:
+      sides: the players' public decisions; parents may come in any order.
+      parents: of signals, for each player and round.
+      kernels: how signals compare.
+      terms: what is paid.
+      constants: what is paid besides.
+    """
+    plans = place(sides[0], parents[0]), place(sides[1], parents[1])
+    arrays = []
+    for player in range(2):
+        coupling = _Coupling(player, plans, terms)
+        coupling.add_terms(kernels)
+        for constant in constants:
+            coupling.add_constants(constant)
+        arrays.append(coupling.laid_out())
+    return layout.SequenceForm(
+        functools.partial(_decisions, sides, parents),
+        functools.partial(list_payoffs, sides, parents, kernels, terms, constants),
+        (layout_of(plans[0]), layout_of(plans[1])),
+        (arrays[0], arrays[1]),
+    )
+
+
+class _Coupling:
+    """One player's rows of leaf values, as parts of the coupling are added.
+
+    Attributes:
+      plan, other: where the player's decisions lie, and the opponent's.
+      parts: of the coupling, so far.
+      sequences: for each part the public sequences that its rows are for.
+      starts: for each part where its rows begin.
+      size: how many leaf values there are so far.
+      below: float64 [positions], sums of |payoff| so far.
+    """
+
+    def __init__(
+        self, player: int, plans: tuple[Places, Places], terms: PublicTerms
+    ) -> None:
+        self.player, self.terms = player, terms
+        self.plan, self.other = plans[player], plans[1 - player]
+        self.parts: list[Any] = []
+        self.sequences: list[np.ndarray] = []
+        self.starts: list[np.ndarray] = []
+        self.size, self.below = 0, np.zeros(self.plan.size)
+
+    def _add(self, part: Any, sequences: np.ndarray, widths: np.ndarray) -> None:
+        """Adds a part with one row for each sequence, of so many leaf values."""
+        self.parts.append(part)
+        self.sequences.append(sequences)
+        self.starts.append(self.size + np.cumsum(widths) - widths)
+        self.size += int(widths.sum())
+
+    def add_terms(self, kernels: Sequence[Kernel]) -> None:
+        """Adds what is paid by kernels."""
+        own_sequence = self.terms.sequences[self.player]
+        other_sequence = self.terms.sequences[1 - self.player]
+        # Terms of one product have one kernel and one round of either sequence, that
+        # of the empty one being -1: key = (kernel * base + 1 + own) * base + 1 + other.
+        base = 1 + len(self.plan.parents)
+        keys = np.asarray(self.terms.kernel, np.int64) * base + 1
+        keys = (keys + self.plan.side.sequence_rounds[own_sequence]) * base + 1
+        keys += self.other.side.sequence_rounds[other_sequence]
+        for key in np.unique(keys).tolist():
+            number, own_round = divmod(key // base, base)
+            chosen = np.flatnonzero(keys == key)
+            chosen = chosen[np.argsort(own_sequence[chosen], kind="stable")]
+            self._add_product(kernels[number], chosen, own_round - 1, key % base - 1)
+
+    def _add_product(
+        self, kernel: Kernel, chosen: np.ndarray, own_round: int, other_round: int
+    ) -> None:
+        """Adds terms of a kernel, sorted by own sequence, of one pair of rounds."""
+        terms, other = self.terms, self.other
+        own_sequence = terms.sequences[self.player][chosen]
+        other_sequence = terms.sequences[1 - self.player][chosen]
+        sequences, row = np.unique(own_sequence, return_inverse=True)
+        hands = num_private_states(self.plan.parents, own_round)
+        width = num_private_states(other.parents, other_round)
+        scaled, exponent = kernel_forms.in_units(kernel)
+        stake = np.ldexp(terms.stake[chosen, None], exponent)
+        most = np.abs(terms.stake[chosen])
+        weights = terms.weights[1 - self.player]
+        if weights is not None:
+            stake = stake * np.stack([weights[t] for t in chosen.tolist()])
+            most = most * np.array([weights[t].max(initial=0) for t in chosen.tolist()])
+        shared = len(sequences) < len(chosen)
+        above = behind = None
+        if own_round != kernel.round:
+            above = ancestors(self.plan.parents, kernel.round, own_round)
+        if other_round != kernel.round:
+            behind = typed(ancestors(other.parents, kernel.round, other_round))
+        own_shape = len(sequences), hands
+        product = Product(
+            kernel=kernel_forms.lay_out(scaled, self.player),
+            reach=slices_of(other.position[other_sequence], width),
+            stake=typed(stake),
+            rows=slices_of(row * width, width) if shared else None,
+            other=behind,
+            own=None if above is None else typed(above),
+            zeros=typed(np.zeros(len(sequences) * width)) if shared else None,
+            own_zeros=None if above is None else typed(np.zeros(own_shape)),
+        )
+        self._add(product, sequences, np.full(len(sequences), hands, np.int64))
+        sums = absolute_row_sums(kernel, self.player)
+        if above is not None:
+            sums = np.bincount(above, sums, minlength=hands)
+        stakes = np.bincount(row, most)
+        # A few rows at a time: there may be very many.
+        step = max(1, 1_000_000 // max(hands, 1))
+        for begin in range(0, len(sequences), step):
+            part = slice(begin, begin + step)
+            places = self.plan.position[sequences[part], None] + np.arange(hands)
+            self.below[places] += stakes[part, None] * sums
+
+    def add_constants(self, constant: Constants) -> None:
+        """Adds leaf values that depend on one player's sequence alone."""
+        values = [np.asarray(v, np.float64) for v in constant.values]
+        flat = np.concatenate([*values, np.zeros(0)])
+        widths = np.array([len(v) for v in values], np.int64)
+        own = constant.player == self.player
+        position = (self.plan if own else self.other).position
+        places = np.repeat(position[constant.sequences], widths) + ranges(0, widths)
+        if own:
+            self._add(ConstantRows(typed(flat)), np.asarray(constant.sequences), widths)
+            np.add.at(self.below, places, np.abs(flat))
+        else:
+            total = ConstantTotal(typed(-flat), slices_of(places, 1))
+            self._add(total, np.zeros(1, np.int64), np.ones(1, np.int64))
+            self.below[0] += np.abs(flat).sum()
+
+    def laid_out(self) -> treeplex.Treeplex:
+        """The player's levels with all these leaf values."""
+        root, sources = self._sources()
+        scales = _infoset_scales(self.plan, self.below)
+        levels = [
+            _level(self.plan, number, sources, self.size, scales)
+            for number in range(len(self.plan.levels))
+        ]
+        widest = max([1, *(len(parent) for parent in self.plan.parents)])
+        return treeplex.Treeplex(
+            tuple(levels),
+            tuple(self.parts),
+            typed(root.astype(np.int32)),
+            typed(np.zeros(widest)),
+        )
+
+    def _sources(self) -> tuple[np.ndarray, list[np.ndarray]]:
+        """Where leaf values begin that are added to sequences.
+
+        Returns:
+          Starts of all rows at the empty sequence, the end of all where there is none;
+          and lists int64 [public sequences] that have one start, or -1, for each
+          sequence, as many as a sequence has rows at most.
+        """
+        rows = np.concatenate([*self.sequences, np.zeros(0, np.int64)])
+        starts = np.concatenate([*self.starts, np.zeros(0, np.int64)])
+        order = np.argsort(rows, kind="stable")
+        rows, starts = rows[order], starts[order]
+        rank = ranges(0, np.unique(rows, return_counts=True)[1])
+        at_root = rows == 0
+        root = starts[at_root] if at_root.any() else np.array([self.size])
+        sources = []
+        for r in range(int(rank[~at_root].max(initial=-1)) + 1):
+            chosen = ~at_root & (rank == r)
+            source = np.full(len(self.plan.position), -1, np.int64)
+            source[rows[chosen]] = starts[chosen]
+            sources.append(source)
+        return root, sources
+
+
+def _level(
+    plan: Places,
+    number: int,
+    sources: Sequence[np.ndarray],
+    zero: int,
+    scales: Sequence[Sequence[np.ndarray]],
+) -> treeplex.Level:
+    """One level's arrays.
+
+    Args:
+      plan: of the player.
+      number: of the level.
+      sources: one or more int64 [public sequences], where leaf values begin; -1: none.
+      zero: where the zeros begin.
+      scales: for each level and block float64 [N], see `_infoset_scales`.
+    """
+    side, first = plan.side, plan.side.decisions.first_sequence
+    source, uniform, tolerance = [], [], []
+    into: list[list[Slices]] = [[] for _ in sources[1:]]
+    taken: list[list[Slices]] = [[] for _ in sources[1:]]
+    for block, scale in zip(plan.levels[number], scales[number], strict=True):
+        members, hands = block.members, block.hands
+        n = len(members)
+        actions = np.arange(block.num_actions)[:, None]
+        legal = actions < side.num_actions[members]
+        sequence = np.where(legal, first[members] + actions, 0).reshape(-1)
+        begin = sources[0][sequence] if sources else np.full(len(sequence), -1)
+        begin = np.where((begin < 0) | ~legal.reshape(-1), zero, begin)
+        source.append(slices_of(begin, hands))
+        for r, further in enumerate(sources[1:]):
+            there = np.flatnonzero((further[sequence] >= 0) & legal.reshape(-1))
+            into[r].append(slices_of(block.start + there * hands, hands))
+            taken[r].append(slices_of(further[sequence[there]], hands))
+        small = _ROUNDING * scale[None]
+        even = legal / legal.sum(axis=0)
+        if legal.all():
+            uniform.append(typed(np.full((block.num_actions, 1), 1 / len(legal))))
+            tolerance.append(typed(small))
+        else:
+            full = np.repeat(legal, hands, axis=1)
+            uniform.append(typed(np.repeat(even, hands, axis=1)))
+            tolerance.append(typed(np.where(full, small, np.inf)))
+        assert tolerance[-1].shape[1] == n * hands
+    more = [
+        (a, b)
+        for to, come in zip(into, taken, strict=True)
+        for a, b in zip(join_slices(to), join_slices(come), strict=True)
+        if len(a)
+    ]
+    parent = [some for block in plan.levels[number] for some in block.parent]
+    return treeplex.Level(
+        parent=join_slices(parent),
+        source=join_slices(source),
+        uniform=tuple(uniform),
+        tolerance=tuple(tolerance),
+        more=tuple(more),
+    )
+
+
+def absolute_row_sums(kernel: Kernel, player: int) -> np.ndarray:
+    """float64 [H], sums of |entry| of one player's rows of a kernel.
+
+    Of hands that tie at a showdown it counts the pairs, too: an upper bound.
+    """
+    if not isinstance(kernel, HandKernel):
+        entries = kernel.coordinates()
+        sums: np.ndarray = np.bincount(
+            entries[player], np.abs(entries.values), minlength=kernel.shape[player]
+        )
+        return sums
+    own, other = kernel.hands[player], kernel.hands[1 - player]
+    boards = 1 + max(own.board.max(initial=0), other.board.max(initial=0))
+    total = np.bincount(other.board, other.weight, minlength=boards)
+    # All hands of the board; a bound is all that is asked for.
+    sums = np.bincount(
+        own.signal, own.weight * total[own.board], minlength=kernel.shape[player]
+    )
+    return sums
+
+
+def _infoset_scales(plan: Places, below: np.ndarray) -> list[list[np.ndarray]]:
+    """For each level and block float64 [N], sum of |payoff| below each infoset.
+
+    Args:
+      plan: of the player.
+      below: float64 [positions], of the payoffs at each sequence; is changed.
+    """
+    scales: list[list[np.ndarray]] = []
+    end = plan.size
+    starts = [1]
+    for blocks in plan.levels:
+        sizes = [b.num_actions * len(b.members) * b.hands for b in blocks]
+        starts.append(starts[-1] + sum(sizes))
+    for number in range(len(plan.levels) - 1, -1, -1):
+        begin = starts[number]
+        mine = []
+        for block in plan.levels[number]:
+            width = len(block.members) * block.hands
+            start = begin + block.start
+            size = block.num_actions * width
+            scale = below[start : start + size].reshape(-1, width).sum(axis=0)
+            mine.append(scale)
+            if number:
+                above = below[starts[number - 1] : begin]
+                done = 0
+                for some in block.parent:
+                    places = np.asarray(some.starts)[:, None] + np.arange(some.width)
+                    part = scale[done : done + len(some)]
+                    np.add.at(above, places.reshape(-1), part)
+                    done += len(some)
+        scales.append(mine)
+        end = begin
+    assert end == 1
+    return scales[::-1]

@@ -1,0 +1,109 @@
+"""Kernels of hands summed over classes of signals, board by board.
+
+So the pairs of hands of a large game are compared and never listed.
+
+Legend for shapes: n hands of a player on a board.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from spiel_cr.games.public_tree.game import HandKernel, Hands, SparseKernel
+from spiel_cr.games.sequence_form.decisions import Payoffs
+
+# Pairs of hands that are compared at once, where they are summed.
+_PAIRS = 2_000_000
+
+
+class _Board(NamedTuple):
+    """Some entries of a board.
+
+    Attributes:
+      rows: integers [n0], player 0's signals.
+      columns: integers [n1].
+      values: numbers [n0, n1].
+      weight: float64 [n0], of rows.
+    """
+
+    rows: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    weight: np.ndarray
+
+
+def summed(kernel: HandKernel, labels: tuple[np.ndarray, np.ndarray]) -> SparseKernel:
+    """A kernel summed over classes of signals, without listing its entries.
+
+    Args:
+      kernel: whose round the classes are of.
+      labels: for each player int32 [H], the class of each signal.
+
+    Returns:
+      The entries of classes that meet; where wins and losses cancel up to rounding,
+      none.
+    """
+    shape = (1 + int(labels[0].max(initial=-1)), 1 + int(labels[1].max(initial=-1)))
+    total, size = np.zeros(shape), np.zeros(shape)
+    for board in _boards(kernel):
+        first, in_use = np.unique(labels[0][board.rows], return_inverse=True)
+        second, to = np.unique(labels[1][board.columns], return_inverse=True)
+        left = sparse.csr_array(
+            (board.weight, (in_use.reshape(-1), np.arange(len(board.rows)))),
+            shape=(len(first), len(board.rows)),
+        )
+        right = sparse.csr_array(
+            (np.ones(len(to)), (to.reshape(-1), np.arange(len(board.columns)))),
+            shape=(len(second), len(board.columns)),
+        )
+        place = np.ix_(first, second)
+        values = board.values.astype(np.float64)
+        half = right @ values.T
+        total[place] += left @ half.T
+        size[place] += left @ (right @ np.abs(values).T).T
+    total[np.abs(total) < 1e-12 * size] = 0.0
+    rows, columns = np.nonzero(total)
+    entries = Payoffs(
+        rows.astype(np.int32), columns.astype(np.int32), total[rows, columns]
+    )
+    return SparseKernel(kernel.round, shape, entries)
+
+
+def _boards(kernel: HandKernel) -> Iterator[_Board]:
+    """The boards of a kernel, one after another."""
+    orders = [np.argsort(own.board, kind="stable") for own in kernel.hands]
+    count = 1 + max(int(own.board.max(initial=-1)) for own in kernel.hands)
+    places = [
+        np.searchsorted(own.board[order], np.arange(count + 1))
+        for own, order in zip(kernel.hands, orders, strict=True)
+    ]
+    for board in range(count):
+        first, second = (
+            _taken(own, order[begin[board] : begin[board + 1]])
+            for own, order, begin in zip(kernel.hands, orders, places, strict=True)
+        )
+        step = max(1, _PAIRS // max(1, len(second.signal)))
+        for row in range(0, len(first.signal), step):
+            some = _taken(first, slice(row, row + step))
+            values = _compared(some, second, kernel.showdown)
+            yield _Board(some.signal, second.signal, values, some.weight)
+
+
+def _compared(first: Hands, second: Hands, showdown: bool) -> np.ndarray:
+    """float64 [n, n'], signs of hands that fit, times the second one's weight."""
+    apart = np.ones((len(first.signal), len(second.signal)), bool)
+    for mine in first.cards.T:
+        for theirs in second.cards.T:
+            apart &= mine[:, None] != theirs
+    values: np.ndarray = apart * second.weight
+    if showdown:
+        wins = first.strength[:, None] > second.strength
+        loses = first.strength[:, None] < second.strength
+        values *= wins.astype(np.int8) - loses.astype(np.int8)
+    return values
+
+
+def _taken(hands: Hands, chosen: np.ndarray | slice) -> Hands:
+    return Hands(*(part[chosen] for part in hands))

@@ -1,0 +1,608 @@
+"""Kernels of hands that share a deck, laid out without listing their entries.
+
+What somebody who folds loses depends on who can hold what: the reach of all hands, less
+that of hands with a shared card, which a sum for each card tells (inclusion and
+exclusion; Johanson et al. 2011, "Accelerating best response calculation in large
+extensive games", section 5). That is a product of low rank, 1 + cards.
+
+At a showdown, hands lie by strength, in blocks. Within a block all pairs are compared
+one by one. Between two blocks one hand always beats the other, or all tie, so a block
+need only know the sums of the others: sums of each block by card, a product with the
+signs between blocks, and back. Nothing but the shared cards is ever subtracted: what is
+left of rounding are a few units in the last place of the reach of all hands on a board.
+
+Which hands hold which cards and which of two hands wins are matrices. Programs that
+iterate make them once, see `ready`; those of very many boards are made anew each time,
+board by board, which costs less than the products.
+
+Legend for shapes: L leaves, H signals, K boards, n blocks of one board, b hands in one
+block, c cards of a hand, C cards on hand on a board, and one; a prime marks the
+opponent's.
+"""
+
+import dataclasses
+import functools
+import itertools
+import operator
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from spiel_cr.common.jax_utils import apart, typed
+from spiel_cr.games.public_tree.game import HandKernel, Hands
+from spiel_cr.games.public_tree.kernel_blocks import (
+    GATHER,
+    LaidOut,
+    columns,
+    number_within,
+)
+from spiel_cr.games.sequence_form.packing import groups
+
+# Hands in one block of a showdown, whichever costs least: where many hands tie, blocks
+# are not all full. Measured on rivers, neither 32 nor 128 was faster on any.
+_BLOCKS = (48, 64, 96)
+
+# Rooms for hands in batches are multiples of this, which XLA multiplies faster.
+_SIDE = 8
+
+# Boards of one product. Measured on a turn and a river: a tenth faster than one by one;
+# 16 are not.
+_TOGETHER = 4
+
+# As many numbers of matrices does a program keep of a kernel.
+KEPT = 1 << 25
+
+
+class PublicTreeSums(NamedTuple):
+    """Adds up hands that belong to one signal.
+
+    Attributes:
+      slots: one int32 [w, r] for each number w of hands: the slots of signals that have
+        so many, padded by the zero after all slots; none where no signal has several.
+      place: int32 [H], where each signal's sum is: among those of `slots` and one zero,
+        or among the slots themselves; None: signals and slots are the same.
+    """
+
+    slots: tuple[jax.Array, ...]
+    place: jax.Array | None
+
+    def apply(self, values: jax.Array) -> jax.Array:
+        """float [L, H] of float [L, slots]."""
+        if self.place is None:
+            return values
+        zero = jnp.zeros((len(values), 1), values.dtype)
+        values = jnp.concatenate([values, zero], axis=1)
+        if self.slots:
+            parts = [
+                functools.reduce(
+                    operator.add, [columns(values, slot) for slot in slots]
+                )
+                for slots in self.slots
+            ]
+            values = jnp.concatenate([*parts, zero], axis=1)
+        return columns(values, self.place)
+
+    def largest(self, values: np.ndarray) -> float:
+        """The largest sum, in the arithmetic of numpy.
+
+        Args:
+          values: float64 [slots], at least 0.
+        """
+        values = np.append(values, 0.0)
+        sums = [values[np.asarray(slots)].sum(axis=0) for slots in self.slots]
+        return float(max(some.max(initial=0) for some in sums or [values]))
+
+
+class Placed(NamedTuple):
+    """One player's hands, in k boards or blocks.
+
+    Attributes:
+      weight: float [k, b], 0 at padding.
+      card: int8 [k, b, c], the place of each card among those of its board, from 1.
+      strength: int32 [k, b], in the order of all strengths.
+    """
+
+    weight: jax.Array
+    card: jax.Array
+    strength: jax.Array
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Folds(LaidOut):
+    """Who can hold what, weighed; see `LaidOut`.
+
+    Attributes:
+      signal: int32 [K, b'], the opponent's signal of each hand; 0 at padding.
+      theirs: the opponent's hands.
+      mine: the player's, weighed with its sign.
+      twin: int32 [K, b], the opponent's signal with the same two cards, which were
+        subtracted twice; None where a player's hands are single cards.
+      twin_weight: float [K, b], the player's own utility against it; 0 where there is
+        none.
+      sums: hands to signals.
+      count: C.
+      kept: what `_matrices` makes; None where it is made anew.
+    """
+
+    signal: jax.Array
+    theirs: Placed
+    mine: Placed
+    twin: jax.Array | None
+    twin_weight: jax.Array | None
+    sums: PublicTreeSums
+    count: int = dataclasses.field(metadata={"static": True})
+    kept: tuple[jax.Array, jax.Array] | None = None
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `LaidOut`."""
+        x = jnp.asarray(x)
+        if self.kept is None:
+            on_board = functools.partial(_folds_on_board, x, self.count)
+            parts = self.signal, self.theirs, self.mine
+            values = lax.map(on_board, parts, batch_size=_TOGETHER)
+        else:
+            into, back = self.kept
+            hands = columns(x, self.signal).transpose(1, 2, 0)
+            by_card = jnp.einsum("kil,kic->klc", hands, into)
+            values = jnp.einsum("klc,kcj->klj", by_card, back)
+        values = values.transpose(1, 0, 2)
+        if self.twin is not None and self.twin_weight is not None:
+            values += columns(x, self.twin) * self.twin_weight[None]
+        return self.sums.apply(values.reshape(len(x), -1))
+
+    def largest(self) -> float:
+        """A bound on the |entries|; see `LaidOut`."""
+        return _bound(self.signal, self.theirs.weight, self.mine.weight, self.sums)
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Showdowns(LaidOut):
+    """Who wins, weighed; see `LaidOut`.
+
+    Attributes:
+      signal: int32 [K, n, b'], the opponent's signal of each hand; 0 at padding.
+      theirs: the opponent's hands, [K, n, ...].
+      mine: the player's, likewise.
+      sign: float [K, n, n'], 1 where the player's hands beat those of the opponent's
+        block, -1 where they lose, 0 within a block and where all tie.
+      sums: hands to signals.
+      count: C.
+      kept: what `_matrices` makes; None where it is made anew.
+    """
+
+    signal: jax.Array
+    theirs: Placed
+    mine: Placed
+    sign: jax.Array
+    sums: PublicTreeSums
+    count: int = dataclasses.field(metadata={"static": True})
+    kept: tuple[jax.Array, jax.Array] | None = None
+
+    def apply(self, x: jax.Array) -> jax.Array:
+        """See `LaidOut`."""
+        x = jnp.asarray(x)
+        parts = self.signal, self.theirs, self.mine, self.kept, self.sign
+        # What belongs to one board stays in the processor's cache.
+        on_board = functools.partial(_on_board, x, self.count)
+        values = lax.map(on_board, parts, batch_size=_TOGETHER)
+        values = values.reshape(-1, *values.shape[2:]).transpose(1, 0, 2)
+        return self.sums.apply(values.reshape(len(x), -1))
+
+    def largest(self) -> float:
+        """A bound on the |entries|; see `LaidOut`."""
+        signal, theirs, mine = (
+            np.asarray(array).reshape(len(self.sign), -1)
+            for array in (self.signal, self.theirs.weight, self.mine.weight)
+        )
+        return _bound(signal, theirs, mine, self.sums)
+
+
+def _folds_on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
+    """float [L, b], values of the hands of a board; its parts of `Folds`."""
+    signal, theirs, mine = parts
+    into, back = _matrices(theirs, mine, count)
+    by_card = jnp.einsum("li,ic->lc", columns(x, signal), into)
+    return jnp.einsum("lc,cj->lj", by_card, back)
+
+
+def _on_board(x: jax.Array, count: int, parts: tuple[Any, ...]) -> jax.Array:
+    """float [n, L, b], values of the hands of a board; its parts of `Showdowns`."""
+    signal, theirs, mine, kept, sign = parts
+    into, back = kept or _matrices(theirs, mine, count, showdown=True)
+    hands = columns(x, signal).transpose(1, 0, 2)
+    by_card = jnp.einsum("nli,nic->nlc", hands, into)
+    below = jnp.einsum("ab,bs->as", sign, by_card.reshape(len(sign), -1))
+    both = jnp.concatenate([below.reshape(by_card.shape), hands], axis=2)
+    return jnp.einsum("nlc,ncj->nlj", both, back)
+
+
+def ready(arrays: Any) -> Any:
+    """What a program takes, with the matrices of kernels of hands that are not large.
+
+    Args:
+      arrays: a tree of arrays, such as a treeplex, in which kernels may be.
+    """
+
+    def made(part: Any) -> Any:
+        if not isinstance(part, Folds | Showdowns):
+            return part
+        wide, high = part.theirs.weight.shape[-1], part.mine.weight.shape[-1]
+        showdown = isinstance(part, Showdowns)
+        numbers = part.count * (wide + high) + showdown * wide * high
+        if part.signal.size // wide * numbers > KEPT:
+            return part
+        kept = _matrices(part.theirs, part.mine, part.count, showdown=showdown)
+        return dataclasses.replace(part, kept=kept)
+
+    kernels = Folds, Showdowns
+    return jax.tree.map(made, arrays, is_leaf=lambda part: isinstance(part, kernels))
+
+
+def _matrices(
+    theirs: Placed, mine: Placed, count: int, *, showdown: bool = False
+) -> tuple[jax.Array, jax.Array]:
+    """What hands are multiplied by.
+
+    Args:
+      theirs: the opponent's hands, with any axes before those of one board or block.
+      mine: the player's.
+      count: C.
+      showdown: compare hands of one block, too.
+
+    Returns:
+      [..., b', C], each of the opponent's hands' weight, at place 0 and at its cards;
+      [..., C, b], each of the player's, negative at cards, and below it, if `showdown`,
+      [..., b', b], what two hands that share no card win of each other, weighed.
+    """
+    into = _holds(theirs, count, 1) * theirs.weight[..., None]
+    back = (_holds(mine, count, -1) * mine.weight[..., None]).swapaxes(-1, -2)
+    if showdown:
+        dtype = back.dtype
+        first, second = mine.strength[..., None, :], theirs.strength[..., :, None]
+        wins = (first > second).astype(dtype) - (first < second).astype(dtype)
+        cards = itertools.product(_cards(mine), _cards(theirs))
+        same = [a[..., None, :] == b[..., :, None] for a, b in cards]
+        fit = ~functools.reduce(operator.or_, same)
+        pairs = mine.weight[..., None, :] * theirs.weight[..., :, None]
+        back = apart(_stacked, back, wins * fit * pairs)
+    return into, back
+
+
+def _stacked(above: jax.Array, below: jax.Array) -> jax.Array:
+    return jnp.concatenate([above, below], axis=-2)
+
+
+def _holds(hands: Placed, count: int, sign: int) -> jax.Array:
+    """float [..., b, C], `sign` at the cards of each hand, and 1 at place 0."""
+    place = jnp.arange(count, dtype=hands.card.dtype)
+    place = place.reshape((1,) * hands.weight.ndim + (count,))
+    own = [card[..., None] == place for card in _cards(hands)]
+    held = functools.reduce(operator.or_, own).astype(hands.weight.dtype)
+    return jnp.where(place == 0, 1, sign * held)
+
+
+def _cards(hands: Placed) -> list[jax.Array]:
+    """For each card of a hand int8 [..., b]; written out, loops over them are fast."""
+    return [hands.card[..., i] for i in range(hands.card.shape[-1])]
+
+
+def lay_out_hands(kernel: HandKernel, player: int) -> Folds | Showdowns | None:
+    """Lays out one player's values of hands with one or two cards each.
+
+    Returns:
+      None where the hands are none that this form can do: other numbers of cards,
+      a hand listed twice, or two cards that are strong in one player's hand only.
+    """
+    own, other = kernel.hands[player], kernel.hands[1 - player]
+    own, other = _on_shared_boards(own, other)
+    if not len(own.board):
+        return None
+    if any(hands.cards.shape[1] not in (1, 2) for hands in (own, other)):
+        return None
+    keys = _keys(own, other)
+    if keys is None:
+        return None
+    if not kernel.showdown:
+        return _folds(own, other, keys, kernel.shape[player], 1.0 - 2.0 * player)
+    if _of_two_cards(own, other) and not _agree(own, other, keys):
+        return None
+    return _showdowns(own, other, kernel.shape[player])
+
+
+def hands_cost(kernel: HandKernel, player: int) -> int:
+    """What `lay_out_hands` costs per leaf, in products; about."""
+    own, other = _on_shared_boards(kernel.hands[player], kernel.hands[1 - player])
+    if not len(own.board):
+        return 0
+    boards = int(own.board.max()) + 1
+    most = max(
+        int(np.bincount(hands.board, minlength=boards).max()) for hands in (own, other)
+    )
+    cards = int(own.cards.max(initial=-1)) + 2
+    width = _round_up(min(most, _BLOCKS[0]))
+    blocks = -(-most // width)
+    product = 2 * most * cards
+    if kernel.showdown:
+        product = blocks * (blocks * cards + width * (2 * cards + width))
+    gathered = boards * (4 * most if kernel.showdown else 3 * most) + len(own.board)
+    return boards * product + GATHER * gathered
+
+
+def _on_shared_boards(own: Hands, other: Hands) -> tuple[Hands, Hands]:
+    """The hands that weigh anything, on boards where both have some, from 0 on."""
+    own, other = (
+        Hands(*(np.asarray(field)[hands.weight != 0] for field in hands))
+        for hands in (own, other)
+    )
+    shared = np.intersect1d(own.board, other.board)
+    own, other = (
+        Hands(*(field[np.isin(hands.board, shared)] for field in hands))
+        for hands in (own, other)
+    )
+    return (
+        own._replace(board=np.searchsorted(shared, own.board)),
+        other._replace(board=np.searchsorted(shared, other.board)),
+    )
+
+
+def _of_two_cards(own: Hands, other: Hands) -> bool:
+    """Whether two hands can share two cards, which are then subtracted twice."""
+    return own.cards.shape[1] == other.cards.shape[1] == 2
+
+
+def _keys(own: Hands, other: Hands) -> list[np.ndarray] | None:
+    """Of each player int64 [hands], one number for each board and set of cards.
+
+    None where a hand holds a card twice, or one of two cards is listed twice.
+    """
+    keys = []
+    for hands in (own, other):
+        cards = np.sort(hands.cards.astype(np.int64), axis=1)
+        if (cards[:, 1:] == cards[:, :-1]).any() or (cards < 0).any():
+            return None
+        key = hands.board.astype(np.int64)
+        for column in cards.T:
+            key = key << 8 | column
+        if len(np.unique(key)) < len(key):
+            return None
+        keys.append(key)
+    return keys
+
+
+def _agree(own: Hands, other: Hands, keys: list[np.ndarray]) -> bool:
+    """Whether the same cards are equally strong in both players' hands."""
+    _, i, j = np.intersect1d(keys[0], keys[1], True, True)
+    return bool((own.strength[i] == other.strength[j]).all())
+
+
+def _folds(
+    own: Hands,
+    other: Hands,
+    keys: list[np.ndarray],
+    num_private_states: int,
+    sign: float,
+) -> Folds:
+    boards = 1 + int(own.board.max())
+    card, count = _card_places(own, other, boards)
+    slot, width = _in_order(own.board)
+    other_slot, other_width = _in_order(other.board)
+    own_weights = own._replace(weight=sign * own.weight)
+    mine = _placed(own_weights, card[0], own.board, slot, (boards, width))
+    shape = boards, other_width
+    theirs = _placed(other, card[1], other.board, other_slot, shape)
+    signal = np.zeros(shape, np.int32)
+    signal[other.board, other_slot] = other.signal
+    twin = twin_weight = None
+    if _of_two_cards(own, other):
+        twin = np.zeros((boards, width), np.int32)
+        twin_weight = np.zeros((boards, width))
+        _, i, j = np.intersect1d(keys[0], keys[1], True, True)
+        twin[own.board[i], slot[i]] = other.signal[j]
+        twin_weight[own.board[i], slot[i]] = sign * own.weight[i] * other.weight[j]
+    return Folds(
+        typed(signal),
+        theirs,
+        mine,
+        None if twin is None else typed(twin),
+        None if twin_weight is None else typed(twin_weight),
+        _signal_sums(own, own.board * width + slot, boards * width, num_private_states),
+        count,
+    )
+
+
+def _showdowns(own: Hands, other: Hands, num_private_states: int) -> Showdowns:
+    boards = 1 + int(own.board.max())
+    card, count = _card_places(own, other, boards)
+
+    def cost(most: int) -> int:
+        """Of blocks of so many hands, per board and leaf."""
+        blocks = _strength_blocks(own, other, boards, most)[2]
+        products = most * count + blocks * count + (count + most) * most
+        return blocks * (products + 2 * GATHER * most)
+
+    most = min(_BLOCKS, key=cost)
+    block, level, per_board = _strength_blocks(own, other, boards, most)
+    # Blocks of board k are numbered k · per_board + 0, 1, 2, ...
+    rank = [number_within(part) for part in block]
+    high, wide = (_round_up(1 + int(part.max())) for part in rank)
+    size = boards * per_board
+    shape = boards, per_board, wide
+    mine = _placed(own, card[0], block[0], rank[0], (boards, per_board, high))
+    theirs = _placed(other, card[1], block[1], rank[1], shape)
+    signal = np.zeros((size, wide), np.int32)
+    signal[block[1], rank[1]] = other.signal
+    sign = np.sign(level[:, :, None] - level[:, None, :]).astype(np.float64)
+    return Showdowns(
+        typed(signal.reshape(shape)),
+        theirs,
+        mine,
+        typed(sign),
+        _signal_sums(own, block[0] * high + rank[0], size * high, num_private_states),
+        count,
+    )
+
+
+def _placed(
+    hands: Hands,
+    card: np.ndarray,
+    block: np.ndarray,
+    slot: np.ndarray,
+    shape: tuple[int, ...],
+) -> Placed:
+    """Hands in an array of some shape, the last axis of which are slots."""
+    size = int(np.prod(shape[:-1])), shape[-1]
+    weight, strength = np.zeros(size), np.zeros(size, np.int32)
+    cards = np.zeros((*size, card.shape[1]), np.int8)
+    weight[block, slot] = hands.weight
+    cards[block, slot] = card
+    strength[block, slot] = hands.strength
+    return Placed(
+        typed(weight.reshape(shape)),
+        typed(cards.reshape(*shape, -1)),
+        typed(strength.reshape(shape)),
+    )
+
+
+def _card_places(
+    own: Hands, other: Hands, boards: int
+) -> tuple[tuple[np.ndarray, np.ndarray], int]:
+    """Numbers the cards of each board from 1.
+
+    Returns:
+      Each player's int [hands, c], and one more than the most cards of any board.
+    """
+    cards = 1 + max(int(own.cards.max()), int(other.cards.max()))
+    used = np.zeros((boards, cards), bool)
+    for hands in (own, other):
+        used[hands.board[:, None], hands.cards] = True
+    place = np.cumsum(used, axis=1)
+    first, second = (place[h.board[:, None], h.cards] for h in (own, other))
+    return (first, second), 1 + int(place[:, -1].max())
+
+
+def _in_order(board: np.ndarray) -> tuple[np.ndarray, int]:
+    """Each hand's number on its board, and how many there is room for."""
+    slot = number_within(board)
+    width = 1 + int(slot.max())
+    return slot, width if board.max() == 0 else _round_up(width)
+
+
+def _round_up(size: int) -> int:
+    """The next multiple of `_SIDE`."""
+    return -(-size // _SIDE) * _SIDE
+
+
+def _strength_blocks(
+    own: Hands, other: Hands, boards: int, room: int
+) -> tuple[tuple[np.ndarray, np.ndarray], np.ndarray, int]:
+    """Puts the hands of each board into blocks of neighbouring strengths.
+
+    Hands of different blocks compare alike: a strength that fills more than one block
+    shares none of them with others.
+
+    Args:
+      own: the player's hands.
+      other: the opponent's.
+      boards: how many.
+      room: hands of each player in one block.
+
+    Returns:
+      Each player's int64 [hands], the block; int64 [boards, n], the place of each block
+      among the strengths of its board, equal where all hands tie; and n.
+    """
+    # Strengths in order, board by board.
+    strengths, number = np.unique(
+        np.concatenate([_board_strength(hands) for hands in (own, other)]),
+        return_inverse=True,
+    )
+    numbers = number[: len(own.board)], number[len(own.board) :]
+    sizes = [np.bincount(part, minlength=len(strengths)) for part in numbers]
+    counts = np.maximum(sizes[0], sizes[1])
+    board = strengths >> 32
+    first = np.zeros(len(strengths), np.int64)
+    offset = [np.zeros(len(strengths), np.int64) for _ in range(2)]
+    levels: list[list[int]] = [[] for _ in range(boards)]
+    shared, filled = False, [0, 0]
+    for s in range(len(strengths)):
+        mine = levels[board[s]]
+        size = sizes[0][s], sizes[1][s]
+        fits = max(filled[0] + size[0], filled[1] + size[1]) <= room
+        if not (shared and mine and fits):
+            mine.append(s)
+            filled = [0, 0]
+        first[s] = len(mine) - 1
+        offset[0][s], offset[1][s] = filled
+        filled = [filled[0] + size[0], filled[1] + size[1]]
+        # Blocks of one strength only, which are full.
+        shared = bool(counts[s] <= room)
+        mine.extend([s] * (-(-int(counts[s]) // room) - 1))
+    most = max(len(mine) for mine in levels)
+    level = np.zeros((boards, most), np.int64)
+    for k, mine in enumerate(levels):
+        level[k, : len(mine)] = mine
+    blocks = []
+    for part, begins, hands in zip(numbers, offset, (own, other), strict=True):
+        within = begins[part] + number_within(part)
+        blocks.append(hands.board * most + first[part] + within // room)
+    return (blocks[0], blocks[1]), level, most
+
+
+def _board_strength(hands: Hands) -> np.ndarray:
+    """int64 [hands], in the order of boards, then of strengths."""
+    return hands.board.astype(np.int64) << 32 | (
+        hands.strength.astype(np.int64) + (1 << 31)
+    )
+
+
+def _signal_sums(
+    hands: Hands, slot: np.ndarray, num_slots: int, num_private_states: int
+) -> PublicTreeSums:
+    """How values of slots become values of signals."""
+    order = np.argsort(hands.signal, kind="stable")
+    counts = np.bincount(hands.signal, minlength=num_private_states)
+    if counts.max() <= 1:
+        place = np.full(num_private_states, num_slots, np.int32)
+        place[hands.signal] = slot
+        same = num_private_states == num_slots and (place == np.arange(num_slots)).all()
+        return PublicTreeSums((), None if same else typed(place))
+    begins = np.cumsum(counts) - counts
+    by_count = np.argsort(-counts, kind="stable")
+    slot = np.append(slot[order], num_slots).astype(np.int32)
+    place = np.full(num_private_states, np.count_nonzero(counts), np.int32)
+    laid, size = [], 0
+    for members, width in groups(counts[by_count], 0.0):
+        signals = by_count[members]
+        entry = begins[signals] + np.arange(width)[:, None]
+        entry = np.where(np.arange(width)[:, None] < counts[signals], entry, -1)
+        laid.append(typed(slot[entry]))
+        place[signals] = size + np.arange(len(signals), dtype=np.int32)
+        size += len(signals)
+    return PublicTreeSums(tuple(laid), typed(place))
+
+
+def _bound(
+    signal: np.ndarray | jax.Array,
+    weight: np.ndarray | jax.Array,
+    own_weight: np.ndarray | jax.Array,
+    sums: PublicTreeSums,
+) -> float:
+    """The most that any signal of the opponent can weigh with any of the player's.
+
+    Args:
+      signal: int32 [K, hands'], the opponent's.
+      weight: float [K, hands'].
+      own_weight: float [K, hands], of either sign.
+      sums: of the player's hands.
+    """
+    signal, weight = np.asarray(signal), np.abs(np.asarray(weight))
+    heaviest = [
+        np.bincount(signals, weights).max()
+        for signals, weights in zip(signal, weight, strict=True)
+    ]
+    own = np.abs(np.asarray(own_weight, np.float64)) * np.array(heaviest)[:, None]
+    return sums.largest(own.reshape(-1))

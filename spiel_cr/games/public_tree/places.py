@@ -1,0 +1,199 @@
+"""Where public decisions and their signals lie in a solver's arrays.
+
+The infosets of a public decision lie side by side, signal by signal: a *slice*. Levels
+and blocks are those of `games.sequence_form.layout`; a block holds decisions of one
+round, so that all of its slices have one width.
+
+Legend for shapes: J public decisions, H signals.
+"""
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.jax_utils import typed
+from spiel_cr.games.public_tree.game import ancestors
+from spiel_cr.games.public_tree.public_terms import PublicSide, logical_starts
+from spiel_cr.games.sequence_form import layout, packing
+from spiel_cr.games.sequence_form.treeplex import Slices
+
+# Narrower slices are moved element by element, and all at once.
+_NARROW = 8
+# What one more block costs, in array elements. In large games it is the compiler's time
+# that counts: this share of all elements.
+_BLOCK_OVERHEAD = 4000
+_BLOCK_SHARE = 1 / 300
+# From so many positions on, where sequences lie is not kept.
+_LARGE = 1_000_000
+
+
+class Block(NamedTuple):
+    """Public decisions that lie in one block.
+
+    Attributes:
+      members: int64 [n], public decisions.
+      num_actions: of the block; more than those of some members where it is padded.
+      hands: H.
+      parent: where the parents' slices begin in the level above.
+      start: place of the block in its level.
+    """
+
+    members: np.ndarray
+    num_actions: int
+    hands: int
+    parent: tuple[Slices, ...]
+    start: int
+
+
+class Places(NamedTuple):
+    """Where one player's public decisions lie.
+
+    Attributes:
+      side: the player's public decisions.
+      parents: of its signals.
+      levels: the blocks of each level.
+      position: int64 [public sequences], where the slice of each one begins.
+      infoset: int64 [J], where the slice of each decision's infosets begins.
+      size: of vectors over positions.
+    """
+
+    side: PublicSide
+    parents: Sequence[np.ndarray]
+    levels: list[list[Block]]
+    position: np.ndarray
+    infoset: np.ndarray
+    size: int
+
+
+def place(side: PublicSide, parents: Sequence[np.ndarray]) -> Places:
+    """Chooses levels, blocks and positions."""
+    decisions = side.decisions
+    depth, first = decisions.levels(), decisions.first_sequence
+    rounds = side.sequence_rounds
+    before = rounds[side.parent]
+    position = np.zeros(decisions.num_sequences, np.int64)
+    in_level = np.zeros(decisions.num_sequences, np.int64)
+    infoset = np.zeros(len(decisions), np.int64)
+    offset, infoset_offset = 1, 0
+    levels = []
+    sizes = np.array([len(parent) for parent in parents], np.int64)
+    total = int((sizes[side.round] * side.num_actions).sum())
+    block_overhead = max(_BLOCK_OVERHEAD, total * _BLOCK_SHARE)
+    for level in range(int(depth.max(initial=-1)) + 1):
+        blocks: list[Block] = []
+        size = 0
+        at_level = np.flatnonzero(depth == level)
+        new_in_level: list[tuple[np.ndarray, np.ndarray]] = []
+        for round in np.unique(side.round[at_level]):
+            hands = len(parents[round])
+            mine = at_level[side.round[at_level] == round]
+            ranked = mine[np.argsort(-side.num_actions[mine], kind="stable")]
+            overhead = block_overhead / max(hands, 1)
+            counts = side.num_actions[ranked]
+            for places, high in packing.groups(counts, overhead):
+                members = ranked[places]
+                # Those with parents of one round stand together: of their own first.
+                above = before[members]
+                keys = (in_level[side.parent[members]], above, above != round)
+                members = members[np.lexsort(keys)]
+                blocks.append(
+                    Block(
+                        members,
+                        high,
+                        hands,
+                        _parent_slices(side, parents, members, before, in_level),
+                        size,
+                    )
+                )
+                number = np.arange(len(members))
+                infoset[members] = infoset_offset + number * hands
+                infoset_offset += len(members) * hands
+                for a in range(high):
+                    has = side.num_actions[members] > a
+                    starts = size + (a * len(members) + number[has]) * hands
+                    new_in_level.append((first[members[has]] + a, starts))
+                size += high * len(members) * hands
+        for sequences, starts in new_in_level:
+            in_level[sequences] = starts
+            position[sequences] = offset + starts
+        levels.append(blocks)
+        offset += size
+    return Places(side, parents, levels, position, infoset, offset)
+
+
+def _parent_slices(
+    side: PublicSide,
+    parents: Sequence[np.ndarray],
+    members: np.ndarray,
+    before: np.ndarray,
+    in_level: np.ndarray,
+) -> tuple[Slices, ...]:
+    """Where the parent sequences of a block's infosets are in the level above."""
+    round = int(side.round[members[0]])
+    hands = len(parents[round])
+    found = []
+    # `place` sorts members by the rounds of their parents.
+    begins = np.flatnonzero(np.diff(before[members], prepend=-2))
+    for part in np.split(members, begins[1:]):
+        above = int(before[part[0]])
+        starts = in_level[side.parent[part]]
+        if above == round:
+            found.append(slices_of(starts, hands))
+        else:
+            behind = ancestors(parents, round, above)
+            found.append(slices_of((starts[:, None] + behind).reshape(-1), 1))
+    return tuple(found)
+
+
+def slices_of(starts: np.ndarray, width: int) -> Slices:
+    """Slices; narrow ones element by element."""
+    if 1 < width < _NARROW:
+        starts, width = (starts[:, None] + np.arange(width)).reshape(-1), 1
+    left = starts % width
+    offset = int(left[0]) if width > 1 and len(left) and (left == left[0]).all() else -1
+    return Slices(typed(starts.astype(np.int32)), width, offset)
+
+
+def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
+    """The same slices in fewer objects."""
+    result: list[Slices] = []
+    for some in slices:
+        if result and result[-1].width == some.width:
+            both = np.concatenate([result[-1].starts, some.starts])
+            result[-1] = slices_of(both, some.width)
+        else:
+            result.append(some)
+    return tuple(result)
+
+
+def layout_of(plan: Places) -> layout.Layout:
+    """Where logical sequences and infosets lie."""
+    arrays = functools.partial(_logical_places, plan)
+    if plan.size <= _LARGE:
+        arrays = functools.partial(layout.given, arrays())
+    return layout.Layout(arrays, plan.size)
+
+
+def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:
+    """`sequences` and `infosets` of a layout."""
+    side = plan.side
+    sizes = np.array([len(parent) for parent in plan.parents], np.int64)
+    hands = sizes[side.round]
+    infosets = np.repeat(plan.infoset, hands) + ranges(0, hands)
+    sequences = np.zeros(1 + int((hands * side.num_actions).sum()), np.int32)
+    starts = logical_starts(side, plan.parents)
+    rounds = side.sequence_rounds
+    for round in np.unique(side.round):
+        own = np.flatnonzero(rounds == round)
+        count = int(sizes[round])
+        step = max(1, 1_000_000 // max(count, 1))
+        signal = np.arange(count)
+        for begin in range(0, len(own), step):
+            part = own[begin : begin + step]
+            start, stride = starts[part].T
+            logical = start[:, None] + stride[:, None] * signal
+            sequences[logical] = plan.position[part, None] + signal
+    return sequences, infosets.astype(np.int32)

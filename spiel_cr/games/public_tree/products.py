@@ -1,0 +1,142 @@
+"""Leaf values of signal games: kernels, and what does not depend on the opponent.
+
+Each class is a part of a treeplex's coupling (see `treeplex.Coupling`).
+
+Legend for shapes: T terms, L rows of leaf values, H signals.
+"""
+
+import dataclasses
+from typing import Self, cast
+
+import jax
+import numpy as np
+
+from spiel_cr.common.jax_utils import apart
+from spiel_cr.games.public_tree.kernels import LaidOut
+from spiel_cr.games.sequence_form import treeplex
+from spiel_cr.games.sequence_form.treeplex import Slices
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class Product:
+    """The terms of one kernel for one player; see `treeplex.Coupling`.
+
+    Attributes:
+      kernel: laid out for the player.
+      reach: the opponent's reach at each term.
+      stake: float [T, 1], or [T, H'] where the opponent's reach is weighted.
+      rows: the row of leaf values of each term, [L, H'] of them; None where each term
+        has its own.
+      other: int32 [H of the kernel's round], the opponent's earlier signal, where its
+        last decision is of an earlier round; else None.
+      own: the same of the player.
+      zeros: float [L · H', or none where `rows` is None].
+      own_zeros: float [L, H], where `own` is given.
+    """
+
+    kernel: LaidOut
+    reach: Slices
+    stake: jax.Array
+    rows: Slices | None
+    other: jax.Array | None
+    own: jax.Array | None
+    zeros: jax.Array | None
+    own_zeros: jax.Array | None
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [L · H]; see `Coupling`."""
+        # The rows are first written one after another, and then joined.
+        rows = apart(Product._leaf_rows, self, other_reach)
+        return cast(jax.Array, apart(_flat, rows))
+
+    def _leaf_rows(self, other_reach: jax.Array) -> jax.Array:
+        x = self.reach.take(other_reach).reshape(self.stake.shape[0], -1) * self.stake
+        if self.rows is not None and self.zeros is not None:
+            width = x.shape[1]
+            x = self.rows.add_to(self.zeros, x.reshape(-1)).reshape(-1, width)
+        if self.other is not None:
+            x = x[:, self.other]
+        y = self.kernel.apply(x)
+        if self.own is not None and self.own_zeros is not None:
+            y = self.own_zeros.at[:, self.own].add(y)
+        return y
+
+    def largest(self) -> float:
+        """The largest |payoff|."""
+        return float(np.abs(self.stake).max(initial=0)) * self.kernel.largest()
+
+    def rescaled(self, exponent: int) -> "Product":
+        """The same with payoffs over 2^exponent."""
+        return dataclasses.replace(self, stake=treeplex.divide(self.stake, exponent))
+
+    @property
+    def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
+        return self.stake.shape[0] * self.kernel.nbytes // 8
+
+    @property
+    def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        return 1
+
+
+def _flat(rows: jax.Array) -> jax.Array:
+    return rows.reshape(-1)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Constants:
+    """What payoffs that are kept one by one have in common; see `treeplex.Coupling`.
+
+    Attributes:
+      values: float [r], the player's utility.
+    """
+
+    values: jax.Array
+
+    def largest(self) -> float:
+        """The largest |payoff|."""
+        return float(np.abs(self.values).max(initial=0))
+
+    def rescaled(self, exponent: int) -> Self:
+        """The same with payoffs over 2^exponent."""
+        values = treeplex.divide(self.values, exponent)
+        return dataclasses.replace(self, values=values)
+
+    @property
+    def num_payoffs(self) -> int:
+        """Multiplications that an evaluation takes; see `treeplex.Coupling`."""
+        return self.values.size
+
+    @property
+    def written_out_rows(self) -> int:
+        """Rows that an evaluation has as operations of their own; see `Coupling`."""
+        return 1
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ConstantRows(_Constants):
+    """Leaf values that do not depend on the opponent."""
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [r]; see `Coupling`."""
+        # The reach of the opponent's empty sequence is 1.
+        return self.values * other_reach[0]
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass(frozen=True)
+class ConstantTotal(_Constants):
+    """What the other player's constants cost.
+
+    Attributes:
+      sequences: the opponent's, one for each value.
+    """
+
+    sequences: Slices
+
+    def leaf_values(self, other_reach: jax.Array) -> jax.Array:
+        """float [1], a value of the empty sequence; see `Coupling`."""
+        return (self.sequences.take(other_reach) * self.values).sum()[None]

@@ -1,0 +1,200 @@
+"""The public side of a signal game: decisions and payoffs before there are signals.
+
+A *public sequence* is the empty one, 0, or an action at a public decision, in the order
+of decisions. What is here says which logical sequences and payoffs public sequences and
+signals make together; `form` lays the same out for solvers.
+
+Legend for shapes: J public decisions, H signals, T terms.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame, ancestors
+from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payoffs
+
+# As many entries of a coupling are listed.
+_MOST_LISTED = 50_000_000
+
+# For each player and round int32 [H], the signal before (see `PublicTreeGame.parents`).
+Parents = tuple[Sequence[np.ndarray], Sequence[np.ndarray]]
+
+
+class PublicSide(NamedTuple):
+    """One player's public decisions.
+
+    Attributes:
+      parent: int32 [J], the own public sequence before; 0 where there is none.
+      num_actions: int32 [J].
+      round: int8 [J], whose signals the player has there.
+    """
+
+    parent: np.ndarray
+    num_actions: np.ndarray
+    round: np.ndarray
+
+    @property
+    def decisions(self) -> Decisions:
+        """The same without signals."""
+        return Decisions(self.parent, self.num_actions)
+
+    @property
+    def sequence_rounds(self) -> np.ndarray:
+        """int64, the round of each public sequence; -1 of the empty one."""
+        rounds = np.repeat(self.round.astype(np.int64), self.num_actions)
+        return np.append(np.int64(-1), rounds)
+
+
+class PublicTerms(NamedTuple):
+    """What is paid, by the players' last public sequences: stake · kernel.
+
+    Attributes:
+      sequences: for each player int32 [T], public sequences; their rounds are not later
+        than that of the kernel.
+      kernel: int32 [T].
+      stake: float64 [T], player 0's utility.
+      weights: for each player None, or what its reach is multiplied by before the
+        opponent's values are taken: T arrays [H of the sequence's round]. The player's
+        own values stay as they are.
+    """
+
+    sequences: tuple[np.ndarray, np.ndarray]
+    kernel: np.ndarray
+    stake: np.ndarray
+    weights: tuple[Sequence[np.ndarray] | None, Sequence[np.ndarray] | None] = (
+        None,
+        None,
+    )
+
+
+class Constants(NamedTuple):
+    """What one player gets at some of its sequences, whatever the opponent does.
+
+    Attributes:
+      player: who gets it.
+      sequences: int32 [C], public sequences.
+      values: C arrays float64 [H of the sequence's round], the player's utility.
+    """
+
+    player: int
+    sequences: np.ndarray
+    values: Sequence[np.ndarray]
+
+
+def public_form(
+    game: PublicTreeGame,
+) -> tuple[tuple[PublicSide, PublicSide], PublicTerms]:
+    """Both players' public decisions, and the terms by their last public sequences."""
+    betting = game.betting
+    size = len(betting)
+    counts = betting.num_actions
+    # The number of each node among the children of its parent.
+    order = np.argsort(betting.parent[1:], kind="stable") + 1
+    within = np.zeros(size, np.int32)
+    within[order] = ranges(0, counts[counts > 0])
+    by_depth = betting.by_depth()[1:]
+    sides, last = [], []
+    for player in range(2):
+        acts = betting.player == player
+        nodes = np.flatnonzero(acts)
+        num_actions = counts[nodes]
+        first = np.zeros(size, np.int32)
+        first[nodes] = 1 + np.cumsum(num_actions) - num_actions
+        sequence = np.zeros(size, np.int32)
+        for at_depth in by_depth:
+            above = betting.parent[at_depth]
+            own = first[above] + within[at_depth]
+            sequence[at_depth] = np.where(acts[above], own, sequence[above])
+        sides.append(PublicSide(sequence[nodes], num_actions, betting.round[nodes]))
+        last.append(sequence[game.terms.leaf])
+    terms = PublicTerms((last[0], last[1]), game.terms.kernel, game.terms.stake)
+    return (sides[0], sides[1]), terms
+
+
+def list_payoffs(
+    sides: tuple[PublicSide, PublicSide],
+    parents: Parents,
+    kernels: Sequence[Kernel],
+    terms: PublicTerms,
+    constants: Sequence[Constants] = (),
+) -> Payoffs:
+    """The coupling in coordinates of logical sequences; arguments as of `build`.
+
+    Raises:
+      GameTooLargeError: there are more than 50 million entries.
+    """
+    entries = [kernel.coordinates() for kernel in kernels]
+    sizes = np.array([len(entry.values) for entry in entries], np.int64)
+    count = int(sizes[terms.kernel].sum())
+    if count > _MOST_LISTED:
+        raise GameTooLargeError(
+            f"the payoff coupling has {count:,} entries, more than the {_MOST_LISTED:,}"
+            f" that are listed; use what works by kernels, such as cfr+ instead of lp"
+        )
+    starts = [
+        logical_starts(side, above) for side, above in zip(sides, parents, strict=True)
+    ]
+    rounds = [side.sequence_rounds for side in sides]
+    parts: list[list[np.ndarray]] = [[], [], []]
+    for t, k in enumerate(terms.kernel):
+        values = terms.stake[t] * entries[k].values
+        for p in range(2):
+            public = terms.sequences[p][t]
+            signal = entries[k][p]
+            above = ancestors(parents[p], kernels[k].round, int(rounds[p][public]))
+            signal = above[signal]
+            start, stride = starts[p][public]
+            parts[p].append((start + signal * stride).astype(np.int32))
+            weights = terms.weights[p]
+            if weights is not None:
+                values = values * weights[t][signal]
+        parts[2].append(values)
+    for given in constants:
+        p = given.player
+        for public, own in zip(given.sequences, given.values, strict=True):
+            start, stride = starts[p][public]
+            parts[p].append(start + stride * np.arange(len(own), dtype=np.int32))
+            parts[1 - p].append(np.zeros(len(own), np.int32))
+            parts[2].append(own if p == 0 else -own)
+    rows, columns, values = (
+        np.concatenate(part) if part else np.zeros(0, kind)
+        for part, kind in zip(parts, (np.int32, np.int32, np.float64), strict=True)
+    )
+    return sum_payoffs(rows, columns, values)
+
+
+def logical_starts(side: PublicSide, parents: Sequence[np.ndarray]) -> np.ndarray:
+    """int64 [public sequences, 2]: the logical sequence of signal 0, and the step from
+    one signal to the next."""
+    sizes = np.array([len(parent) for parent in parents], np.int64)
+    totals = sizes[side.round] * side.num_actions
+    first = 1 + np.cumsum(totals) - totals
+    starts = np.repeat(first, side.num_actions) + ranges(0, side.num_actions)
+    table = np.stack([starts, np.repeat(side.num_actions, side.num_actions)], axis=1)
+    return np.concatenate([np.zeros((1, 2), np.int64), table])
+
+
+def logical_decisions(side: PublicSide, parents: Sequence[np.ndarray]) -> Decisions:
+    """A player's decision points with signals, in logical numbers."""
+    sizes = np.array([len(parent) for parent in parents], np.int64)
+    counts = sizes[side.round]
+    first = np.cumsum(counts) - counts
+    starts, rounds = logical_starts(side, parents), side.sequence_rounds
+    result = np.zeros(int(counts.sum()), np.int32)
+    before = rounds[side.parent]
+    for round in np.unique(side.round):
+        for above in np.unique(before[side.round == round]):
+            mine = np.flatnonzero((side.round == round) & (before == above))
+            behind = ancestors(parents, int(round), int(above))
+            start, stride = starts[side.parent[mine]].T
+            places = first[mine, None] + np.arange(len(behind))
+            result[places] = start[:, None] + stride[:, None] * behind
+    return Decisions(result, np.repeat(side.num_actions, counts).astype(np.int32))
+
+
+def num_private_states(parents: Sequence[np.ndarray], round: int) -> int:
+    return 1 if round < 0 else len(parents[round])

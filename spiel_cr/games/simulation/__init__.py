@@ -1,0 +1,28 @@
+"""Games played move by move: by compiled trees, rules on arrays, OpenSpiel's states."""
+
+from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
+from spiel_cr.games.simulation.rules_source import RulesSource
+from spiel_cr.games.simulation.simulator import (
+    FixedPlayer,
+    Listing,
+    Positions,
+    Simulator,
+    play,
+)
+from spiel_cr.games.simulation.state_source import StateSource
+from spiel_cr.games.simulation.tree_source import TreeSource
+from spiel_cr.games.simulation.workers import Workers
+
+__all__ = [
+    "FixedPlayer",
+    "LabelledSimulator",
+    "Listing",
+    "Nodes",
+    "Positions",
+    "RulesSource",
+    "Simulator",
+    "StateSource",
+    "TreeSource",
+    "Workers",
+    "play",
+]

@@ -1,0 +1,207 @@
+"""Histories by a game's own rules on arrays of states (`games.opening.vectorised`)."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.draws import choose
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
+from spiel_cr.games.simulation import keys
+from spiel_cr.games.simulation.simulator import Positions
+
+# States after histories that were asked for, so that the next question of the same
+# match plays one move and not all of them. Beyond this many all are forgotten.
+_MOST_KEPT = 1 << 12
+
+
+class States:
+    """States and their legal actions, to be indexed together.
+
+    Attributes:
+      rows: as the rules give them, [n, ...].
+      legal: bool [n, A]; nothing at the end of the game.
+    """
+
+    def __init__(self, rows: np.ndarray, legal: np.ndarray) -> None:
+        self.rows, self.legal = rows, legal
+
+    def __getitem__(self, index: np.ndarray) -> "States":
+        return States(self.rows[index], self.legal[index])
+
+
+class RulesSource:
+    """A `Simulator` that plays by a game's vectorised rules.
+
+    Attributes:
+      game: the game.
+      rules: its vectorised rules.
+      max_actions: the most actions of a decision.
+      state_bytes: 0, states are numbers in arrays.
+    """
+
+    state_bytes = 0
+
+    def __init__(self, game: pyspiel.Game, rules: VectorisedGame | None = None) -> None:
+        """Asks for the game's rules.
+
+        Args:
+          game: a sequential game, from `load_game`.
+          rules: its vectorised rules; by default its own.
+
+        Raises:
+          ValueError: the game has no vectorised rules.
+        """
+        rules = vectorised.of_game(game) if rules is None else rules
+        if rules is None:
+            raise ValueError(
+                f"game={game} has no rules on arrays (docs/vectorised-games.md); step "
+                f"its states instead"
+            )
+        self.game, self.rules = game, rules
+        self._checked = vectorised.CheckedRules(game, rules)
+        self.max_actions: int = game.num_distinct_actions()
+        self._kept: dict[tuple[int, ...], np.ndarray] = {}
+
+    def start(self, count: int, random: np.random.Generator) -> Positions:
+        """See `Simulator`."""
+        rows = np.repeat(self.rules.new_initial_states(), count, axis=0)
+        return self._positions(rows, random)
+
+    def step(
+        self, states: States, action: np.ndarray, random: np.random.Generator
+    ) -> Positions:
+        """See `Simulator`."""
+        width = states.legal.shape[1]
+        # All legal actions in one row, those of each state one after another.
+        flat = np.flatnonzero(states.legal)
+        first = np.searchsorted(flat, np.arange(len(action)) * width)
+        actions = flat[first + action] % width
+        return self._positions(self.rules.child(states.rows, actions), random)
+
+    def key_of(self, state: pyspiel.State) -> np.ndarray:
+        """See `Simulator`."""
+        player = state.current_player()
+        rows = self._after(tuple(state.history()))
+        return self.keys_of(rows, player)[0]
+
+    def keys_of(self, rows: np.ndarray, player: int) -> np.ndarray:
+        """uint64 [n, 2], the keys of what a player knows at states, by the rules."""
+        information = self.rules.information_state(rows, player)
+        return keys.of_rows(information.reshape(len(rows), -1), player)
+
+    def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
+        """See `Listing`."""
+        visits = vectorised.visits(self.game, self.rules, observations=observations)
+        return self.rules.new_initial_states(), next(visits)
+
+    def below(
+        self, states: np.ndarray, player: np.ndarray, *, observations: bool
+    ) -> tuple[np.ndarray, Visit]:
+        """See `Listing`."""
+        return vectorised.below(
+            self.game, self.rules, states, player, observations=observations
+        )
+
+    def num_actions(self, states: np.ndarray, visit: Visit) -> np.ndarray:
+        """See `Listing`."""
+        counts = np.zeros(len(states), np.int32)
+        goes_on = np.flatnonzero(visit.player != TERMINAL)
+        if not len(goes_on):
+            return counts
+        live, player = states[goes_on], visit.player[goes_on]
+        mask = self.rules.legal_actions_mask(live)
+        draws = player == CHANCE
+        if draws.any():
+            mask = mask.copy()
+            mask[draws] &= self.rules.chance_probabilities(live[draws]) > 0
+        counts[goes_on] = mask.sum(axis=1)
+        if not counts[goes_on].all():
+            odd = int(np.argmin(counts[goes_on]))
+            stuck = self._checked.stuck(odd, int(player[odd]))
+            if visit.parent[goes_on[odd]] < 0:
+                raise stuck.at([])
+            raise stuck.of(visit.parent[goes_on], visit.action[goes_on])
+        return counts
+
+    def strings(self, states: np.ndarray, player: int) -> Sequence[str]:
+        """See `Listing`.
+
+        Raises:
+          ValueError: the rules make none.
+        """
+        make = getattr(self.rules, "information_state_strings", None)
+        if make is None:
+            raise ValueError(
+                f"{self.game}: its vectorised game makes no information_state_strings; "
+                f"give vectorised=False"
+            )
+        return make(states, player)
+
+    def close(self) -> None:
+        """Forgets the states that are kept."""
+        self._kept.clear()
+
+    def _after(self, history: tuple[int, ...]) -> np.ndarray:
+        """One state, after all actions of a history, those of chance included."""
+        kept = len(history)
+        while kept and history[:kept] not in self._kept:
+            kept -= 1
+        rows = self.rules.new_initial_states()
+        if kept:
+            rows = self._kept[history[:kept]]
+        for end in range(kept, len(history)):
+            rows = self.rules.child(rows, np.array(history[end : end + 1], np.int64))
+            if len(self._kept) >= _MOST_KEPT:
+                self._kept.clear()
+            self._kept[history[: end + 1]] = rows
+        return rows
+
+    def _positions(self, rows: np.ndarray, random: np.random.Generator) -> Positions:
+        """Plays chance, and asks all that is to be known."""
+        rows, player = self._play_chance(rows, random)
+        count = len(rows)
+        over = player == TERMINAL
+        live = np.flatnonzero(~over)
+        utility, key = np.zeros(count), np.zeros((count, 2), np.uint64)
+        if len(live) < count:
+            utility[over] = self.rules.returns(rows[over])
+        some = rows if len(live) == count else rows[live]
+        mask = self.rules.legal_actions_mask(some)
+        legal = mask
+        if len(live) < count:
+            legal = np.zeros((count, mask.shape[1]), bool)
+            legal[live] = mask
+        num_actions = np.count_nonzero(legal, axis=1).astype(np.int32)
+        if not num_actions[live].all():
+            odd = int(np.argmin(num_actions[live]))
+            raise self._checked.stuck(odd, int(player[live][odd]))
+        for actor in range(2):
+            acts = np.flatnonzero(player == actor)
+            if len(acts):
+                key[acts] = self.keys_of(rows[acts], actor)
+        return Positions(States(rows, legal), player, key, num_actions, utility)
+
+    def _play_chance(
+        self, rows: np.ndarray, random: np.random.Generator
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The states after chance, and int8 [n], who acts there."""
+        player = self.rules.current_player(rows).astype(np.int8)
+        draws = np.flatnonzero(player == CHANCE)
+        if len(draws):
+            rows = rows.copy()
+        while len(draws):
+            drawing = rows[draws]
+            outcome = self._draw(drawing, random)
+            after = self.rules.child(drawing, outcome)
+            rows[draws] = after
+            acts = self.rules.current_player(after).astype(np.int8)
+            player[draws] = acts
+            draws = draws[acts == CHANCE]
+        return rows, player
+
+    def _draw(self, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """int64 [n], an outcome of chance each, by its probability."""
+        return choose(self._checked.odds(rows), random.random(len(rows)))

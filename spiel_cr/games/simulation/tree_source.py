@@ -1,0 +1,113 @@
+"""Histories of a compiled game, many at a time: states are their numbers."""
+
+import functools
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.draws import BELOW_ONE, points
+from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.simulation.simulator import Positions
+from spiel_cr.games.tree.tree import GameTree
+
+
+class TreeSource:
+    """A `Simulator` of a compiled game.
+
+    States of its positions are history numbers, int64 [n]. The first half of a key is
+    the acting player's infoset, the second half the player.
+
+    Attributes:
+      tree: the compiled game.
+      game: the game.
+      max_actions: the most legal actions of any decision.
+      state_bytes: 0, states are numbers in arrays.
+    """
+
+    state_bytes = 0
+
+    def __init__(self, tree: GameTree, *, stratified: bool = True) -> None:
+        """Lays out the children of all histories.
+
+        Args:
+          tree: the compiled game.
+          stratified: spread chance's draws at one history evenly, see `draws.points`.
+        """
+        self.tree, self._stratified = tree, stratified
+        self.game: pyspiel.Game = tree.game
+        histories = tree.histories
+        parent = histories.parent
+        above = parent[parent >= 0].astype(np.int64)
+        self._count = np.bincount(above, minlength=len(parent)).astype(np.int32)
+        # Children of one history lie side by side, in the order of actions; parents in
+        # the order of numbers.
+        self._first = np.cumsum(self._count, dtype=np.int64) - self._count
+        self._first += np.count_nonzero(parent < 0)
+        decides = histories.player >= 0
+        self.max_actions = int(self._count[decides].max(initial=1))
+        self._rows = np.full(len(parent), -1, np.int64)
+        chance = np.flatnonzero(histories.player == CHANCE)
+        self._rows[chance] = np.arange(len(chance))
+        outcomes = 1 + np.flatnonzero(histories.player[parent[1:]] == CHANCE)
+        odds = histories.chance[outcomes] / histories.chance[parent[outcomes]]
+        row = self._rows[parent[outcomes]]
+        # Row k's outcomes end between k and k + 1, so that one search finds all.
+        total = np.cumsum(odds)
+        begin = np.concatenate([[0.0], total])[np.searchsorted(row, row)]
+        whole = np.bincount(row, odds, minlength=len(chance))
+        self._ends = row + (total - begin) / whole[row]
+        self._outcomes = outcomes
+        self._first_outcome = np.searchsorted(row, np.arange(len(chance)))
+        self._num_outcomes = np.bincount(row, minlength=len(chance))
+
+    def start(self, count: int, random: np.random.Generator) -> Positions:
+        """See `Simulator`."""
+        return self._positions(np.zeros(count, np.int64), random)
+
+    def step(
+        self, states: np.ndarray, action: np.ndarray, random: np.random.Generator
+    ) -> Positions:
+        """See `Simulator`."""
+        return self._positions(self._first[states] + action, random)
+
+    def key_of(self, state: pyspiel.State) -> np.ndarray:
+        """See `Simulator`."""
+        player = state.current_player()
+        text = state.information_state_string(player)
+        return np.array([self._numbers[player][text], player], np.uint64)
+
+    @functools.cached_property
+    def _numbers(self) -> list[dict[str, int]]:
+        """Of each player the numbers of its infosets, by what they are called."""
+        return [
+            {text: number for number, text in enumerate(infosets.keys)}
+            for infosets in self.tree.infosets
+        ]
+
+    def close(self) -> None:
+        """There is nothing to give back."""
+
+    def _positions(
+        self, histories: np.ndarray, random: np.random.Generator
+    ) -> Positions:
+        """Plays chance; `histories` is written into."""
+        tree = self.tree.histories
+        player = tree.player[histories]
+        draws = np.flatnonzero(player == CHANCE)
+        while len(draws):
+            row = self._rows[histories[draws]]
+            drawn = points(row, random, stratified=self._stratified)
+            point = row + drawn * BELOW_ONE
+            place = np.searchsorted(self._ends, point, side="right")
+            first = self._first_outcome[row]
+            last = first + self._num_outcomes[row] - 1
+            after = self._outcomes[np.clip(place, first, last)]
+            histories[draws] = after
+            acts = tree.player[after]
+            player[draws] = acts
+            draws = draws[acts == CHANCE]
+        key = np.empty((len(histories), 2), np.uint64)
+        key[:, 0] = tree.infoset[histories].astype(np.int64).view(np.uint64)
+        key[:, 1] = player.astype(np.int64).view(np.uint64)
+        count = np.where(player >= 0, self._count[histories], 0).astype(np.int32)
+        return Positions(histories, player, key, count, tree.utility[histories])

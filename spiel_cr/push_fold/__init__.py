@@ -1,0 +1,36 @@
+"""Jam or fold: tournaments of two and three players, solved before the flop.
+
+`solve_tournament` finds an approximate equilibrium for every distribution of the chips,
+and says what each player could still win by deviating. `chip_model` is what stacks are
+worth by the independent chip model, for any number of players. `guarantee` is what jam
+or fold wins heads-up against an opponent who may bet as it likes.
+"""
+
+from spiel_cr.push_fold.charts import text_chart
+from spiel_cr.push_fold.chip_model import chip_model
+from spiel_cr.push_fold.engine import Engine, InnerSettings
+from spiel_cr.push_fold.equities import Equities, hand_tables
+from spiel_cr.push_fold.hand_classes import class_names
+from spiel_cr.push_fold.one_sided import Guarantee, guarantee
+from spiel_cr.push_fold.outer import ALGORITHMS, StochasticGame
+from spiel_cr.push_fold.solve import Solution, SolveSettings, solve_tournament
+from spiel_cr.push_fold.tournament import Setting, Tournament
+
+__all__ = [
+    "ALGORITHMS",
+    "Engine",
+    "Equities",
+    "Guarantee",
+    "InnerSettings",
+    "Setting",
+    "Solution",
+    "SolveSettings",
+    "StochasticGame",
+    "Tournament",
+    "chip_model",
+    "class_names",
+    "guarantee",
+    "hand_tables",
+    "solve_tournament",
+    "text_chart",
+]

@@ -1,0 +1,370 @@
+"""Chances of all-in hands: a table that is made once and kept in a folder.
+
+Boards are sampled in blocks. A block draws two hole cards for each class, three times
+over, and many boards; which of these have a card in common decides what counts. Given
+that nothing does, cards and boards are uniform, so the estimates are those of the true
+deal. The comparisons of three hands are products of the comparisons of two, summed over
+boards: matrix products.
+"""
+
+import contextlib
+import itertools
+import os
+import pathlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import tqdm
+
+from spiel_cr.common import storage
+from spiel_cr.common.checks import check_seed, check_whole
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.push_fold import hand_classes
+from spiel_cr.push_fold.hands import ORDERS, HandTables
+
+# int64 [...] sets of seven cards, one bit per card at 16 * suit + rank -> int [...],
+# higher is better.
+Strength = Callable[[np.ndarray], np.ndarray]
+
+_BOARDS_OF_BLOCK = 512
+# So many are one task: a result of three hands has 156 MB, whatever it counts.
+_BLOCKS = 25
+_COPIES = 3
+_VERSION = 1
+
+
+class Equities(NamedTuple):
+    """Estimated chances of finishing orders, given the classes.
+
+    Attributes:
+      win: float32 [169, 169], the first of two hands is better.
+      tie: float32 [169, 169].
+      above: float32 [169, 169, 169], first better than second better than third.
+      tie_above: the first two tie and are better than the third.
+      above_tie: the first is better than the others, which tie.
+      all_tie: all three tie.
+      error: largest and median standard error: of `win`, of `above`; over pairs and
+        triples of classes that can be dealt.
+      boards: how many were sampled.
+
+    The arrays of three hands are empty [0, 0, 0] where only two were asked for.
+    """
+
+    win: np.ndarray
+    tie: np.ndarray
+    above: np.ndarray
+    tie_above: np.ndarray
+    above_tie: np.ndarray
+    all_tie: np.ndarray
+    error: tuple[float, float, float, float]
+    boards: int
+
+
+def default_folder() -> pathlib.Path:
+    """Where tables are kept: `spiel_cr` in the user's cache folder."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join("~", ".cache")
+    return pathlib.Path(base).expanduser() / "spiel_cr"
+
+
+class Draws(NamedTuple):
+    """What is drawn for a table.
+
+    Attributes:
+      players: 2 or 3; of three the table of two is made, too.
+      boards: drawn at least, in whole blocks.
+      seed: of the draws.
+    """
+
+    players: int
+    boards: int
+    seed: int = 0
+
+
+def through(
+    folder: os.PathLike[str] | str,
+    strength: Strength,
+    draws: Draws,
+    *,
+    progress: bool = False,
+    executor: Executor = HERE,
+) -> Equities:
+    """Reads the table from a folder, or makes it and writes it there.
+
+    Args:
+      folder: made where it is missing.
+      strength, draws, progress, executor: as in `sample`.
+
+    Raises:
+      ValueError: an argument is out of range, or the folder is a file.
+    """
+    check_whole(draws.players, "players", 2, 3)
+    check_whole(draws.boards, "boards", 1, 10**8)
+    check_seed(draws.seed)
+    place = pathlib.Path(folder)
+    if place.exists() and not place.is_dir():
+        raise ValueError(f"cache={os.fspath(folder)!r} is a file; give a folder")
+    name = f"{draws.boards}-{draws.seed}-v{_VERSION}.npz"
+    paths = {n: place / f"all-in-{n}-{name}" for n in (2, 3)}
+    # A table of three hands has those of two, too.
+    for path in (paths[3], paths[draws.players]):
+        with contextlib.suppress(OSError, DamagedFileError):
+            return load(path)
+    table = sample(strength, draws, progress=progress, executor=executor)
+    save(paths[draws.players], table)
+    return table
+
+
+def save(path: os.PathLike[str], table: Equities) -> None:
+    """Writes a table.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    arrays = {name: getattr(table, name) for name in Equities._fields[:6]}
+    storage.save(path, arrays, {"error": list(table.error), "boards": table.boards})
+
+
+def load(path: os.PathLike[str] | str) -> Equities:
+    """Reads a table.
+
+    Raises:
+      OSError: there is no such file.
+      DamagedFileError: it holds something else.
+    """
+    arrays, metadata = storage.load(path)
+    if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
+        raise DamagedFileError(f"{os.fspath(path)} holds no table of all-in hands")
+    return Equities(
+        **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
+    )
+
+
+def sample(
+    strength: Strength,
+    draws: Draws,
+    *,
+    progress: bool = False,
+    executor: Executor = HERE,
+) -> Equities:
+    """Estimates the table.
+
+    Args:
+      strength: see `Strength`; a function of a module where there are workers.
+      draws: how many, and which.
+      progress: show a bar.
+      executor: where boards are compared, some blocks at a time.
+    """
+    players, boards, seed = draws
+    rng = np.random.default_rng(seed)
+    blocks = -(-boards // _BOARDS_OF_BLOCK)
+    # All is drawn here, and added up in order: the bits do not depend on workers.
+    drawn = [(_draw_hole_cards(rng), _draw_boards(rng)) for _ in range(blocks)]
+    tasks = {n: drawn[n : n + _BLOCKS] for n in range(0, blocks, _BLOCKS)}
+    total = _no_counts(players)
+    shown = tqdm.tqdm(total=blocks, desc="all-in hands", disable=not progress)
+    counted = executor.map(_Blocks, (strength, players), tasks)
+    for task, counts in zip(tasks.values(), in_order(counted, tasks), strict=True):
+        for ours, theirs in zip(total, counts, strict=True):
+            for sums, more in zip(ours, theirs, strict=True):
+                sums += more
+        shown.update(len(task))
+    shown.close()
+    return _estimate(*total, blocks * _BOARDS_OF_BLOCK)
+
+
+class _Blocks:
+    """Compares hands on the boards of blocks."""
+
+    def __init__(self, strength: Strength, players: int) -> None:
+        self._strength, self._players = strength, players
+
+    def __call__(
+        self, drawn: Sequence[tuple[np.ndarray, np.ndarray]]
+    ) -> tuple["_Counts", "_Counts"]:
+        """Of pairs and of triples of hands, from hole cards and boards of blocks."""
+        pair, triple = _no_counts(self._players)
+        for cards, boards in drawn:
+            values = self._strength(cards[:, None] | boards[:, None]).astype(np.int32)
+            # Hands that have no card of the board, and none of another hand.
+            fits = (cards[:, None] & boards[:, None]) == 0
+            apart = (cards[:, None, :, None] & cards[None, :, None, :]) == 0
+            _count_pairs(pair, values, fits, apart)
+            if self._players == 3:
+                _count_triples(triple, values, fits, apart)
+        return pair, triple
+
+
+class _Counts(NamedTuple):
+    """Sums over blocks.
+
+    Attributes:
+      sums: [k, ...] of events, the last one: of deals; changed in place.
+      squares: [3, ...] of the first event's count squared, times that of deals, and of
+        the deals' count squared: for the standard error, blocks being independent.
+    """
+
+    sums: np.ndarray
+    squares: np.ndarray
+
+    def note(self, at: Any, first: np.ndarray, deals: np.ndarray) -> None:
+        """Adds one block to the squares at an index behind the first axis."""
+        self.squares[0][at] += first**2
+        self.squares[1][at] += first * deals
+        self.squares[2][at] += deals**2
+
+
+def _no_counts(players: int) -> tuple[_Counts, _Counts]:
+    c = hand_classes.NUM_CLASSES
+    shape = (c, c, c) if players == 3 else (0, 0, 0)
+    pair = _Counts(np.zeros((3, c, c)), np.zeros((3, c, c)))
+    return pair, _Counts(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
+
+
+def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
+    """int64 [3, 169], for each class three independent combos, as sets of cards."""
+    order = np.argsort(hand_classes.class_of_combo(), kind="stable")
+    sizes = hand_classes.class_sizes()
+    first = np.cumsum(sizes) - sizes
+    shape = (_COPIES, hand_classes.NUM_CLASSES)
+    chosen = order[first + rng.integers(0, sizes, shape)]
+    return _bits()[hand_classes.combos()[chosen]].sum(axis=-1)
+
+
+def _bits() -> np.ndarray:
+    """int64 [52], a bit per card."""
+    rank, suit = np.divmod(np.arange(52), hand_classes.NUM_SUITS)
+    return np.left_shift(1, 16 * suit + rank, dtype="<i8")
+
+
+def _draw_boards(rng: np.random.Generator) -> np.ndarray:
+    """int64 [boards], as sets of cards."""
+    decks = rng.random((_BOARDS_OF_BLOCK, 52)).argpartition(5, axis=1)[:, :5]
+    return _bits()[decks].sum(axis=1)
+
+
+def _compare(
+    values: np.ndarray, fits: np.ndarray, a: int, b: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """bool [boards, 169, 169] each: better, equal, and whether both fit the board."""
+    both = fits[a][:, :, None] & fits[b][:, None, :]
+    left, right = values[a][:, :, None], values[b][:, None, :]
+    return (left > right) & both, (left == right) & both, both
+
+
+def _count_pairs(
+    counts: _Counts, values: np.ndarray, fits: np.ndarray, apart: np.ndarray
+) -> None:
+    """Adds wins, ties and deals of all pairs of copies, both ways round."""
+    block = np.zeros_like(counts.sums)
+    for a, b in ((0, 1), (1, 2), (2, 0)):
+        ok = apart[a, b]
+        better, equal, both = (x.sum(axis=0) * ok for x in _compare(values, fits, a, b))
+        block[0] += better + (both - better - equal).T
+        block[1] += equal + equal.T
+        block[2] += both + both.T
+    counts.sums[:] += block
+    counts.note(..., block[0], block[2])
+
+
+def _count_triples(
+    counts: _Counts, values: np.ndarray, fits: np.ndarray, apart: np.ndarray
+) -> None:
+    """Adds the orders of copies 0, 1, 2, one class of the middle copy at a time."""
+    c = values.shape[2]
+    better01, equal01, _ = _compare(values, fits, 0, 1)
+    better12, equal12, _ = _compare(values, fits, 1, 2)
+    ok = apart[0, 1][:, :, None] & apart[1, 2][None] & apart[0, 2][:, None, :]
+    first, last = fits[0].astype(np.float32), fits[2].astype(np.float32)
+    for j in range(c):
+        left = np.concatenate([better01[:, :, j], equal01[:, :, j]], axis=1)
+        right = np.concatenate([better12[:, j], equal12[:, j]], axis=1)
+        orders = left.T.astype(np.float32) @ right.astype(np.float32)
+        here = ok[:, j]
+        above = orders[:c, :c] * here
+        deals = (first.T @ (last * fits[1][:, j, None])) * here
+        counts.sums[0, :, j] += above
+        counts.sums[1, :, j] += orders[c:, :c] * here
+        counts.sums[2, :, j] += orders[:c, c:] * here
+        counts.sums[3, :, j] += orders[c:, c:] * here
+        counts.sums[4, :, j] += deals
+        counts.note((slice(None), j), above, deals)
+
+
+def _estimate(pair: _Counts, triple: _Counts, boards: int) -> Equities:
+    dealt = np.maximum(pair.sums[2], 1)
+    # Pairs that no block dealt, of a small table: as if both were equally good.
+    win = np.where(pair.sums[2] > 0, pair.sums[0] / dealt, 0.5).astype(np.float32)
+    tie = (pair.sums[1] / dealt).astype(np.float32)
+    errors = _errors(win, pair, hand_classes.pair_deals())
+    if not triple.sums.size:
+        none = np.zeros((0, 0, 0), np.float32)
+        error = (*errors, 0.0, 0.0)
+        return Equities(win, tie, none, none, none, none, error, boards)
+    dealt3 = np.maximum(triple.sums[4], 1)
+    above, tie_above, above_tie, all_tie = triple.sums[:4] / dealt3
+    errors3 = _errors(above, triple, hand_classes.triple_deals())
+    tie_above = (tie_above + tie_above.transpose(1, 0, 2)) / 2
+    above_tie = (above_tie + above_tie.transpose(0, 2, 1)) / 2
+    turns = list(itertools.permutations(range(3)))
+    all_tie = np.mean([all_tie.transpose(t) for t in turns], axis=0)
+    # Of the 13 orders, each was estimated from deals of its own.
+    total = np.sum([above.transpose(t) for t in turns], axis=0) + all_tie
+    for t in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        total = total + tie_above.transpose(t) + above_tie.transpose(t)
+    # Triples that no block dealt, of a small table: as if all hands were equally good.
+    above = np.where(total > 0, above, 1 / 6)
+    total = np.where(total > 0, total, 1)
+    parts = (above, tie_above, above_tie, all_tie)
+    three = [np.asarray(x / total, np.float32) for x in parts]
+    error3 = (*errors, *errors3)
+    return Equities(win, tie, three[0], three[1], three[2], three[3], error3, boards)
+
+
+def _errors(
+    chance: np.ndarray, counts: _Counts, deals: np.ndarray
+) -> tuple[float, float]:
+    """Largest and median standard error of a ratio of sums over blocks."""
+    there = (deals > 0) & (counts.sums[-1] > 0)
+    p, (square, mixed, dealt) = chance[there], (x[there] for x in counts.squares)
+    spread = np.maximum(square - 2 * p * mixed + p**2 * dealt, 0)
+    error = np.sqrt(spread) / counts.sums[-1][there]
+    return float(error.max()), float(np.median(error))
+
+
+def hand_tables(table: Equities) -> HandTables:
+    """Chances of deals and showdowns, as `hands` needs them.
+
+    Args:
+      table: of two or of three hands.
+    """
+    deals = hand_classes.pair_deals()
+    deal = deals / deals.sum()
+    c = len(deal)
+    deal3, order3 = np.zeros((0, c)), np.zeros((len(ORDERS), 0, c))
+    if table.above.size:
+        deals3 = hand_classes.triple_deals()
+        # In float64: millions of small numbers.
+        deal3 = deals3 / deals3.sum(dtype=np.float64)
+        order3 = np.stack([deal3 * _order(table, ranks) for ranks in ORDERS])
+        order3 = order3.reshape(len(ORDERS), c * c, c)
+        deal3 = deal3.reshape(c * c, c)
+    arrays = (deal, deal * table.win, deal * table.tie, deal3, order3)
+    return HandTables(*(np.asarray(a, np.float32) for a in arrays))
+
+
+def _order(table: Equities, ranks: tuple[int, int, int]) -> np.ndarray:
+    """[C, C, C], the chance that hands a, b, c finish with these ranks."""
+    order = sorted(range(3), key=lambda hand: ranks[hand])
+    first, second, third = (ranks[hand] for hand in order)
+    if first < second < third:
+        chances = table.above
+    elif first == second < third:
+        chances = table.tie_above
+    elif first < second:
+        chances = table.above_tie
+    else:
+        chances = table.all_tie
+    # Axis p of `chances` is the hand order[p].
+    return chances.transpose(np.argsort(order))

@@ -1,0 +1,290 @@
+"""The value of jamming and folding with every class of hands, against fixed strategies.
+
+All hands of many games at once (B games), as products of matrices. The numbers are sums
+over the other players' hands, weighted by the chance of the deal and of their actions:
+dividing by the class's own chance would change no decision.
+"""
+
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from spiel_cr.push_fold.rules import outcomes
+
+
+class HandTables(NamedTuple):
+    """Chances of deals and showdowns; C classes of hands.
+
+    Attributes:
+      deal: float32 [C, C], that two players hold these; symmetric, adding to one.
+      win: float32 [C, C], that they do and the first one's hand is better.
+      tie: float32 [C, C], that they do and the hands are equal.
+      deal3: float32 [C*C, C], of three players; [0, C] if nothing is known of three.
+      order3: float32 [8, C*C, C], that three players a, b, c hold these and their hands
+        finish as `ORDERS` lists.
+    """
+
+    deal: np.ndarray
+    win: np.ndarray
+    tie: np.ndarray
+    deal3: np.ndarray
+    order3: np.ndarray
+
+
+# Ranks of (a, b, c); those of the other five orders come by swapping a and b.
+ORDERS = (
+    *((0, 1, 2), (0, 2, 1), (1, 2, 0)),
+    *((0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 1, 0), (0, 0, 0)),
+)
+
+
+class Values(NamedTuple):
+    """What decisions are worth, and how hands end.
+
+    Attributes:
+      fold, jam: float32 [B, I, C], per infoset of `rules.infosets` and class: the
+        player's expected value times the chance to be there with these cards, as far as
+        chance and the others decide.
+      ends: float32 [B, O], chances of `rules.outcomes`.
+    """
+
+    fold: jax.Array
+    jam: jax.Array
+    ends: jax.Array
+
+
+def two(tables: HandTables, jams: jax.Array, worth: jax.Array) -> Values:
+    """Values of a hand between two players.
+
+    Args:
+      tables: of deals and showdowns.
+      jams: float32 [B, 2, C], probability to jam per infoset and class.
+      worth: float32 [B, 5, 2], each player's value of each of `outcomes(2)`.
+    """
+    sb, bb = jams[:, 0], jams[:, 1]
+    deal, shown = tables.deal, _pair(tables)
+    lost = _value(shown, worth[:, 2:5, 0])
+    called = bb[:, None] * lost + (1 - bb)[:, None] * deal[None] * _scalar(
+        worth[:, 1, 0]
+    )
+    fold_sb = deal.sum(1)[None] * worth[:, 0, 0, None]
+    fold_bb = sb @ deal * worth[:, 1, 1, None]
+    call_bb = jnp.einsum("bi,bij->bj", sb, _value(shown, worth[:, 2:5, 1]))
+    both = jnp.einsum("bi,rij,bj->br", sb, shown, bb)
+    none = (1 - sb) @ deal.sum(1)
+    folds = jnp.einsum("bi,ij,bj->b", sb, deal, 1 - bb)
+    return Values(
+        jnp.stack([fold_sb, fold_bb], 1),
+        jnp.stack([called.sum(2), call_bb], 1),
+        jnp.concatenate([none[:, None], folds[:, None], both], 1),
+    )
+
+
+class Slow(NamedTuple):
+    """The parts of the values of three players that change slowly and cost most.
+
+    Attributes:
+      fold: float32 [B, 3, C], of the button, of the small blind after a jam, and of the
+        big blind after two.
+      jam: float32 [B, 3, C], what showdowns of three add to jams of the same.
+      ends: float32 [B, 13], chances of showdowns of three.
+    """
+
+    fold: jax.Array
+    jam: jax.Array
+    ends: jax.Array
+
+
+def three_slow(tables: HandTables, jams: jax.Array, worth: jax.Array) -> Slow:
+    """Sums over the hands of two other players at once; arguments as `three`."""
+    x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
+    batch, classes = x.shape
+    shown = _pair(tables)
+
+    def given(stakes: jax.Array) -> jax.Array:
+        """[B, C] of the third player from [B, C, C] of two."""
+        return stakes.reshape(batch, -1) @ tables.deal3
+
+    chance = _chances(tables, shown)
+    button = (
+        _scalar(worth[:, 0, 0]) * (1 - f)[:, :, None]
+        + _scalar(worth[:, 1, 0]) * f[:, :, None] * (1 - fj)[:, None]
+        + f[:, :, None] * fj[:, None] * _value(chance, worth[:, 2:5, 0])
+    )
+    small = _scalar(worth[:, 5, 1]) * (1 - jf)[:, None] + jf[:, None] * _value(
+        chance, worth[:, 6:9, 1]
+    )
+    big = x[:, :, None] * j[:, None] * _value(chance, worth[:, 9:12, 2])
+    fold = jnp.stack([given(button), given(x[:, :, None] * small), given(big)], 1)
+    # weight[b, p, m, s]: value of order m, with a and b swapped if s.
+    weight = jnp.einsum("bop,oms->bpms", worth[:, 12:], jnp.asarray(_ORDER_OF))
+    reach = jj @ tables.order3.reshape(-1, classes).T
+    reach = reach.reshape(batch, len(ORDERS), classes, classes)
+    both = jnp.stack([x, j], 1)
+    x_first, j_first = jnp.moveaxis(jnp.einsum("bvi,bmij->bvmj", both, reach), 1, 0)
+    x_second, j_second = jnp.moveaxis(jnp.einsum("bmji,bvi->bvmj", reach, both), 1, 0)
+    jam_button = _weigh(weight[:, 0], j_second, j_first)
+    jam_small = _weigh(weight[:, 1], x_first, x_second)
+    xj = x[:, :, None] * j[:, None]
+    stakes = (
+        weight[:, 2, :, 0, None, None] * xj[:, None]
+        + weight[:, 2, :, 1, None, None] * xj.transpose(0, 2, 1)[:, None]
+    )
+    jam_big = stakes.reshape(batch, -1) @ tables.order3.reshape(-1, classes)
+    orders = jnp.stack(
+        [(x_first * j[:, None]).sum(2), (x_second * j[:, None]).sum(2)], 2
+    )
+    ends = jnp.einsum("bms,oms->bo", orders, jnp.asarray(_ORDER_OF))
+    return Slow(fold, jnp.stack([jam_button, jam_small, jam_big], 1), ends)
+
+
+def three(tables: HandTables, jams: jax.Array, worth: jax.Array, slow: Slow) -> Values:
+    """Values of a hand between three players.
+
+    Where one player folds, the showdown of the other two is that of two players: what
+    the folded cards say of the board is left out; what they say of the others' cards is
+    not.
+
+    Args:
+      tables: of deals and showdowns.
+      jams: float32 [B, 6, C], probability to jam per infoset and class.
+      worth: float32 [B, 25, 3], each player's value of each of `outcomes(3)`.
+      slow: `three_slow` of the same, or of strategies close to these.
+    """
+    x, f, j, fj, jf, jj = jnp.moveaxis(jams, 1, 0)
+    chance = _chances(tables, _pair(tables))
+    batch, classes = x.shape
+    # One product for all who fold: the table is read once.
+    jammed = jnp.concatenate([x, j, jj]) @ tables.deal3.T
+    jammed = jammed.reshape(3, batch, classes, classes)
+    after_fold = _showdown(tables, chance, x, jammed[0], f, fj, worth, 2)
+    after_jam = _showdown(tables, chance, j, jammed[1], x, jf, worth, 6)
+    between = _showdown(tables, chance, jj, jammed[2], x, j, worth, 9)
+    jam_f = after_fold.first[1] + after_fold.alone * worth[:, 1, 1, None]
+    fold_f = after_fold.there * worth[:, 0, 1, None]
+    fold_fj = after_fold.facing * worth[:, 1, 2, None]
+    fold_jf = after_jam.facing * worth[:, 5, 2, None]
+    jam_button = (
+        after_jam.alone * worth[:, 5, 0, None]
+        + after_jam.first[0]
+        + between.first[0]
+        + slow.jam[:, 0]
+    )
+    none = ((1 - f) * after_fold.there).sum(1)
+    ends = [
+        *(none[:, None], (f * after_fold.alone).sum(1)[:, None], after_fold.ends),
+        *((x * after_jam.alone).sum(1)[:, None], after_jam.ends),
+        *(between.ends, slow.ends),
+    ]
+    fold = [slow.fold[:, 0], fold_f, slow.fold[:, 1], fold_fj, fold_jf, slow.fold[:, 2]]
+    jam = [
+        *(jam_button, jam_f, between.second[1] + slow.jam[:, 1]),
+        *(after_fold.second[2], after_jam.second[2], slow.jam[:, 2]),
+    ]
+    return Values(jnp.stack(fold, 1), jnp.stack(jam, 1), jnp.concatenate(ends, 1))
+
+
+class _Showdown(NamedTuple):
+    """Two of three players after the third has folded.
+
+    Attributes:
+      there: [B, C], the first player's chances to come there with its cards.
+      alone: [B, C], that the second one folds then.
+      facing: [B, C], the second player's chances to come there, with the first in.
+      first, second: [n] of [B, C], each player's value of showdowns by the first's
+        cards, and by the second's.
+      ends: [B, 3], chances of showdowns.
+    """
+
+    there: jax.Array
+    alone: jax.Array
+    facing: jax.Array
+    first: list[jax.Array]
+    second: list[jax.Array]
+    ends: jax.Array
+
+
+def _showdown(
+    tables: HandTables,
+    chance: jax.Array,
+    folding: jax.Array,
+    jammed: jax.Array,
+    first: jax.Array,
+    second: jax.Array,
+    worth: jax.Array,
+    start: int,
+) -> _Showdown:
+    """Adds up the deals in which the third player folds.
+
+    Args:
+      tables: of deals and showdowns.
+      chance: [3, C, C] of `_chances`.
+      folding: [B, C], the probability to jam of the player who does not.
+      jammed: [B, C, C], the chances of the others' hands with its jams.
+      first, second: [B, C], the same of the others.
+      worth: [B, O, n].
+      start: the first of the three outcomes.
+    """
+    deals = tables.deal[None] - jammed
+    # Sums over a row are products of matrices, which are fast.
+    shown = deals[:, None] * chance[None]
+    by_first = jnp.einsum("brij,bj->bri", shown, second)
+    by_second = jnp.einsum("brij,bi->brj", shown, first)
+    # As `a - b`, which by newer types of numpy is no array of JAX.
+    there = jnp.subtract(tables.deal.sum(1)[None], folding @ tables.deal)
+    weights = worth[:, start : start + 3]
+    players = range(worth.shape[2])
+    return _Showdown(
+        there,
+        there - by_first.sum(1),
+        by_second.sum(1),
+        [(by_first * weights[:, :, p, None]).sum(1) for p in players],
+        [(by_second * weights[:, :, p, None]).sum(1) for p in players],
+        (by_first * first[:, None]).sum(2),
+    )
+
+
+def _order_table() -> np.ndarray:
+    """float32 [13, 8, 2], which finishing order is which of ORDERS, swapped or not."""
+    table = np.zeros((13, len(ORDERS), 2), np.float32)
+    for o, end in enumerate(outcomes(3)[12:]):
+        first, second, third = end.ranks
+        if end.ranks in ORDERS:
+            table[o, ORDERS.index(end.ranks), 0] = 1
+        else:
+            table[o, ORDERS.index((second, first, third)), 1] = 1
+    return table
+
+
+_ORDER_OF = _order_table()
+
+
+def _pair(tables: HandTables) -> jax.Array:
+    """[3, C, C], chances of a deal and a tie, a win, a loss of the first player."""
+    return jnp.stack([tables.tie, tables.win, tables.win.T])
+
+
+def _chances(tables: HandTables, shown: jax.Array) -> jax.Array:
+    """[3, C, C], the same given the deal; 0 where there is no such deal."""
+    deal = tables.deal
+    return shown / jnp.where(deal > 0, deal, 1)[None]
+
+
+def _value(shown: jax.Array, worth: jax.Array) -> jax.Array:
+    """[B, C, C], a player's value of a showdown, from [3, C, C] and [B, 3]."""
+    tie, win, lose = shown[:, None]
+    t, w, u = (worth[:, r, None, None] for r in range(3))
+    return t * tie + w * win + u * lose
+
+
+def _scalar(worth: jax.Array) -> jax.Array:
+    return worth[:, None, None]
+
+
+def _weigh(weight: jax.Array, plain: jax.Array, swapped: jax.Array) -> jax.Array:
+    """[B, C] from weights [B, 8, 2] and sums [B, 8, C] of orders and swapped ones."""
+    return jnp.einsum("bm,bmi->bi", weight[:, :, 0], plain) + jnp.einsum(
+        "bm,bmi->bi", weight[:, :, 1], swapped
+    )

@@ -1,0 +1,335 @@
+"""Solving a jam-or-fold tournament: heads-up first, then three players, then judged."""
+
+import dataclasses
+import math
+import os
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from spiel_cr.common import atomic, checks, storage
+from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.push_fold import outer, rules
+from spiel_cr.push_fold.chip_model import chip_model
+from spiel_cr.push_fold.engine import Engine, InnerSettings
+from spiel_cr.push_fold.outer import ALGORITHMS, Round
+from spiel_cr.push_fold.tournament import Setting, Tournament
+
+# Rounds and steps of fictitious play by the number of players, where none are given.
+_ROUNDS = {2: 20, 3: 7}
+_STEPS = {2: 300, 3: 40}
+_REFRESH = 20
+# Dense linear systems of all states and positions are solved.
+_MOST_STATES = 3000
+# Of the first prize: what the decision processes of the check are solved to.
+_TOLERANCE = 2e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class SolveSettings:
+    """How a tournament is solved.
+
+    Attributes:
+      algorithm: see `outer`.
+      rounds: of the loop outside; None: 20 of two players, 7 of three.
+      steps: of fictitious play in each round; None: 300 of two players, 40 of three.
+
+    With three players the tournament of the last two is always solved by pi-fp with
+    these defaults.
+    """
+
+    algorithm: str = "pi-fp"
+    rounds: int | None = None
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        """Refuses values out of range."""
+        checks.check_choice(self.algorithm, "algorithm", ALGORITHMS)
+        checks.check_settings(self, {"rounds steps": checks.COUNT}, optional=True)
+
+
+class Level(NamedTuple):
+    """A tournament of n players, solved.
+
+    Attributes:
+      setting: in units of chips.
+      stacks: int [N, n], all states, by position.
+      profile: float32 [N, I, C], probabilities to jam, see `rules.infosets`.
+      values: float64 [N, n], expected prizes of playing by it to the end.
+      gains: float64 [N, n], what each player could win by deviating from it, alone.
+      rounds: that were played.
+    """
+
+    setting: Setting
+    stacks: np.ndarray
+    profile: np.ndarray
+    values: np.ndarray
+    gains: np.ndarray
+    rounds: int
+
+
+class Solution(NamedTuple):
+    """A tournament, solved.
+
+    Attributes:
+      unit: chips of one unit.
+      start: index of the given stacks among the states of the first level.
+      levels: of all players, then of one less, down to two.
+      seconds: of this process's wall clock, without those before a checkpoint.
+    """
+
+    unit: int
+    start: int
+    levels: tuple[Level, ...]
+    seconds: float
+
+
+def units_of(
+    stacks: Sequence[int], prizes: Sequence[float], blinds: Sequence[int]
+) -> tuple[int, Setting]:
+    """Checks a tournament, and puts it in the largest unit that divides all chips.
+
+    Args:
+      stacks: chips by position, two or three players: button, small blind, big blind,
+        or small blind, big blind.
+      prizes: of the places from the first, not rising; those that are missing are 0.
+      blinds: small and big, in chips.
+
+    Returns:
+      The unit, and the setting in units.
+
+    Raises:
+      ValueError: that is no tournament.
+      GameTooLargeError: it has too many states.
+    """
+    if len(stacks) not in (2, 3):
+        raise ValueError(
+            f"stacks={list(stacks)}: there are tables of hands for 2 and 3 players; "
+            f"give 2 or 3 stacks"
+        )
+    for stack in stacks:
+        checks.check_whole(stack, "stacks", 1)
+    if len(blinds) != 2:
+        raise ValueError(f"blinds={list(blinds)} must be the small and the big blind")
+    for blind in blinds:
+        checks.check_whole(blind, "blinds", 1)
+    if blinds[0] > blinds[1]:
+        raise ValueError(f"blinds={list(blinds)}: give the small one first")
+    n = len(stacks)
+    if not 1 <= len(prizes) <= n:
+        raise ValueError(
+            f"prizes={list(prizes)} must be at most {n}, one per player; leave some out"
+        )
+    for prize in prizes:
+        checks.check_number(prize, "prizes", "[0, inf)")
+    if prizes[0] <= prizes[-1] or sorted(prizes, reverse=True) != list(prizes):
+        if len(prizes) > 1 or prizes[0] <= 0:
+            raise ValueError(
+                f"prizes={list(prizes)} must not rise, and the first must be above the "
+                f"last; order them from the first place on"
+            )
+    unit = math.gcd(*stacks, *blinds)
+    total = sum(stacks) // unit
+    states = math.comb(total - 1, n - 1)
+    if states > _MOST_STATES:
+        raise GameTooLargeError(
+            f"stacks={list(stacks)}, blinds={list(blinds)}: {total} units of {unit} "
+            f"chips make {states} states, more than {_MOST_STATES}; round stacks to "
+            f"multiples of the small blind"
+        )
+    filled = tuple(float(p) for p in prizes) + (0.0,) * (n - len(prizes))
+    return unit, Setting(total, n, (blinds[0] // unit, blinds[1] // unit), filled)
+
+
+def solve_tournament(
+    stacks: Sequence[int],
+    prizes: Sequence[float],
+    blinds: Sequence[int],
+    engine: Engine,
+    *,
+    settings: SolveSettings | None = None,
+    checkpoint: atomic.Path | None = None,
+    on_round: Callable[[int, Round], None] | None = None,
+) -> Solution:
+    """Finds an approximate equilibrium, and what each player could win by deviating.
+
+    Args:
+      stacks: see `units_of`.
+      prizes: see there.
+      blinds: see there.
+      engine: with tables of as many players' hands.
+      settings: how; None: as they are.
+      checkpoint: a file to go on from if it exists, written after each round of the
+        largest tournament. To the same bits.
+      on_round: called with the number of players and each round.
+
+    Raises:
+      ValueError: an argument makes no sense, or the checkpoint is of something else.
+      FileInUseError: another run has the checkpoint.
+    """
+    started = time.perf_counter()
+    settings = settings or SolveSettings()
+    unit, setting = units_of(stacks, prizes, blinds)
+    levels: list[Level] = []
+    rest = deviating = None
+    with atomic.reserved(checkpoint, "checkpoint"):
+        for players in range(2, setting.players + 1):
+            part = setting._replace(players=players, prizes=setting.prizes[:players])
+            last = players == setting.players
+            level, deviating = _solve_level(
+                part,
+                engine,
+                settings if last else SolveSettings(),
+                (rest, deviating),
+                _Kept(checkpoint, settings, part, engine) if last else None,
+                on_round,
+            )
+            rest = level.values
+            levels.insert(0, level)
+    given = np.array(stacks) // unit
+    start = int(np.flatnonzero((levels[0].stacks == given).all(axis=1))[0])
+    return Solution(unit, start, tuple(levels), time.perf_counter() - started)
+
+
+def _solve_level(
+    setting: Setting,
+    engine: Engine,
+    settings: SolveSettings,
+    rest: tuple[np.ndarray | None, np.ndarray | None],
+    kept: "_Kept | None",
+    on_round: Callable[[int, Round], None] | None,
+) -> tuple[Level, np.ndarray]:
+    """Solves the tournament of some players.
+
+    Args:
+      rest: values of the tournament of one player less, and those that a player has
+        there who deviates.
+
+    Returns:
+      The level, and the values [N, n] of a player who deviates.
+    """
+    players = setting.players
+    game = Tournament(setting, engine, rest[0])
+    inner = InnerSettings(settings.steps or _STEPS[players], _REFRESH)
+    tolerance = _TOLERANCE * setting.prizes[0]
+    most = settings.rounds or _ROUNDS[players]
+    last = kept.read() if kept else None
+    if last is None or last.number < most:
+        played = outer.rounds(game, settings.algorithm, inner, start=last)
+        for last in played:
+            if kept:
+                kept.write(last)
+            if on_round:
+                on_round(players, last)
+            if last.number >= most:
+                break
+    assert last is not None
+    values = game.evaluate(last.profile)
+    freer = Tournament(setting, engine, rest[1])
+    best, _ = outer.best_deviation(freer, last.profile, tolerance=tolerance)
+    gains = np.maximum(best - values, 0)
+    level = Level(setting, game.stacks, last.profile, values, gains, last.number)
+    return level, best
+
+
+class _Kept(NamedTuple):
+    """The checkpoint of a level, if there is one."""
+
+    path: atomic.Path | None
+    settings: SolveSettings
+    setting: Setting
+    engine: Engine
+
+    def _identity(self) -> dict[str, Any]:
+        tables = self.engine.tables
+        return {
+            "kind": "jam or fold",
+            "setting": [*self.setting[:2], *self.setting.blinds, *self.setting.prizes],
+            "algorithm": self.settings.algorithm,
+            "steps": self.settings.steps,
+            "tables": [zlib.crc32(np.ascontiguousarray(t).data) for t in tables[:3]],
+        }
+
+    def read(self) -> Round | None:
+        """The last round, None if there is none."""
+        if self.path is None or not os.path.exists(self.path):
+            return None
+        arrays, metadata = storage.load(self.path)
+        number = metadata.pop("number", None)
+        if metadata != self._identity():
+            raise ValueError(
+                f"checkpoint={os.fspath(self.path)!r} is of another tournament or "
+                f"other settings; give another path, or delete it to start anew"
+            )
+        try:
+            return Round(int(number), arrays["profile"], arrays["values"], math.inf)
+        except (KeyError, TypeError, ValueError) as error:
+            raise DamagedFileError(
+                f"{os.fspath(self.path)} holds no round of a tournament"
+            ) from error
+
+    def write(self, last: Round) -> None:
+        """Writes a round."""
+        if self.path is not None:
+            arrays = {"profile": last.profile, "values": last.values}
+            storage.save(self.path, arrays, {**self._identity(), "number": last.number})
+
+
+def summary(solution: Solution) -> dict[str, Any]:
+    """What is to be said of a solution, for JSON.
+
+    Values and gains at the start are by position; gains are also given as percent of
+    the first prize, at the start and at the worst state of all.
+    """
+    level = solution.levels[0]
+    setting, start = level.setting, solution.start
+    stacks, prizes = level.stacks[start], np.array(setting.prizes)
+    percent = 100 / setting.prizes[0]
+    return {
+        "unit": solution.unit,
+        "total": setting.total * solution.unit,
+        "blinds": [b * solution.unit for b in setting.blinds],
+        "stacks": (stacks * solution.unit).tolist(),
+        "prizes": prizes.tolist(),
+        "states": [len(one.stacks) for one in solution.levels],
+        "rounds": [one.rounds for one in solution.levels],
+        "chip_model": chip_model(stacks, prizes).tolist(),
+        "values": level.values[start].tolist(),
+        "gains": level.gains[start].tolist(),
+        "gains_percent": (level.gains[start] * percent).tolist(),
+        "worst_gains_percent": (level.gains.max(axis=0) * percent).tolist(),
+        "seconds": solution.seconds,
+        "jams": {
+            describe(before, setting.players): [
+                round(float(p), 6) for p in level.profile[start, i]
+            ]
+            for i, before in enumerate(rules.infosets(setting.players))
+        },
+    }
+
+
+def describe(before: Sequence[bool], players: int) -> str:
+    """An infoset in words, such as "big blind after jam, fold"."""
+    names = ("button", "small blind", "big blind")[3 - players :]
+    done = ", ".join("jam" if jam else "fold" for jam in before)
+    return names[len(before)] + (f" after {done}" if done else "")
+
+
+def save(path: atomic.Path, solution: Solution) -> None:
+    """Writes all states, strategies, values and gains to an .npz file.
+
+    Arrays are `stacks3`, `profile3`, `values3`, `gains3` of three players, and the same
+    with 2; the order of classes is that of `hand_classes.class_names`.
+
+    Raises:
+      OSError: the file cannot be written.
+    """
+    arrays = {
+        f"{name}{level.setting.players}": getattr(level, name)
+        for level in solution.levels
+        for name in ("stacks", "profile", "values", "gains")
+    }
+    storage.save(path, arrays, summary(solution))

@@ -1,0 +1,245 @@
+"""The subgames of a compiled game, for the resolver of one player."""
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.common.arrays import ranges
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.resolving import tree_roles
+from spiel_cr.resolving.decomposition import decompose
+from spiel_cr.resolving.gadget import Lookahead
+from spiel_cr.resolving.layers import LayerState
+from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
+from spiel_cr.resolving.lookahead import look_ahead
+from spiel_cr.resolving.plans import Responses
+from spiel_cr.resolving.resolving_config import ResolvingConfig
+from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
+from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
+from spiel_cr.resolving.subgames import Solve, full_width_solver
+from spiel_cr.solvers.cfr.cfr_config import CFRConfig
+from spiel_cr.solvers.representation import COMPILED
+
+
+class InfosetFinder:
+    """Finds infosets of a compiled game by the player's own string alone."""
+
+    def __init__(self, tree: GameTree, player: int) -> None:
+        """Sorts the player's infosets."""
+        self._tree, self._player = tree, player
+        keys = tree.infosets[player].keys
+        self._numbers = {key: number for number, key in enumerate(keys)}
+
+    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
+        """The player's infoset in a state, and OpenSpiel's actions there.
+
+        Raises:
+          ValueError: a state of another game.
+        """
+        key = state.information_state_string(self._player)
+        infoset = self._numbers.get(key)
+        if infoset is None:
+            raise ValueError(
+                f"player {self._player} has no information state {key!r} in "
+                f"{self._tree.game}; the bot was made for another game"
+            )
+        infosets = self._tree.infosets[self._player]
+        first = int(infosets.decisions.first_sequence[infoset]) - 1
+        count = int(infosets.decisions.num_actions[infoset])
+        return infoset, infosets.actions[first : first + count].tolist()
+
+
+class _Place(NamedTuple):
+    """What is solved at a time.
+
+    Attributes:
+      layer: from 1.
+      subgame: its number; 0 in layer 1.
+    """
+
+    layer: int
+    subgame: int
+
+
+class TreeSubgames:
+    """See `Subgames`; decisions are infosets.
+
+    Attributes:
+      decomposition: layers and subgames for i.
+    """
+
+    def __init__(
+        self, tree: GameTree, player: int, config: ResolvingConfig, *, seed: int
+    ) -> None:
+        """Cuts the game; arguments as of `Resolver`."""
+        self._player, self._config = player, config
+        self._algorithm = config.algorithm(COMPILED)
+        self._by_best_response = config.by_best_response
+        leaf = parse_leaf(config.leaf)
+        d = self.decomposition = decompose(tree, player)
+        self._blank = tree_roles.start(d, leaf)
+        self._responses: Responses | None = None
+        if isinstance(leaf, Continuations):
+            self._responses = Responses(d)
+        self._decisions = d.decisions
+        self._random = np.random.default_rng(seed)
+        self._finder = InfosetFinder(tree, player)
+
+        def ahead(number: int) -> Lookahead | None:
+            if config.depth is None:
+                return None
+            return look_ahead(d, number, config.depth, leaf, unit=config.depth_unit)
+
+        self._layers = [
+            Layer(d, number, config.gadget, ahead(number))
+            for number in range(1, d.num_layers + 1)
+        ]
+        self._sampled: Sequence[SampledLayer] = ()
+        if config.sampled is not None:
+            self._sampled = lay_out(d, config.sampled)
+
+    def blank(self) -> LayerState:
+        """See `Subgames`."""
+        return self._blank.copy()
+
+    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+        """See `Subgames`; one subgame of each layer, as they have one shape."""
+        layers = enumerate(self._layers, 1)
+        return [("layer", [_Place(number, layer.widest) for number, layer in layers])]
+
+    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
+        """See `Subgames`."""
+        return self._finder.decision(state)
+
+    def places_to(self, infoset: int) -> list[_Place]:
+        """See `Subgames`."""
+        d, decisions = self.decomposition, self._decisions
+        places = []
+        while infoset >= 0:
+            if d.opens[infoset]:
+                number = int(d.own_layer[infoset])
+                subgame = int(d.own_subgame[infoset]) if number > 1 else 0
+                places.append(_Place(number, subgame))
+            infoset = int(decisions.owner[decisions.parent[infoset]])
+        return places[::-1]
+
+    def opens(self, infoset: int) -> bool:
+        """See `Subgames`."""
+        return bool(self.decomposition.opens[infoset])
+
+    def strategy(self, memory: LayerState, infoset: int) -> np.ndarray:
+        """See `Subgames`."""
+        first = self._decisions.first_sequence[infoset]
+        count = self._decisions.num_actions[infoset]
+        return memory.behaviour[first : first + count].copy()
+
+    def begin(self, memory: LayerState, place: _Place) -> Solve:
+        """See `Subgames`."""
+        layer = self._layers[place.layer - 1]
+        subgame = layer[place.subgame]
+        own_reach = np.ones(len(subgame.roots))
+        if place.layer > 1:
+            reach = reach_from_behaviour(self._decisions, memory.behaviour)
+            own_reach = reach[self._decisions.parent[subgame.roots]]
+        promised = None
+        if self._responses is not None:
+            promised = self._responses.values(memory.behaviour)
+            memory.opponent_values[:] = promised[:-1]
+        values = memory.opponent_values[subgame.augmented]
+        if self._sampled:
+            sampled = self._sampled[place.layer - 1].solve(
+                place.subgame,
+                subgame,
+                own_reach,
+                values,
+                seed=int(self._random.integers(2**31)),
+            )
+            own, others = sampled.own_behaviour, sampled.opponent_values
+            solver = sampled.solver
+        else:
+            assert isinstance(self._algorithm, CFRConfig)
+            game = layer.game(place.subgame, own_reach, values)
+            solver = solved = full_width_solver(
+                game.form, self._algorithm, self._config, game.first
+            )
+
+            def own() -> np.ndarray:
+                return solved.average_behaviour(self._player)[1:]
+
+            def others() -> np.ndarray:
+                found = solved.infoset_values(1 - self._player)
+                return found[-len(subgame.next_augmented) :]
+
+        remember = functools.partial(
+            self._remember, memory, subgame, own_reach, own, others
+        )
+        if promised is not None and not self._sampled:
+            plan = memory.behaviour.copy()
+            remember = functools.partial(
+                self._replan, memory, plan, promised, subgame, own_reach, own
+            )
+        return Solve(solver, remember)
+
+    def _remember(
+        self,
+        memory: LayerState,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        own: Callable[[], np.ndarray],
+        others: Callable[[], np.ndarray],
+    ) -> None:
+        """Takes a solution in.
+
+        Args:
+          memory: of the match.
+          subgame, own_reach: as solved.
+          own: gives i's strategy, float64 [S of i in the subgame, without 0].
+          others: gives o's values at the roots below, if there are any.
+        """
+        behaviour = own()
+        in_layer = np.repeat(subgame.in_layer, self._decisions.num_actions[subgame.own])
+        memory.behaviour[self._sequences(subgame)[in_layer]] = behaviour[in_layer]
+        if not len(subgame.next_augmented):
+            return
+        if self._by_best_response:
+            values = best_response_values(
+                subgame, self._player, own_reach, np.append(1.0, behaviour)
+            )
+        else:
+            values = others()
+        memory.opponent_values[subgame.next_augmented] = values
+
+    def _replan(
+        self,
+        memory: LayerState,
+        plan: np.ndarray,
+        promised: np.ndarray,
+        subgame: Subgame,
+        own_reach: np.ndarray,
+        own: Callable[[], np.ndarray],
+    ) -> None:
+        """Takes a solution in if it keeps what was promised, see `plans.py`.
+
+        Args:
+          memory: of the match.
+          plan: float64 [S of i], i's strategy before.
+          promised: float64 [G + 1], what o's best responses to it get.
+          subgame, own_reach, own: as of `_remember`.
+        """
+        assert self._responses is not None
+        found = plan.copy()
+        found[self._sequences(subgame)] = own()
+        rises = self._responses.rises(promised, self._responses.values(found))
+        at = subgame.augmented if len(subgame.augmented) else -1
+        keeps = own_reach.any() and not rises[at].any()
+        memory.behaviour[:] = found if keeps else plan
+
+    def _sequences(self, subgame: Subgame) -> np.ndarray:
+        """int64, i's sequences in a subgame, numbers of the whole game."""
+        counts = self._decisions.num_actions[subgame.own]
+        return ranges(self._decisions.first_sequence[subgame.own], counts)

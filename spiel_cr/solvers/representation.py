@@ -1,0 +1,357 @@
+"""The form in which a game is solved, chosen in one place and said as data.
+
+compiled: a tree of every history; signals: public actions and what cards tell; worlds:
+hidden boards by what has succeeded; stepped: never laid out, but sampled as it is met.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+from spiel_cr.abstraction.gameshrink.merging import merged
+from spiel_cr.common import atomic, memory, storage
+from spiel_cr.common.checks import check_choice, check_whole, read_budget
+from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
+from spiel_cr.common.executing import MOST_WORKERS
+from spiel_cr.games.opening import estimate, game_checks
+from spiel_cr.games.opening.opened import Openable, Opened, open_game
+from spiel_cr.games.phantom.game import PhantomGame, phantom_game
+from spiel_cr.games.phantom.hidden import phantom_rules
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_tree_loading import declared, public_tree_game
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.games.tree.tree import GameTree
+from spiel_cr.solvers.cfr.bucket_labels import Buckets
+
+COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
+# Of games that are laid out, and of all.
+LAID_OUT = ("auto", COMPILED, SIGNALS, WORLDS)
+FORMS = (*LAID_OUT, STEPPED)
+
+# With more histories than these, games that declare another form are not compiled.
+_MANY = 1_000_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """What a user asks of the form of a game.
+
+    Attributes:
+      form: "compiled": history by history; "signals": by public nodes and signals, for
+        games that declare these; "worlds": by what has succeeded, for hidden boards
+        that declare that; "stepped": never laid out, for what samples; "auto": as
+        signals or worlds where the game declares them and has more than a million
+        histories or too many for the memory limit, else compiled, and stepped where it
+        is too large for that.
+      vectorised: by the game's own rules on arrays, if it has them.
+      workers: processes that step OpenSpiel's states, of games that are not laid out.
+      memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
+        `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
+        (see `memory.default_limit`), or what a checkpoint began with.
+      cache: a folder in which compiled games are kept for the next time.
+      buckets: for each player which infosets are to share one row of regrets and play
+        alike: None, numbers [I] by logical infoset, or a mapping from
+        information-state strings to anything hashable (strings that are left out stay
+        alone). In the form of signals, infosets are numbered after signals that may be
+        played alike were merged, as in the result's `form.decisions`; a
+        `PublicTreeGame` is solved as it is, so its own are numbered. The result is a
+        strategy of the whole game, where its NashConv is taken, too.
+      hand_buckets: of games that are stepped, and whose rules put hands into buckets
+        (limit hold'em): how many at most in each round, as "169-200-200-200". Players
+        know no more of their cards than that.
+      imperfect_recall: let players forget what the game's `bucket_key` leaves out;
+        instead of `buckets`.
+      locks: strategies that are kept as they are; the rest is solved against them. The
+        run then converges in NashConv with locks. Of compiled games a mapping from
+        information-state strings to probabilities, in order of actions or by their
+        names. Of signal games from the actions that lead to a public node ("check
+        bet-100"), to probabilities, or to a mapping from hands to these: a signal's
+        name, a hand's, or for spots a range ("QQ+,AKs"); later ones count. Or for each
+        player a policy, a result, the path of a policy file, or None. Signals are not
+        merged then.
+    """
+
+    form: str = "auto"
+    vectorised: bool = True
+    workers: int = 1
+    memory_limit: memory.Limit = None
+    cache: atomic.Path | None = None
+    buckets: Buckets | None = None
+    hand_buckets: str | None = None
+    imperfect_recall: bool = False
+    locks: Any = None
+
+    def __post_init__(self) -> None:
+        check_choice(self.form, "form", FORMS)
+        check_whole(self.workers, "workers", 1, MOST_WORKERS)
+        if self.hand_buckets is not None:
+            read_budget(self.hand_buckets, "hand_buckets")
+
+
+class Need(NamedTuple):
+    """What is to be done with a game, as far as its form matters.
+
+    Attributes:
+      refused: why not, for each form that cannot do it.
+      prefers_signals: whether a large game that declares signals is to have that form.
+      observations: whether compiled games need observations.
+      features: the tensors that networks read, as `deep_config.FEATURES`; None: none.
+      begun: the form in which a checkpoint was begun, and its path.
+    """
+
+    refused: Mapping[str, str]
+    prefers_signals: bool = True
+    observations: bool = False
+    features: str | None = None
+    begun: tuple[str, str] | None = None
+
+
+class Choice(NamedTuple):
+    """A form, before anything is built.
+
+    Attributes:
+      form: one of `FORMS`, but not "auto".
+      why: half a sentence; empty where there was no choice.
+    """
+
+    form: str
+    why: str = ""
+
+
+class Laid(NamedTuple):
+    """A game in the form that it is solved in.
+
+    Attributes:
+      game: a compiled game, a signal game, one of hidden boards, or an open game that
+        is to be stepped.
+      form: one of `FORMS`, but not "auto".
+      why: half a sentence; empty where there was no choice.
+    """
+
+    game: GameTree | PublicTreeGame | PhantomGame | Opened
+    form: str
+    why: str = ""
+
+
+# A game in any of the ways in which users give it.
+AnyGame: TypeAlias = Openable | GameTree | PublicTreeGame | PhantomGame
+
+
+def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
+    """Signals, worlds or compiled: which suits a game. Takes up to a second.
+
+    Signals and worlds suit large games, signals also those that list deals of
+    probability zero, which OpenSpiel's tools walk through and may refuse.
+
+    Args:
+      opened: the game.
+      memory_limit: what compiling may take.
+    """
+    other = SIGNALS if declared(opened) else WORLDS
+    if other == WORLDS and phantom_rules(opened.rules) is None:
+        return Choice(COMPILED)
+    if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
+        why = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
+        return Choice(SIGNALS, why)
+    most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
+    histories = estimate.estimate_histories(opened.game, room=most)
+    said = estimate.describe_histories(histories)
+    if histories > most:
+        why = f"{said}, more than the {most:,} up to which games are compiled"
+        return Choice(other, why)
+    return Choice(COMPILED, f"{said}, and games are compiled up to {most:,}")
+
+
+def choose(
+    game: GameTree | PublicTreeGame | PhantomGame | Opened, need: Need, layout: Layout
+) -> Choice:
+    """Chooses a form and builds nothing; takes a second at most.
+
+    Args:
+      game: opened, or in a form already.
+      need: what is to be done.
+      layout: what the user asks for.
+
+    Raises:
+      ValueError: the form that is asked for cannot do it, or is not that of the game or
+        of the checkpoint.
+    """
+    form = layout.form
+    if form == "auto" and layout.hand_buckets is not None:
+        form = STEPPED
+    if isinstance(game, PublicTreeGame):
+        game.check()
+        if form not in ("auto", SIGNALS):
+            raise ValueError(
+                f"form={form!r}: {game.game} was given as a signal game; give the "
+                f"OpenSpiel game itself, or leave form out"
+            )
+        form = SIGNALS
+    elif isinstance(game, PhantomGame) and form == "auto":
+        form = WORLDS
+    elif isinstance(game, GameTree) and form == "auto":
+        form = COMPILED
+    if form in need.refused:
+        raise ValueError(need.refused[form])
+    if need.begun is not None:
+        begun, path = need.begun
+        _check_begun(begun, path, form)
+        if form == "auto":
+            if begun in need.refused:
+                raise ValueError(f"{path} was begun so: {need.refused[begun]}")
+            return Choice(begun, f"{path} was begun so")
+    if form != "auto":
+        return Choice(form)
+    assert isinstance(game, Opened)
+    if COMPILED in need.refused:
+        if SIGNALS not in need.refused:
+            return Choice(SIGNALS)
+        raise ValueError(need.refused[COMPILED])
+    if SIGNALS not in need.refused and need.prefers_signals and layout.vectorised:
+        suits = prefer(game, layout.memory_limit)
+        if suits.form not in need.refused:
+            return suits
+    return Choice(COMPILED)
+
+
+def lay_out(
+    game: AnyGame, need: Need, layout: Layout, *, progress: bool = False
+) -> Laid:
+    """Puts a game into the form that suits what is to be done.
+
+    Args:
+      game: in any form.
+      need: what is to be done.
+      layout: what the user asks for.
+      progress: show on stderr how far a long walk is.
+
+    Raises:
+      pyspiel.SpielError, ValueError: as `open_game` and `choose`; or the game is not of
+        the form, or has not the features.
+      GameTooLargeError: it takes more memory than the limit, and cannot be stepped.
+    """
+    if not isinstance(game, PublicTreeGame | GameTree | PhantomGame):
+        game = open_game(game)
+    if need.features is not None and isinstance(game, Opened | GameTree):
+        game_checks.feature_count(game.game, need.features)
+    choice = choose(game, need, layout)
+    if choice.form == SIGNALS:
+        if not isinstance(game, PublicTreeGame):
+            plain = game.game if isinstance(game, GameTree) else game
+            limit = layout.memory_limit
+            game = public_tree_game(plain, progress=progress, memory_limit=limit)
+            game = game if layout.locks is not None else merged(game)
+        memory.trim()
+        return Laid(game, SIGNALS, choice.why)
+    assert not isinstance(game, PublicTreeGame)
+    opened = game if isinstance(game, Opened) else Opened(game.game)
+    if choice.form == STEPPED:
+        return Laid(opened, STEPPED, choice.why)
+    if choice.form == WORLDS:
+        return _of_worlds(game, layout, choice.why, progress)
+    assert not isinstance(game, PhantomGame)
+    if isinstance(game, GameTree):
+        return Laid(game, COMPILED, choice.why)
+    try:
+        tree = build_tree(
+            game,
+            observations=need.observations,
+            vectorised=layout.vectorised,
+            memory_limit=layout.memory_limit,
+            cache=layout.cache,
+            progress=progress,
+        )
+    except GameTooLargeError as error:
+        return _too_large(game, need, layout, error)
+    except ImperfectRecallError:
+        able = layout.form == "auto" and WORLDS not in need.refused
+        if not able or phantom_rules(opened.rules) is None:
+            raise
+        why = "OpenSpiel's information states forget what players did"
+        return _of_worlds(opened, layout, why, progress)
+    return Laid(tree, COMPILED, choice.why)
+
+
+def _of_worlds(
+    game: GameTree | PhantomGame | Opened, layout: Layout, why: str, progress: bool
+) -> Laid:
+    """A game of hidden boards; arguments and errors as of `lay_out`."""
+    if not isinstance(game, PhantomGame):
+        opened = game if isinstance(game, Opened) else Opened(game.game)
+        limit = layout.memory_limit
+        game = phantom_game(opened, memory_limit=limit, progress=progress)
+    memory.trim()
+    return Laid(game, WORLDS, why)
+
+
+def _too_large(
+    opened: Opened, need: Need, layout: Layout, error: GameTooLargeError
+) -> Laid:
+    """A game that is too large to be compiled: stepped, or what may be done instead.
+
+    Args:
+      opened: the game.
+      need: what is to be done.
+      layout: what the user asks for.
+      error: that compiling raised.
+
+    Raises:
+      GameTooLargeError: it cannot be stepped, or must not be.
+    """
+    free = layout.form == "auto" and need.begun is None
+    if free and STEPPED not in need.refused:
+        return Laid(opened, STEPPED, str(error).partition(";")[0])
+    text = str(error)
+    if SIGNALS not in need.refused and declared(opened):
+        text += (
+            "; or take the form of signals, which this game declares (form='signals', "
+            "--form signals), and a full-width algorithm such as cfr+"
+        )
+    if free and need.refused[STEPPED]:
+        text += (
+            f"; here it cannot be sampled without compiling: {need.refused[STEPPED]}"
+        )
+    elif need.begun is not None:
+        text += (
+            f"; here it cannot be sampled without compiling: the checkpoint "
+            f"{need.begun[1]} is of the compiled game"
+        )
+    raise GameTooLargeError(text) from error
+
+
+def begun_as(path: atomic.Path | None) -> tuple[str, str] | None:
+    """The form of a checkpoint and its path; None: there is none that can be read."""
+    if path is None or not os.path.isfile(path):
+        return None
+    try:
+        metadata = storage.load_metadata(path)
+    except (OSError, ValueError):  # who opens it says so
+        return None
+    if metadata.get("kind") != "checkpoint":
+        return None
+    form = metadata.get("form")
+    begun = form if form in (SIGNALS, WORLDS) else COMPILED
+    if "keys" in metadata or form == "deep":
+        begun = STEPPED
+    return begun, os.fspath(path)
+
+
+def _check_begun(begun: str, path: str, form: str) -> None:
+    """Refuses a checkpoint that cannot be gone on with in the form asked for.
+
+    Two forms that are laid out are told apart by what reads the file.
+
+    Raises:
+      ValueError: the game is to be laid out, and was not; or the other way round.
+    """
+    if begun == STEPPED and form not in ("auto", STEPPED):
+        raise ValueError(
+            f"the checkpoint {path} was begun without compiling the game; leave "
+            f"form={form!r} (--form {form}, --compile always) out, or give another path"
+        )
+    if begun != STEPPED and form == STEPPED:
+        raise ValueError(
+            f"the checkpoint {path} was begun on the compiled game; leave "
+            f"form='stepped' (--compile never) out, or give another path"
+        )

@@ -1,0 +1,315 @@
+"""Every kind of policy and bot of other people, in every function that takes one.
+
+A table says which cells must return a number and which must raise an error. Numbers of
+policies are those of OpenSpiel's own tools.
+"""
+
+import math
+
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import exploitability
+from open_spiel.python.algorithms.best_response import BestResponsePolicy
+
+import spiel_cr
+from spiel_cr.common import plugins
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.evaluation import targets
+from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from tests.support import foreign_objects as objects
+
+TREE, PHANTOM = "kuhn_poker", "dark_hex(num_rows=2,num_cols=3)"
+# Small enough for a game tree, so that OpenSpiel's tools compute its values.
+TINY = "dark_hex(num_rows=2,num_cols=2)"
+PUBLIC = "liars_dice(numdice=1,dice_sides=2)"
+# Too large for a game tree, and without another form.
+SIMULATED = (
+    "turn_based_simultaneous_game(game=goofspiel(imp_info=true,num_cards=8,"
+    "points_order=descending))"
+)
+SMALL = (TREE, TINY, PHANTOM, PUBLIC)
+
+KINDS = objects.POLICIES | objects.BOTS
+# Objects that can be made without enumerating the game.
+TREE_FREE = [
+    "string",
+    "UniformRandomPolicy",
+    "FirstActionPolicy",
+    "Policy subclass",
+    "Policy that leaves out actions",
+    "tuple",
+    "list of C++ and Python",
+    "dictionary by player",
+    "pair with a string",
+    "pair with a function",
+    "function to a dictionary",
+    "function to pairs",
+    "function to an array",
+    "function of state and player",
+    "callable object",
+    *objects.BOTS,
+]
+
+
+def _nash_conv(game, who):
+    return spiel_cr.nash_conv(game, who)
+
+
+def _best_response(game, who):
+    return spiel_cr.best_response(game, who, 0, _quick(game)).value
+
+
+def _quick(game):
+    """How a response is searched where there is no tree."""
+    if game != SIMULATED:
+        return None
+    search = SearchConfig(simulations=2)
+    return spiel_cr.ResponseConfig(
+        "ismcts", matches=2, search=search, max_histories=8, particles=8
+    )
+
+
+def _exploit(game, who):
+    """Exact answers come early; what is searched uses all of its time."""
+    moves = getattr(who, "moves", False)
+    seconds = 1.0 if game == SIMULATED or moves else 60.0
+    return spiel_cr.exploit(game, who, seconds=seconds).at_least
+
+
+def _evaluate(game, who):
+    return spiel_cr.evaluate(game, who).nash_conv
+
+
+def _play_matches(game, who):
+    return spiel_cr.play_matches(game, [who, "uniform"], 4, seed=1).mean
+
+
+def _differences(game, who):
+    return spiel_cr.differences(game, who, "uniform").nash_conv[0]
+
+
+FUNCTIONS = {
+    "nash_conv": _nash_conv,
+    "best_response": _best_response,
+    "exploit": _exploit,
+    "evaluate": _evaluate,
+    "play_matches": _play_matches,
+    "differences": _differences,
+}
+# Functions that need every history of the game in memory.
+NEEDS_TREE = {
+    PUBLIC: (),
+    PHANTOM: ("differences",),
+    TINY: (),
+    TREE: (),
+    SIMULATED: ("nash_conv", "evaluate", "differences"),
+}
+MOVES = ("bots that move",)
+# Draws a strategy for each string of OpenSpiel, and these tell more than players see.
+# Classes of references of which all objects play alike.
+STATELESS = ("UniformRandomPolicy", "Weighted", "Split", "LastAction")
+FINER = ("pyspiel.GetRandomPolicy",)
+
+
+def is_number(kind: str, function: str, game: str) -> bool:
+    """The table: whether a cell returns a number; otherwise it raises ValueError."""
+    if function in NEEDS_TREE[game]:
+        return False
+    if game == PHANTOM and kind in FINER and function != "play_matches":
+        return function in ("exploit", "best_response")
+    # These read probabilities from the bot; its moves at every infoset of a game tree
+    # are an estimate.
+    large = game in (PUBLIC, PHANTOM)
+    unread = ("evaluate", "nash_conv") if large else ("evaluate",)
+    return not (kind in MOVES and function in unread)
+
+
+# The larger phantom game takes a minute for each function.
+CELLS = [
+    pytest.param(game, function, marks=[pytest.mark.slow] * (game == PHANTOM))
+    for game in SMALL
+    for function in FUNCTIONS
+]
+
+
+@pytest.fixture
+def public_tree(monkeypatch):
+    """The memory has no room for a game tree of the public-tree game."""
+    build = targets.build_for_evaluation
+
+    def refuse(opened, *given, **named):
+        if "liars_dice" in str(opened.game):
+            raise GameTooLargeError("too large")
+        return build(opened, *given, **named)
+
+    monkeypatch.setattr(targets, "build_for_evaluation", refuse)
+
+
+def expected_values(game, reference):
+    """OpenSpiel's NashConv, and the value of a best response of player 0.
+
+    OpenSpiel's tools take the strings of the larger phantom game for infosets, which
+    they are not. There, all objects of one strategy must give one number.
+    """
+    if game == PHANTOM:
+        value = spiel_cr.best_response(game, reference, 0).value
+        return spiel_cr.nash_conv(game, reference), value
+    loaded = spiel_cr.load_game(game)
+    response = BestResponsePolicy(loaded, 0, reference)
+    value = response.value(loaded.new_initial_state())
+    return exploitability.nash_conv(loaded, reference), value
+
+
+@pytest.mark.parametrize(("game", "function"), CELLS)
+def test_numbers_of_small_games(game, function, request):
+    if game == PUBLIC and function in ("nash_conv", "best_response"):
+        request.getfixturevalue("public_tree")
+    loaded = spiel_cr.load_game(game)
+    known = {}
+    for kind, make in KINDS.items():
+        who, reference = make(loaded)
+        if not is_number(kind, function, game):
+            with pytest.raises(ValueError):
+                FUNCTIONS[function](game, who)
+            continue
+        if function == "best_response" and game == PHANTOM and kind in FINER + MOVES:
+            continue  # Searched for a minute.
+        found = FUNCTIONS[function](game, who)
+        assert math.isfinite(found), (kind, found)
+        if function == "play_matches" or (kind in MOVES and function != "nash_conv"):
+            continue
+        if game == PHANTOM and kind in FINER:
+            continue
+        name = type(reference).__name__
+        if name not in known or name not in STATELESS:
+            known[name] = expected_values(game, reference)
+        nash_conv, value = known[name]
+        right = value if function == "best_response" else nash_conv
+        assert found == pytest.approx(right, abs=1e-9), kind
+
+
+@pytest.mark.parametrize("kind", TREE_FREE)
+def test_simulated_games(kind):
+    loaded = spiel_cr.load_game(SIMULATED)
+    who, _ = KINDS[kind](loaded)
+    assert math.isfinite(_play_matches(SIMULATED, who))
+    if kind in ("Policy subclass", "tuple", "callable object", "string"):
+        assert math.isfinite(_best_response(SIMULATED, who))
+        assert math.isfinite(_exploit(SIMULATED, who))
+    for function in NEEDS_TREE[SIMULATED]:
+        with pytest.raises(ValueError):
+            FUNCTIONS[function](SIMULATED, who)
+
+
+def test_the_table_has_enough_numbers():
+    cells = [
+        is_number(kind, function, game)
+        for game in SMALL
+        for kind in KINDS
+        for function in FUNCTIONS
+    ]
+    cells += [
+        is_number(kind, function, SIMULATED)
+        for kind in TREE_FREE
+        for function in FUNCTIONS
+    ]
+    assert len(KINDS) >= 30 and sum(cells) >= len(cells) / 2
+
+
+@pytest.mark.parametrize(("game", "function"), CELLS)
+def test_invalid_policies_are_rejected(game, function, request):
+    """The message names the class or the function."""
+    if game == PUBLIC and function in ("nash_conv", "best_response"):
+        request.getfixturevalue("public_tree")
+    loaded = spiel_cr.load_game(game)
+    assert len(objects.INVALID_POLICIES) >= 25
+    for kind, make in objects.INVALID_POLICIES.items():
+        with pytest.raises(ValueError) as caught:
+            found = FUNCTIONS[function](game, make(loaded))
+            raise AssertionError(f"{kind}: {found} was accepted")
+        assert "\n" not in str(caught.value), kind
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_invalid_bots_are_rejected(function):
+    loaded = spiel_cr.load_game(TREE)
+    for kind, make in objects.INVALID_BOTS.items():
+        with pytest.raises(ValueError):
+            found = FUNCTIONS[function](TREE, make(loaded))
+            raise AssertionError(f"{kind}: {found} was accepted")
+
+
+@pytest.mark.parametrize("kind", ["sees what is hidden", "half", "answers at random"])
+def test_invalid_policies_of_simulated_games(kind):
+    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(SIMULATED))
+    for function in ("best_response", "exploit", "play_matches"):
+        with pytest.raises(ValueError, match="_Answering"):
+            FUNCTIONS[function](SIMULATED, who)
+
+
+def test_the_message_names_infoset_and_histories():
+    who = objects.INVALID_POLICIES["sees what is hidden"](pyspiel.load_game(TREE))
+    words = r"_Answering: at the information state '1p' of player 1 .* after the "
+    words += r"actions \[.*\] and .* after \[.*\]"
+    with pytest.raises(ValueError, match=words.replace("'1p' of player 1", ".*")):
+        spiel_cr.nash_conv(TREE, who)
+
+
+@pytest.mark.parametrize(
+    "kind", ["Policy subclass", "tuple", "TabularPolicy", "function to pairs"]
+)
+def test_numbers_of_a_phantom_game(kind):
+    loaded = spiel_cr.load_game(PHANTOM)
+    who, reference = KINDS[kind](loaded)
+    expected = spiel_cr.nash_conv(PHANTOM, reference)
+    assert spiel_cr.nash_conv(PHANTOM, who) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    "game", [PHANTOM, "phantom_ttt(obstype=reveal-nothing,gameversion=abrupt)"]
+)
+@pytest.mark.parametrize(
+    "kind", ["sees what is hidden", "action 99", "nothing", "answers at random", "NaN"]
+)
+def test_invalid_policies_of_phantom_games(game, kind):
+    who = objects.INVALID_POLICIES[kind](spiel_cr.load_game(game))
+    with pytest.raises(ValueError, match="_Answering: at the information state"):
+        spiel_cr.nash_conv(game, who)
+
+
+_MODULE = """
+import pyspiel
+from open_spiel.python import policy
+
+game = pyspiel.load_game("kuhn_poker")
+solver = pyspiel.CFRSolver(game)
+solver.evaluate_and_update_policy()
+of_cpp = solver.tabular_average_policy()
+pair = policy.UniformRandomPolicy(game), of_cpp
+table = {key: dict(row) for key, row in policy.TabularPolicy(game).to_dict().items()}
+
+def of_states(state):
+    return dict.fromkeys(state.legal_actions(), 1 / len(state.legal_actions()))
+
+def makes_a_pair(seed):
+    return pair
+
+def invalid(state):
+    return {state.legal_actions()[0]: 0.5}
+"""
+
+
+def test_objects_by_module_and_name(tmp_path, monkeypatch):
+    """As `--policy` and `load_bot` name them."""
+    (tmp_path / "foreign_objects_of_a_user.py").write_text(_MODULE, "utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins.import_own(["foreign_objects_of_a_user"])
+    uniform = spiel_cr.nash_conv(TREE, "uniform")
+    for name in ("of_cpp", "pair", "table", "of_states", "makes_a_pair"):
+        text = f"foreign_objects_of_a_user:{name}"
+        # CFR's first average is uniform.
+        assert spiel_cr.nash_conv(TREE, text) == pytest.approx(uniform, abs=1e-9)
+        bot = spiel_cr.load_bot(TREE, text, 1)
+        assert math.isfinite(spiel_cr.best_response(TREE, bot, 0).value)
+    with pytest.raises(ValueError, match="invalid"):
+        spiel_cr.nash_conv(TREE, "foreign_objects_of_a_user:invalid")

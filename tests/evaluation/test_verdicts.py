@@ -1,0 +1,195 @@
+"""The functions at the top of the package that judge players, and what they print."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import exploitability
+from open_spiel.python.algorithms.best_response import BestResponsePolicy
+from open_spiel.python.algorithms.expected_game_score import policy_value
+from open_spiel.python.policy import UniformRandomPolicy
+
+import game_defs  # noqa: F401  registers games
+import spiel_cr
+from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+from spiel_cr.players.bots import uniform_bot
+from tests.support import games
+from tests.support.solving import solve_with
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return spiel_cr.solve(games.compiled("kuhn"), "cfr+", 20)
+
+
+def test_nash_conv_is_openspiels(solved):
+    """Of a result, a policy and a string."""
+    game = pyspiel.load_game("kuhn_poker")
+    expected = exploitability.nash_conv(game, solved.average_policy())
+    assert spiel_cr.nash_conv(game, solved) == pytest.approx(expected, abs=1e-12)
+    found = spiel_cr.nash_conv("kuhn_poker", solved.average_policy())
+    assert found == pytest.approx(expected, abs=1e-12)
+    # 11/12 by hand: 1/2 for player 0, 5/12 for player 1.
+    assert spiel_cr.nash_conv(game, "uniform") == pytest.approx(11 / 12, abs=1e-12)
+
+
+@pytest.mark.slow
+def test_nash_conv_of_a_policy_of_signals():
+    game = "python_leduc_poker"
+    result = solve_with(game, "cfr+", 3, form="signals", dtype="float32")
+    found = spiel_cr.nash_conv(game, result.average_policy())
+    assert found == pytest.approx(result.nash_conv(), rel=1e-5)
+
+
+@pytest.mark.parametrize("player", [0, 1])
+def test_a_best_response_is_openspiels(solved, player):
+    game, policy = pyspiel.load_game("kuhn_poker"), solved.average_policy()
+    root = game.new_initial_state()
+    expected = BestResponsePolicy(game, player, policy).value(root)
+    found = spiel_cr.best_response(game, policy, player)
+    assert found.is_exact and found.half_width == 0
+    assert found.value == pytest.approx(expected, abs=1e-12)
+    # What it plays gets that, and the other seat is the policy's.
+    mine = found.policy.to_dict()
+    theirs = policy.to_dict()
+    for infoset, keys in enumerate(games.compiled("kuhn").infosets):
+        if infoset != player:
+            assert all(
+                dict(mine[k]) == pytest.approx(dict(theirs[k])) for k in keys.keys
+            )
+    assert spiel_cr.nash_conv(game, found.policy) > 0
+
+
+def make_bot(player, seed):
+    return pyspiel.make_uniform_random_bot(player, seed)
+
+
+def test_a_best_response_to_bots():
+    """One of a seat, a function that makes them, and a string."""
+    expected = spiel_cr.best_response("kuhn_poker", "uniform", 1).value
+    bot = uniform_bot("kuhn_poker", 0)
+    for given in (bot, make_bot, "solved(iterations=1)"):
+        found = spiel_cr.best_response("kuhn_poker", given, 1)
+        # CFR+ has the uniform strategy for its first average.
+        assert found.value == pytest.approx(expected, abs=1e-9)
+    with pytest.raises(ValueError, match="a PolicyBot for seat 0 was given for seat 1"):
+        spiel_cr.best_response("kuhn_poker", bot, 0)
+    with pytest.raises(ValueError, match="player=2 must be 0 or 1"):
+        spiel_cr.best_response("kuhn_poker", bot, 2)
+
+
+def of_three(first, second, third):
+    return None
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda player: spiel_cr.nash_conv("kuhn_poker", player),
+        lambda player: spiel_cr.differences("kuhn_poker", "uniform", player),
+        lambda player: spiel_cr.evaluate("kuhn_poker", player),
+        lambda player: spiel_cr.play_matches("kuhn_poker", [player, "uniform"], 2),
+    ],
+)
+def test_a_function_of_three_arguments_is_no_player(judge):
+    wanted = r"of_three.*: missing .*; give a function of \(player, seed\) that makes"
+    with pytest.raises(ValueError, match=wanted):
+        judge(of_three)
+
+
+@pytest.mark.slow
+def test_a_searched_response():
+    config = spiel_cr.ResponseConfig(search=SearchConfig(simulations=2000))
+    found = spiel_cr.best_response("kuhn_poker", "uniform", 0, config)
+    best = spiel_cr.best_response("kuhn_poker", "uniform", 0)
+    assert found.seat.is_exact and best.seat.exact_value == best.value
+    assert 0.9 * best.value < found.value <= best.value + 1e-12
+
+
+def test_evaluating_a_player(solved):
+    found = spiel_cr.evaluate(games.compiled("kuhn"), solved)
+    assert found.nash_conv == pytest.approx(solved.nash_conv(), abs=1e-9)
+    assert found.moves == found.infosets == 12
+    with pytest.raises(ValueError, match="a PolicyBot sits in one seat"):
+        spiel_cr.evaluate("kuhn_poker", uniform_bot("kuhn_poker", 0))
+    with pytest.raises(ValueError, match="bot=3 is no player; give a string such as"):
+        spiel_cr.evaluate("kuhn_poker", 3)
+
+
+@pytest.mark.parametrize("judge", ["nash_conv", "evaluate", "best_response"])
+def test_exchanged_arguments_are_told(solved, judge):
+    more = [0] if judge == "best_response" else []
+    for judged in ("uniform", solved):
+        for game in ("kuhn_poker", games.compiled("kuhn")):
+            with pytest.raises(ValueError, match=rf"game comes first: {judge}\(game, "):
+                getattr(spiel_cr, judge)(judged, game, *more)
+
+
+def test_matches_swap_seats_and_repeat(solved):
+    players = [solved, make_bot]
+    found = spiel_cr.play_matches("kuhn_poker", players, 399, seed=2)
+    assert found.returns.shape == (200, 2)
+    np.testing.assert_array_equal(
+        found.returns, spiel_cr.play_matches("kuhn_poker", players, 400, seed=2).returns
+    )
+    game = pyspiel.load_game("kuhn_poker")
+    mine, uniform = solved.average_policy(), UniformRandomPolicy(game)
+    seats = [(mine, uniform), (uniform, mine)]
+    exact = [policy_value(game.new_initial_state(), both) for both in seats]
+    expected = (exact[0][0] + exact[1][1]) / 2
+    # Two and a half half widths, five standard errors: false alarm 1e-6.
+    assert abs(found.mean - expected) < 2.5 * found.half_width
+    with pytest.raises(ValueError, match="players: 1 given; give two"):
+        spiel_cr.play_matches("kuhn_poker", "uniform")
+    bots = [solved, lambda player, seed: uniform_bot("kuhn_poker", 0)]
+    with pytest.raises(ValueError, match=r"players\[1\]: a PolicyBot for seat 0 was"):
+        spiel_cr.play_matches("kuhn_poker", bots, 2)
+
+
+# A line of a terminal or three.
+MOST_LETTERS = 300
+
+
+def assert_short(results):
+    for one in results:
+        text = repr(one)
+        assert text.startswith(type(one).__name__), text
+        assert len(text) <= MOST_LETTERS, text
+        assert " at 0x" not in text and "\n" not in text, text
+
+
+def test_results_print_in_a_few_lines(solved):
+    tree = games.compiled("kuhn")
+    found = [solved, tree, tree.form, tree.histories, tree.infosets[0]]
+    found += [tree.form.decisions[0], spiel_cr.best_response(tree, "uniform", 0)]
+    found += [spiel_cr.evaluate(tree, "uniform")]
+    found += [spiel_cr.play_matches(tree, ["uniform", "uniform"], 2)]
+    assert_short(found)
+    assert repr(solved).startswith(
+        "Result(game=kuhn_poker(), algorithm='cfr+', iterations=20, "
+    )
+
+
+@pytest.mark.slow
+def test_other_results_print_in_a_few_lines():
+    assert_short(
+        [
+            solve_with("python_leduc_poker", "lp", form="signals"),
+            public_tree_game("python_leduc_poker"),
+            solve_with("kuhn_poker", "os-mccfr(batch=4)", 1, form="stepped"),
+            solve_with("kuhn_poker", "sd-cfr(hidden=4)", 1, form="stepped"),
+        ]
+    )
+
+
+def test_public_names_are_there():
+    for name in spiel_cr.__all__:
+        assert getattr(spiel_cr, name) is not None
+    assert sorted(set(spiel_cr.__all__)) == sorted(spiel_cr.__all__)
+
+
+def test_results_of_games_that_were_not_laid_out_are_judged():
+    layout = spiel_cr.Layout("stepped")
+    result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, layout=layout)
+    found = spiel_cr.nash_conv("kuhn_poker", result)
+    assert found == spiel_cr.nash_conv("kuhn_poker", result.average_policy())

@@ -1,0 +1,251 @@
+"""The form of worlds is the game: sizes, payoffs, iterates and NashConv."""
+
+import functools
+import itertools
+
+import numpy as np
+import pyspiel
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.phantom import phantom_game
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.phantom.hidden import walk_worlds
+from spiel_cr.games.phantom.sides import walk_side
+from spiel_cr.policies import best_responses, conversions
+from spiel_cr.policies.phantom_policy import normalised
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.cfr import cfr
+from tests.support import hidden_boards
+
+HEX = "dark_hex(num_rows={},num_cols={})"
+# Worlds, ends, infosets, sequences, pairs and terminal histories.
+SIZES = {
+    "phantom_ttt": (
+        *(549_946, 255_168, (3_683_314, 2_307_355), (6_384_801, 5_772_465)),
+        *((38_520_864, 55_300_608), 9_829_101_024),
+    ),
+    "dark_hex(board_size=3)": (
+        # Of sequences no other program has told.
+        *(548_650, 257_760, (3_720_850, 2_352_067), None),
+        *((37_020_960, 56_979_360), 9_469_697_760),
+    ),
+}
+# All boards of which every history is visited.
+LARGER = [HEX.format(2, 3), HEX.format(3, 2)]
+SMALL = [HEX.format(2, 2), LARGER[0], *range(10), LARGER[1]]
+
+
+def of_board(seed: int) -> PhantomGame:
+    board = hidden_boards.RandomBoard(seed)
+    worlds = walk_worlds(board, board)
+    sides = tuple(walk_side(worlds, player, lambda *_: None) for player in range(2))
+    return PhantomGame(board, board, worlds, sides)
+
+
+@functools.cache
+def pair(name: str | int) -> tuple[PhantomGame, hidden_boards.Enumerated]:
+    if isinstance(name, int):
+        board = hidden_boards.RandomBoard(name)
+        return of_board(name), hidden_boards.of_board(board)
+    return phantom_game(name), hidden_boards.of_states(pyspiel.load_game(name))
+
+
+def places(worlds: PhantomGame, plain: hidden_boards.Enumerated, player: int):
+    """The infosets and sequences of the form that are the enumeration's."""
+    found = [worlds.infoset_of(history) for history in plain.histories[player]]
+    assert {acts for acts, _ in found} <= {player}
+    infosets = np.array([infoset for _, infoset in found], np.int64)
+    counts = plain.form.decisions[player].num_actions
+    first = worlds.first_sequences[player][infosets]
+    steps = np.concatenate([np.arange(count) for count in counts.tolist()])
+    return infosets, np.append(0, np.repeat(first, counts) + steps)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGER else [])
+        for name in SMALL
+    ],
+)
+def test_it_is_the_enumerated_game(name):
+    worlds, plain = pair(name)
+    assert worlds.num_terminals == plain.terminals
+    for player in range(2):
+        infosets, sequences = places(worlds, plain, player)
+        own, other = worlds.form.decisions[player], plain.form.decisions[player]
+        assert sorted(infosets) == list(range(len(own))) and len(own) == len(other)
+        assert (own.num_actions[infosets] == other.num_actions).all()
+        assert (own.parent[infosets] == sequences[other.parent]).all()
+    rows, columns, values = plain.form.payoffs
+    (_, first), (_, second) = (places(worlds, plain, p) for p in range(2))
+    wanted = _entries(first[rows], second[columns], values)
+    assert _entries(*worlds.form.payoffs) == wanted
+
+
+def _entries(rows, columns, values) -> dict:
+    pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+    found = zip(pairs, values.tolist(), strict=True)
+    return {pair: value for pair, value in found if value}
+
+
+@pytest.mark.parametrize(
+    ("name", "algorithm"),
+    [
+        pytest.param(
+            *(name, algorithm),
+            marks=[pytest.mark.slow] if number > 2 or name in LARGER else [],
+        )
+        for number, (name, algorithm) in enumerate(
+            zip(SMALL, itertools.cycle(["pcfr+", "cfr+", "dcfr", "cfr"]), strict=False)
+        )
+    ],
+)
+def test_iterates_and_nash_conv_are_those_of_the_enumerated_game(name, algorithm):
+    worlds, plain = pair(name)
+    solvers = [
+        cfr.make_solver(form, config=find(algorithm).config, compile="once")
+        for form in (worlds.form, plain.form)
+    ]
+    for solver in solvers:
+        solver.run(15)
+    for player in range(2):
+        _, sequences = places(worlds, plain, player)
+        for read in ("average", "current_behaviour"):
+            found, wanted = (getattr(solver, read)(player) for solver in solvers)
+            np.testing.assert_allclose(found[sequences], wanted, atol=1e-12)
+    ours, theirs = (solver.nash_conv() for solver in solvers)
+    assert ours == pytest.approx(theirs, abs=1e-9)
+
+
+def test_regrets_are_compared_with_what_one_plan_of_the_other_player_can_pay():
+    """Sums over all histories of a world would take true regrets for rounding."""
+    game = phantom_game(HEX.format(2, 3))
+    for player, side in enumerate(game.sides):
+        behaviour = conversions.uniform_behaviour(side.decisions)
+        reach = conversions.reach_from_behaviour(side.decisions, behaviour)
+        counts = np.diff(side.incidence.starts)
+        of_worlds = np.bincount(side.incidence.worlds, np.repeat(reach, counts))
+        assert of_worlds.max() <= 1 + 1e-12 and counts.sum() == game.pairs[player]
+        first = game.form.arrays[player].levels[0]
+        (tolerance,) = first.tolerance
+        # Payoffs are 1 or -1, and all pairs are below the first level's infosets.
+        wanted = 16 * np.finfo(float).eps * game.pairs[player]
+        assert tolerance.sum() == pytest.approx(wanted, rel=1e-12)
+
+
+def test_uniform_play_is_worth_what_openspiel_says():
+    name = HEX.format(2, 2)
+    worlds = phantom_game(name)
+    behaviour = tuple(map(conversions.uniform_behaviour, worlds.form.decisions))
+    reach = best_responses.reach_of(worlds.form, behaviour)
+    found = [
+        best_responses.best_response_value(worlds.form, player, reach[1 - player])
+        for player in range(2)
+    ]
+    assert found == pytest.approx([1.0, 0.25], abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("shape", "seed"),
+    [
+        ((2, 3), 1),
+        pytest.param((2, 4), None, marks=pytest.mark.slow),
+        pytest.param((2, 4), 2, marks=pytest.mark.slow),
+        pytest.param((4, 2), 3, marks=pytest.mark.slow),
+    ],
+)
+def test_best_responses_are_those_of_beliefs(shape, seed):
+    """Boards of 2x4 have 44 million histories, 4x2 have 119; beliefs need none of them.
+
+    For that the policy, uniform or drawn, is one of stones and attempts in any order.
+    """
+    name = HEX.format(*shape)
+    cells = shape[0] * shape[1]
+    size = 2, 1 << cells, 1 << cells, cells
+    odds = np.ones(size)
+    if seed is not None:
+        odds = np.random.default_rng(seed).exponential(size=size)
+    game = phantom_game(name)
+    for player in range(2):
+        other = game.sides[1 - player]
+        stones, tried = hidden_boards.stones_and_tries(other)
+        owner = other.decisions.owner[1:]
+        behaviour = odds[1 - player, stones[owner], tried[owner], other.actions]
+        behaviour = normalised(other.decisions, np.append(1.0, behaviour))
+        reach = conversions.reach_from_behaviour(other.decisions, behaviour)
+        found = best_responses.best_response_value(game.form, player, reach)
+        wanted = hidden_boards.response_to_beliefs(
+            cells, open_game(name).rules._wins, player, odds[1 - player]
+        )
+        assert found == pytest.approx(wanted, abs=1e-9)
+
+
+def test_each_history_leads_to_its_infoset():
+    worlds = phantom_game(HEX.format(2, 3))
+    for player in range(2):
+        number = 0
+        for part, actions in worlds.histories(player):
+            assert part.start == number
+            for row in actions.tolist():
+                history = [action for action in row if action >= 0]
+                assert worlds.infoset_of(history) == (player, number)
+                number += 1
+        assert number == len(worlds.sides[player].decisions)
+
+
+def test_states_of_other_games_are_refused():
+    worlds = phantom_game(HEX.format(2, 2))
+    for history in ([0, 0, 0], [9], [0, 1, 2, 3]):
+        with pytest.raises(ValueError, match="lead to no decision"):
+            worlds.infoset_of(history)
+
+
+def test_what_is_no_hidden_board_is_refused():
+    names = ("kuhn_poker", "phantom_ttt(gameversion=abrupt)")
+    for name in (*names, "dark_hex(board_size=2,obstype=reveal-numturns)"):
+        with pytest.raises(ValueError, match="game of hidden boards; give its"):
+            phantom_game(name)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        (lambda f, t: (f[:, :2], t), "it must give bool"),
+        (lambda f, t: (f, t - 1), "it must give integers"),
+        (lambda f, t: (f, t * 200), "more than 127"),
+        (lambda f, t: (f & (t > 2), t), "has made every attempt"),
+    ],
+)
+def test_rules_that_break_a_promise_are_refused(wrong, why, monkeypatch):
+    board = hidden_boards.RandomBoard(1)
+    true = board.attempts
+    monkeypatch.setattr(board, "attempts", lambda states: wrong(*true(states)))
+    with pytest.raises(InvalidGameError, match=why):
+        walk_side(walk_worlds(board, board), 0, lambda *_: None)
+        walk_side(walk_worlds(board, board), 1, lambda *_: None)
+
+
+def test_memory_is_refused_on_the_way():
+    with pytest.raises(GameTooLargeError, match="form of worlds takes more than"):
+        phantom_game("phantom_ttt", memory_limit="450MB")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SIZES)
+def test_large_boards(name):
+    worlds, ends, infosets, sequences, pairs, terminals = SIZES[name]
+    game = phantom_game(name, memory_limit="none")
+    assert (game.worlds.player == TERMINAL).sum() == ends
+    assert len(game.worlds) == worlds and game.num_terminals == terminals
+    assert tuple(len(side.decisions) for side in game.sides) == infosets
+    # But for the empty one.
+    found = tuple(side.decisions.num_sequences - 1 for side in game.sides)
+    assert game.pairs == pairs and sequences in (None, found)
+    if name != "phantom_ttt":
+        found = spiel_cr.nash_conv(name, "uniform", memory_limit="none")
+        assert found == pytest.approx(1.832804233, abs=1e-9)

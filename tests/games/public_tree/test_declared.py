@@ -1,0 +1,670 @@
+"""Declared signal games: equal to the compiled games, and false ones are refused."""
+
+import pathlib
+import re
+
+import numpy as np
+import pyspiel
+import pytest
+
+from game_defs import leduc_poker
+from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.games.histories import CHANCE, TERMINAL
+from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.vectorised import CheckedRules, of_game
+from spiel_cr.games.public_tree import form, public_nodes
+from spiel_cr.games.public_tree import public_tree_loading as loading
+from spiel_cr.games.public_tree.declaring import (
+    deals,
+    declaration,
+    public_tree,
+    symmetry,
+)
+from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.conversions import reach_from_behaviour
+
+slow = pytest.mark.slow
+RHODE = "python_rhode_island_holdem"
+LEDUC = "python_leduc_poker"
+LIARS = "liars_dice(numdice={},dice_sides={})"
+
+
+def small(num_ranks, num_suits, max_bets=1):
+    return (
+        f"{RHODE}(ante=1,bets=1 2 4,max_bets={max_bets},num_ranks={num_ranks},"
+        f"num_suits={num_suits})"
+    )
+
+
+class Changed:
+    """Rules with other methods; what is not changed is that of the game."""
+
+    def __init__(self, rules, **methods):
+        self._rules, self._methods = rules, methods
+
+    def __getattr__(self, name):
+        if name.startswith("_"):
+            raise AttributeError(name)
+        if name in self._methods:
+            change = self._methods[name]
+            if change is None:
+                raise AttributeError(name)
+            return lambda *arguments: change(self._rules, *arguments)
+        return getattr(self._rules, name)
+
+
+def build(string, **methods):
+    game = pyspiel.load_game(string)
+    rules = Changed(of_game(game), **methods)
+    return declaration.build(game, rules, np.random.default_rng(3))
+
+
+def dealt(rules, states, player):
+    """A poker player's cards and the public ones: suits are not exchanged."""
+    seen = 0b111111 << 6 * player | 0xFFF << 12
+    return states[:, 1] & seen
+
+
+def node_of(betting, actions):
+    """The public node after some actions."""
+    node = 0
+    for action in actions:
+        below = (betting.parent == node) & (betting.action == action)
+        (node,) = np.flatnonzero(below)
+    return int(node)
+
+
+def coupling(game):
+    """The payoffs by the players' last (node, signal, action), from the declaration."""
+    betting, total = game.betting, {}
+
+    def last(player, node, signal, later):
+        while node:
+            above = betting.parent[node]
+            if betting.player[above] == player:
+                for r in range(later, betting.round[above], -1):
+                    signal = game.parents[player][r][signal]
+                return int(above), int(signal), int(betting.action[node])
+            node = above
+        return None
+
+    for leaf, kernel, stake in zip(*game.terms, strict=True):
+        later = betting.round[leaf]
+        for one, other, value in zip(*game.kernels[kernel].coordinates(), strict=True):
+            pair = last(0, leaf, one, later), last(1, leaf, other, later)
+            total[pair] = total.get(pair, 0.0) + stake * value
+    return total
+
+
+def merged(tree, game):
+    """The same from the compiled game, whose infosets are found by the reader."""
+    names = []
+    for player, own in enumerate(tree.infosets):
+        found = [None]
+        for i, history in enumerate(own.history):
+            state = tree.state_at(history)
+            moves = [m.action for m in state.full_history() if m.player != CHANCE]
+            place = node_of(game.betting, moves), game.reader.signal(state, player)
+            first = own.decisions.first_sequence[i] - 1
+            actions = own.actions[first : first + own.decisions.num_actions[i]]
+            found += [(*place, int(action)) for action in actions]
+        names.append(found)
+    total = {}
+    for row, column, value in zip(*tree.form.payoffs, strict=True):
+        pair = names[0][row], names[1][column]
+        total[pair] = total.get(pair, 0.0) + value
+    return names, total
+
+
+def check_equal(string, game):
+    """Payoffs and infosets are those of the compiled game; returns its infosets."""
+    tree = build_tree(string)
+    names, expected = merged(tree, game)
+    mine = coupling(game)
+    for pair in expected.keys() | mine.keys():
+        assert mine.get(pair, 0.0) == pytest.approx(expected.get(pair, 0.0), abs=1e-12)
+    for player, own in enumerate(tree.infosets):
+        there = {name[:2] for name in names[player][1:]}
+        hands = np.array(game.num_private_states(player))[game.betting.round]
+        assert len(there) == hands[game.betting.player == player].sum()
+        assert len(there) <= len(own)
+    return [len(own) for own in tree.infosets]
+
+
+EQUAL = [
+    LEDUC,
+    f"{LEDUC}(stack0=13,stack1=5,max_raises=2,num_ranks=3)",
+    LIARS.format(1, 3),
+    "liars_dice(numdice=1,dice_sides=3,bidding_rule=reset-quantity)",
+    small(2, 2),
+    pytest.param(small(4, 1), marks=slow),
+    pytest.param(small(3, 2), marks=slow),
+    pytest.param(small(2, 3), marks=slow),
+    pytest.param(LIARS.format(2, 2), marks=slow),
+    pytest.param(f"{LEDUC}(stack0=13,stack1=13,max_raises=2,num_ranks=13)", marks=slow),
+]
+
+
+@pytest.mark.parametrize("string", EQUAL)
+def test_it_is_the_compiled_game(string):
+    check_equal(string, loading.public_tree_game(string))
+
+
+@slow
+@pytest.mark.parametrize("string", [small(2, 2), small(3, 2)])
+def test_without_exchange_of_suits_infosets_are_those_of_the_game(string):
+    game = build(string, signal=dealt)
+    infosets = check_equal(string, game)
+    for player in range(2):
+        hands = np.array(game.num_private_states(player))[game.betting.round]
+        assert hands[game.betting.player == player].sum() == infosets[player]
+
+
+def lifted(whole, merged_game, behaviours):
+    """Strategies of a game with merged signals in the one without, and its reach."""
+    whole_form = form.form_of(whole)
+    reach = []
+    for player, behaviour in enumerate(behaviours):
+        signals = []
+        for r in range(whole.num_rounds):
+            line = whole.reader.paths[r]
+            found = []
+            for deal in whole.reader.examples[player][r]:
+                state, outcomes, bets = whole.game.new_initial_state(), [*deal], [*line]
+                while outcomes or bets:
+                    chance = state.is_chance_node()
+                    state.apply_action((outcomes if chance else bets).pop(0))
+                found.append(merged_game.reader.signal(state, player))
+            signals.append(np.array(found))
+        betting, place, parts = whole.betting, 1, [np.ones(1)]
+        children = np.bincount(betting.parent[1:], minlength=len(betting))
+        for node in np.flatnonzero(betting.player == player):
+            r, count = betting.round[node], children[node]
+            hands = merged_game.num_private_states(player)[r]
+            rows = behaviour[place : place + hands * count].reshape(hands, count)
+            parts.append(rows[signals[r]].ravel())
+            place += hands * count
+        own = whole_form.decisions[player]
+        reach.append(reach_from_behaviour(own, np.concatenate(parts)))
+    return whole_form, tuple(reach)
+
+
+@slow
+@pytest.mark.parametrize(
+    "string",
+    [
+        small(2, 2),
+        *(small(*deck, 2) for deck in ((3, 2), (2, 3))),
+        *(small(*deck) for deck in ((4, 2), (3, 3), (2, 4))),
+    ],
+)
+def test_exchange_of_suits_loses_nothing(string):
+    """Values and best responses of random strategies that ignore names of suits."""
+    whole, game = build(string, signal=dealt), loading.public_tree_game(string)
+    assert sum(game.num_private_states(0)) < sum(whole.num_private_states(0))
+    own_form = form.form_of(game)
+    rng = np.random.default_rng(5)
+    behaviours, reach = [], []
+    for own in own_form.decisions:
+        weights = rng.exponential(size=own.num_sequences)
+        weights[0] = 1.0
+        total = np.bincount(own.owner[1:], weights=weights[1:])
+        weights[1:] /= total[own.owner[1:]]
+        behaviours.append(weights)
+        reach.append(reach_from_behaviour(own, weights))
+    whole_form, whole_reach = lifted(whole, game, behaviours)
+    mine = best_responses.expected_value(own_form, tuple(reach))
+    theirs = best_responses.expected_value(whole_form, whole_reach)
+    assert mine == pytest.approx(theirs, abs=1e-12)
+    mine = best_responses.nash_conv(own_form, tuple(reach))
+    theirs = best_responses.nash_conv(whole_form, whole_reach)
+    assert mine == pytest.approx(theirs, abs=1e-12)
+
+
+def linear_program_rows(game):
+    """A constraint for each sequence of one player, and each infoset of the other."""
+    own, other = (public_nodes.public_decisions(game, player) for player in range(2))
+    return own.num_sequences + 1 + other.first_infoset[-1]
+
+
+@slow
+def test_rhode_island_holdem_has_its_published_size():
+    """Figures of Gilpin and Sandholm (2007) and of the game's own docstring."""
+    game = loading.public_tree_game(RHODE)
+    betting = game.betting
+    assert game.num_private_states(0) == game.num_private_states(1) == [13, 325, 9997]
+    # Deals that enter each round, and those below chance nodes before it.
+    entering = np.array([52 * 51, 52 * 51 * 50, 52 * 51 * 50 * 49])
+    ends = np.bincount(betting.round[betting.player == TERMINAL])
+    decisions = np.bincount(betting.round[betting.player != TERMINAL])
+    goes_on = [1 + 52, 7 * entering[0], 49 * entering[1]]
+    assert (ends * entering).sum() == 4_144_428_912
+    assert (decisions * entering).sum() == 2_554_427_616
+    assert ((ends + decisions) * entering).sum() + sum(goes_on) == 6_705_372_545
+    # Uniform play.
+    children = np.bincount(betting.parent[1:], minlength=len(betting))
+    reach = np.ones(len(betting))
+    for node in range(1, len(betting)):
+        above = betting.parent[node]
+        reach[node] = reach[above] / children[above]
+    total = np.array([kernel.coordinates().values.sum() for kernel in game.kernels])
+    leaf, kernel, stake = game.terms
+    value = (reach[leaf] * stake * total[kernel]).sum()
+    assert value == pytest.approx(1.781322, abs=5e-7)
+    assert linear_program_rows(game) == 6_889_976
+    # No suit is exchanged: every card and board.
+    whole = build(RHODE, signal=dealt)
+    assert whole.num_private_states(0) == [52, 52 * 51, 52 * 51 * 50]
+    assert linear_program_rows(whole) == 91_224_226
+
+
+@slow
+def test_two_dice_of_five_sides():
+    game = loading.public_tree_game(LIARS.format(2, 5))
+    assert game.num_private_states(0) == game.num_private_states(1) == [15]
+    # Lists of rising bids, and doubts after all but the empty one.
+    assert (game.betting.player != TERMINAL).sum() == 2**20
+    assert len(game.terms.leaf) == 2**20 - 1
+    assert len(game.kernels) == 20
+
+
+def test_signals_of_states_and_their_names():
+    game = loading.public_tree_game(small(3, 4))
+    state = game.game.new_initial_state()
+    with pytest.raises(ValueError, match="there are deals to come"):
+        game.reader.signal(state, 0)
+    for action in (0, 11, 1, 1, 4):  # 2c and As; both check; 3c
+        state.apply_action(action)
+    names = [game.reader.name(p, 1, game.reader.signal(state, p)) for p in (0, 1)]
+    # Player 1 has the ace of another suit than the flop's: one such deal.
+    assert names == ["2c | 3c", "Ac | 3d"]
+    other = game.game.new_initial_state()
+    for action in (1, 8, 1, 1, 5):  # the same with other suits, but for player 1
+        other.apply_action(action)
+    signals = [[game.reader.signal(s, p) for s in (state, other)] for p in (0, 1)]
+    assert signals[0][0] == signals[0][1] and signals[1][0] == signals[1][1]
+    state.apply_action(2)
+    state.apply_action(0)
+    assert state.is_terminal()
+    assert game.reader.signal(state, 0) == signals[0][0]
+    for player in range(2):
+        for r, count in enumerate(game.num_private_states(player)):
+            some = range(0, count, 1 + r * 5)
+            named = {game.reader.name(player, r, signal) for signal in some}
+            assert len(named) == len(some)
+
+
+def test_names_come_from_information_states_where_the_rules_have_none():
+    game = build(LEDUC, signal_names=None)
+    assert game.reader.name(1, 1, 0) == "p1 card 0 public 0 bets ddccd"
+    dice = loading.public_tree_game(LIARS.format(2, 2))
+    assert [dice.reader.name(0, 0, k) for k in range(3)] == ["1 1", "1 2", "2 2"]
+
+
+def test_signals_come_in_order_of_those_that_they_refine():
+    def backwards(rules, states, player):
+        seen = dealt(rules, states, player)
+        return np.column_stack([seen >> 12, seen >> 6 * player & CARD])
+
+    for string, methods in ((LEDUC, {"signal": backwards}), (small(3, 2), {})):
+        game = build(string, **methods)
+        for parents in game.parents:
+            for parent in parents:
+                assert (np.diff(parent) >= 0).all()
+
+
+CARD = (1 << 6) - 1
+
+
+def by_own_card(change):
+    """Rules that are changed where player 0 has card 1, in the first round of bets."""
+
+    def method(rules, states, *rest):
+        result = np.array(getattr(rules, change.__name__)(states, *rest))
+        return change(result, (states[:, 1] & CARD) == 2, states)
+
+    return method
+
+
+def legal_actions_mask(result, card, states):
+    acting = states[:, 0] == 2
+    result[card & acting, 2] = False
+    return result
+
+
+def current_player(result, card, states):
+    return np.where(card & (result == 1), 0, result)
+
+
+def chance_probabilities(result, card, states):
+    """Odds of the public card depend on the bets."""
+    raised = (states[:, 0] > 8) & (result > 0).all(axis=1)
+    result[raised] = [0.5, 0.25, 0.25]
+    return result
+
+
+def returns(result, card, states):
+    return np.where(card & (abs(result) == 3), 2 * result, result)
+
+
+def forgets(rules, states, player):
+    """Only the public card, once it is there."""
+    public = states[:, 1] >> 12
+    return np.where(public > 0, public, rules.signal(states, player))
+
+
+def merges(rules, states, player):
+    """The two lowest ranks, which do not win alike."""
+    seen = dealt(rules, states, player)
+    own = (seen >> 6 * player) & CARD
+    return np.column_stack([np.maximum(own, 2), seen >> 12])
+
+
+def blurs(rules, states, player):
+    """The two lowest public cards."""
+    seen = dealt(rules, states, player)
+    public = seen >> 12
+    blurred = np.where(public > 0, np.maximum(public, 2), 0)
+    return np.column_stack([seen >> 6 * player & CARD, blurred])
+
+
+def remembers(rules, states, player):
+    """The two lowest ranks are one in the first round only."""
+    merged = merges(rules, states, player)
+    own = dealt(rules, states, player) >> 6 * player & CARD
+    merged[:, 0] = np.where(merged[:, 1] > 0, own, merged[:, 0])
+    return merged
+
+
+def peeks(rules, states, player):
+    return states[:, 1]
+
+
+FALSE = [
+    ({"signal": lambda r, s, p: r.information_state(s, p)}, "depends on the bets"),
+    ({"signal": lambda r, s, p: s[:, 1] * 0.5}, "it must give integers"),
+    ({"signal": forgets}, "would forget something"),
+    ({"signal": blurs}, "has one signal, though it is paid differently after"),
+    ({"signal": merges}, "has one signal, though other signals may follow after"),
+    ({"signal": remembers}, "has one signal, though other signals may follow after"),
+    ({"signal": peeks}, "has one information and two signals"),
+    ({"payoff_key": lambda r, s: s[:, 0] * 0}, "another share of the stake"),
+    ({"payoff_key": lambda r, s: s}, "payoff_key depends on the deals"),
+    ({"legal_actions_mask": by_own_card(legal_actions_mask)}, "other actions are"),
+    ({"current_player": by_own_card(current_player)}, "somebody else acts"),
+    (
+        {"chance_probabilities": lambda r, s: r.chance_probabilities(s) / 2},
+        "sum to 0.5",
+    ),
+    ({"chance_probabilities": by_own_card(chance_probabilities)}, "the odds of"),
+]
+
+
+@pytest.mark.parametrize(("methods", "reason"), FALSE)
+def test_false_declarations_are_refused(methods, reason):
+    with pytest.raises(InvalidGameError, match=reason):
+        build(LEDUC, **methods)
+
+
+def test_payoffs_that_no_stake_explains_take_more_kernels():
+    """They are no false declaration: as long as signals say who gets what."""
+
+    class Odd(leduc_poker.LeducPokerGame):
+        def vectorised(self):
+            return Changed(super().vectorised(), returns=by_own_card(returns))
+
+    game = loading.public_tree_game(Odd())
+    assert len(game.kernels) > len(loading.public_tree_game(LEDUC).kernels)
+    check_equal(Odd(), game)
+
+
+def test_a_public_tree_that_does_not_fit_is_refused():
+    with pytest.raises(GameTooLargeError, match="public nodes"):
+        loading.public_tree_game(LIARS.format(3, 6), memory_limit="350MB")
+
+
+def test_public_trees_are_refused_before_they_are_made():
+    opened = open_game(LIARS.format(5, 6))
+    told = []
+    with pytest.raises(GameTooLargeError, match="public nodes"):
+        asked = CheckedRules(opened.game, opened.rules)
+        public_tree.grow(asked, "700MB", told.append)
+    # A level of half a million nodes fits, and the next one has eleven times as many.
+    assert 500_000 < sum(told) < 700_000
+
+
+def test_games_that_nobody_declares():
+    assert loading.declared(open_game(LEDUC))
+    assert loading.declared(open_game(LIARS.format(1, 3)))
+    for string in ("kuhn_poker", "phantom_ttt", "python_ii_goofspiel"):
+        assert not loading.declared(open_game(string))
+        with pytest.raises(ValueError, match="nobody has declared its signals"):
+            loading.public_tree_game(string)
+
+
+def ranks_only(rules, states, player):
+    """A flush is not seen."""
+    seen = dealt(rules, states, player)
+    places = [player, 2, 3]
+    return np.column_stack([((seen >> 6 * p & CARD) + 1) // 2 for p in places])
+
+
+def test_suits_that_make_a_difference_are_not_merged():
+    with pytest.raises(InvalidGameError, match="has one signal, though"):
+        build(small(3, 2), signal=ranks_only)
+
+
+class OnePile:
+    """Two take one or two of five in turn; who takes the last one wins.
+
+    States are int64 [n, 2]: what is left, and who takes.
+    """
+
+    def new_initial_states(self):
+        return np.array([[5, 0]])
+
+    def current_player(self, states):
+        return np.where(states[:, 0] > 0, states[:, 1], TERMINAL)
+
+    def legal_actions_mask(self, states):
+        return np.array([0, 1, 2]) <= np.where([0, 1, 1], states[:, :1], -1)
+
+    def child(self, states, actions):
+        return np.column_stack([states[:, 0] - actions, 1 - states[:, 1]])
+
+    def returns(self, states):
+        return 2 * states[:, 1] - 1
+
+    def information_state(self, states, player):
+        return states
+
+    def signal(self, states, player):
+        return np.zeros(len(states), np.int8)
+
+
+def test_a_game_without_deals():
+    """One signal that tells nothing, and one kernel: player 0 wins 1 or loses it."""
+    game = declaration.build(
+        pyspiel.load_game("kuhn_poker"), OnePile(), np.random.default_rng(0)
+    )
+    # Ways to write 0 to 5 as ordered sums of ones and twos: Fibonacci's numbers.
+    assert len(game.betting) == 1 + 1 + 2 + 3 + 5 + 8
+    assert game.num_private_states(0) == game.num_private_states(1) == [1]
+    (kernel,) = game.kernels
+    assert [part.tolist() for part in kernel.coordinates()] == [[0], [0], [1]]
+    # Three or five takes of player 0 and 1 in turn: the first one took the last.
+    takes = np.zeros(len(game.betting), int)
+    for node in range(1, len(takes)):
+        takes[node] = 1 + takes[game.betting.parent[node]]
+    assert (game.terms.stake == 2 * (takes[game.terms.leaf] % 2) - 1).all()
+
+
+def test_too_many_deals_are_refused(monkeypatch):
+    monkeypatch.setattr(declaration, "_MOST_PLAYED", 1e5)
+    with pytest.raises(GameTooLargeError, match=r"about 1\.2e\+05 deals") as caught:
+        loading.public_tree_game(small(10, 2))  # 20 * 19 * 18 * 17 = 116 280
+    assert "choose fewer cards" in str(caught.value)
+
+
+def test_memory_is_watched_while_deals_are_played(monkeypatch):
+    game, held = pyspiel.load_game(LEDUC), iter([0, 0, 0, 2**40])
+    monkeypatch.setattr(estimate, "_EVERY", np.inf)
+    monkeypatch.setattr(declaration.memory, "held_bytes", lambda: next(held))
+    with pytest.raises(GameTooLargeError, match=r"more than \d+ deals, which take"):
+        declaration.build(
+            *(game, of_game(game), np.random.default_rng(0)), memory_limit="2GB"
+        )
+
+
+def test_leaves_by_the_million_need_keys(monkeypatch):
+    monkeypatch.setattr(declaration, "_MOST_PAYOFFS", 64 * 20)
+    assert len(build(LIARS.format(1, 3)).terms.leaf) == 63  # 12 keys
+    with pytest.raises(GameTooLargeError, match="a method payoff_key"):
+        build(LIARS.format(1, 3), payoff_key=None)
+
+
+def test_deals_in_parts(monkeypatch):
+    """As many at a time as there may be, and sums settled on the way."""
+    whole = loading.public_tree_game(small(2, 3))
+    monkeypatch.setattr(deals, "_CHUNK", 30)
+    monkeypatch.setattr(deals, "_WAITING", 20)
+    monkeypatch.setattr(symmetry, "_MOST_DEALS", 100)
+    parts = loading.public_tree_game(small(2, 3), progress=True)
+    assert coupling(parts) == pytest.approx(coupling(whole), abs=1e-15)
+    for mine, theirs in zip(parts.parents, whole.parents, strict=True):
+        assert all(map(np.array_equal, mine, theirs))
+
+
+@pytest.mark.parametrize(("most", "few", "many"), [(40, 1, 5), (1, 0, 4)])
+def test_some_signals_are_looked_at_where_deals_are_many(monkeypatch, most, few, many):
+    """Fourteen are false: one of each player in the first round, six in the second.
+
+    One is looked at in 95 % of the builds with a share of 40 / 210, in 6 % with
+    1 / 210: either count of five is missed by chance less often than once in 10^5.
+    """
+    monkeypatch.setattr(symmetry, "_MOST_DEALS", most)
+    game = pyspiel.load_game(f"{LEDUC}(num_ranks=6)")
+    found = 0
+    for seed in range(5):
+        rules = Changed(of_game(game), signal=merges)
+        try:
+            declaration.build(game, rules, np.random.default_rng(seed))
+        except InvalidGameError:
+            found += 1
+    assert few <= found <= many
+
+
+# Two cards, a bet, two public cards: after a check with a bet between them, or at once
+# after an all-in. Stages: deals 0 and 1, player 0, player 1 facing the all-in, deal,
+# player 1, deal, end; deals after the all-in, end; folded.
+MOVER = np.array([CHANCE, CHANCE, 0, 1, CHANCE, 1, CHANCE, TERMINAL, -1, -1, -4, -4])
+AFTER = np.array(
+    [[1] * 2, [2] * 2, [4, 3], [11, 8], [5] * 2, [6, 11], [7] * 2]
+    + [[-1] * 2, [9] * 2, [10] * 2, [-1] * 2, [-1] * 2]
+)
+
+
+class AllIn:
+    """States are int64 [n, 5]: the stage, and four cards of five, 0 for none."""
+
+    def new_initial_states(self):
+        return np.zeros((1, 5), np.int64)
+
+    def current_player(self, states):
+        return MOVER[states[:, 0]]
+
+    def legal_actions_mask(self, states):
+        draws = self.current_player(states)[:, None] == CHANCE
+        cards = np.arange(1, 6)
+        left = ~(states[:, 1:, None] == cards).any(axis=1)
+        return np.where(draws, left, cards < 3)
+
+    def chance_probabilities(self, states):
+        mask = self.legal_actions_mask(states)
+        return mask / mask.sum(axis=1, keepdims=True)
+
+    def child(self, states, actions):
+        after = states.copy()
+        draws = np.flatnonzero(self.current_player(states) == CHANCE)
+        place = 1 + (states[draws, 1:] > 0).sum(axis=1)
+        after[draws, place] = actions[draws] + 1
+        after[:, 0] = AFTER[states[:, 0], np.minimum(actions, 1)]
+        return after
+
+    def returns(self, states):
+        stage, cards = states[:, 0], states[:, 1:]
+        hands = cards[:, :2] * (
+            1 + (cards[:, :2] + cards[:, 2:3]) % np.maximum(cards[:, 3:4], 1)
+        )
+        sign = np.sign(hands[:, 0] - hands[:, 1])
+        return np.where(stage == 11, 1, np.where(stage == 10, 10, 2) * sign)
+
+    def information_state(self, states, player):
+        return states[:, [0, 1 + player, 3, 4]]
+
+    def signal(self, states, player):
+        return states[:, [1 + player, 3, 4]]
+
+
+def uniform_value(rules, states):
+    """Player 0's under uniform play, state by state."""
+    (player,) = rules.current_player(states)
+    if player == TERMINAL:
+        return rules.returns(states)[0]
+    (legal,) = rules.legal_actions_mask(states)
+    actions = np.flatnonzero(legal)
+    below = [
+        uniform_value(rules, rules.child(states, actions[i : i + 1]))
+        for i in range(len(actions))
+    ]
+    return np.mean(below)
+
+
+def test_a_round_may_be_left_out():
+    """After an all-in both public cards follow at once."""
+    rules = AllIn()
+    game = declaration.build(
+        pyspiel.load_game("kuhn_poker"), rules, np.random.default_rng(0)
+    )
+    assert game.num_private_states(0) == [5, 5 * 4, 5 * 4 * 3]
+    pairs = list(zip(game.betting.action, game.betting.round, strict=True))
+    # Check, all-in; fold and call; pass and fold in the round after the check.
+    assert pairs == [(-1, 0), (0, 1), (1, 0), (0, 2), (1, 1), (0, 0), (1, 2)]
+    value = 0.0
+    for _, kernel, stake in zip(*game.terms, strict=True):
+        entries = game.kernels[kernel].coordinates().values
+        value += 0.25 * stake * entries.sum()
+    expected = uniform_value(rules, rules.new_initial_states())
+    assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_no_line_of_bets_meets_all_rounds():
+    class Apart(AllIn):
+        """Another deal after the pass of player 1, and the all-in skips a deal."""
+
+        def legal_actions_mask(self, states):
+            mask = super().legal_actions_mask(states)
+            mask[(states[:, 0] == 5)] = [False, True, False, False, False]
+            return mask
+
+    game = pyspiel.load_game("kuhn_poker")
+    with pytest.raises(InvalidGameError, match="no line of bets meets all of its 3"):
+        declaration.build(game, Apart(), np.random.default_rng(0))
+
+
+def test_the_example_of_the_documentation(capsys):
+    """It goes on from the example of vectorised games."""
+    docs = pathlib.Path(__file__).parents[3] / "docs"
+    names = {"__name__": "example"}
+    for page, section, end in (
+        ("vectorised-games.md", "## A complete example", "# Put this into"),
+        ("signals.md", "## Declaring a game", None),
+    ):
+        text = (docs / page).read_text("utf-8").split(section)[1]
+        code = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)[0]
+        code = code if end is None else code.split(end)[0]
+        exec(compile(code, page, "exec"), names)
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-3:] == ["[100] [100]", "2", "7"]

@@ -1,0 +1,96 @@
+"""What does not fit in a signal game is refused; units of kernels are no matter."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import InvalidGameError
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.solvers.algorithms import find
+from spiel_cr.solvers.cfr import cfr
+from tests.support.kuhn_public_tree import kuhn
+
+
+def changed(part, field, index, value):
+    """Kuhn poker with one number of its public tree or its terms changed."""
+    game = kuhn()
+    whole = getattr(game, part)
+    array = getattr(whole, field).copy()
+    array[index] = value
+    if part == "terms":
+        return dataclasses.replace(game, terms=whole._replace(**{field: array}))
+    other = dataclasses.replace(whole, **{field: array})
+    return dataclasses.replace(game, betting=other)
+
+
+def with_entry(part, value):
+    """Kuhn poker with the first entry of its first kernel changed."""
+    game = kuhn()
+    kernel = game.kernels[0]
+    array = getattr(kernel.entries, part).copy()
+    array[0] = value
+    entries = kernel.entries._replace(**{part: array})
+    other = dataclasses.replace(kernel, entries=entries)
+    return dataclasses.replace(game, kernels=(other, *game.kernels[1:]))
+
+
+BROKEN = {
+    "node 0 is no root": lambda: changed("betting", "round", 0, 1),
+    "before its parent": lambda: changed("betting", "parent", 1, 3),
+    "not 0, 1 or TERMINAL": lambda: changed("betting", "player", 0, -1),
+    "taken after an end": lambda: changed("betting", "parent", 7, 3),
+    "a decision has no actions": lambda: changed("betting", "player", 3, 1),
+    "actions do not ascend": lambda: changed("betting", "action", 2, 0),
+    "round ends before it begins": lambda: changed("betting", "round", 3, -1),
+    "node's round has no signals": lambda: changed("betting", "round", 8, 1),
+    "entries of unknown signals": lambda: with_entry("rows", 3),
+    "entries that are not finite": lambda: with_entry("values", np.nan),
+    "leaf is no public node": lambda: changed("terms", "leaf", 0, -6),
+    "kernel is none": lambda: changed("terms", "kernel", 0, -2),
+    "a payoff is at a decision": lambda: changed("terms", "leaf", 0, 1),
+    "a stake is not finite": lambda: changed("terms", "stake", 0, np.inf),
+}
+
+
+@pytest.mark.parametrize("problem", BROKEN)
+def test_broken_games_are_refused(problem):
+    game = BROKEN[problem]()
+    with pytest.raises(InvalidGameError, match=problem):
+        spiel_cr.solve(game, goal=1)
+
+
+def test_signals_that_refine_none_are_refused():
+    game = kuhn()
+    wrong = (np.array([0, 0, 1], np.int32),)
+    broken = dataclasses.replace(game, parents=(wrong, game.parents[1]))
+    with pytest.raises(InvalidGameError, match="refines none"):
+        spiel_cr.solve(broken, goal=1)
+
+
+def test_units_of_kernels_and_stakes_are_no_matter():
+    """In float32, where neither could be held."""
+    game = kuhn()
+    kernels = tuple(
+        dataclasses.replace(
+            kernel,
+            entries=kernel.entries._replace(
+                values=np.ldexp(kernel.entries.values, -200)
+            ),
+        )
+        for kernel in game.kernels
+    )
+    stakes = game.terms._replace(stake=np.ldexp(game.terms.stake, 200))
+    other = dataclasses.replace(game, kernels=kernels, terms=stakes)
+    found = []
+    for one in (game, other):
+        solver = cfr.make_solver(
+            form_of(one, products=True),
+            config=find("cfr+").config,
+            dtype=np.float32,
+            compile="fast",
+        )
+        solver.run(20)
+        found.append(solver.average(0))
+    np.testing.assert_array_equal(*found)

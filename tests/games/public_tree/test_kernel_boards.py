@@ -1,0 +1,37 @@
+"""Kernels of hands summed over classes, board by board."""
+
+import numpy as np
+import pytest
+
+from spiel_cr.games.public_tree import kernel_boards
+from spiel_cr.games.public_tree.game import HandKernel
+from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
+
+# Two private cards, two public rounds; hands of a shared deck as kernels.
+PAIRS = (
+    "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=5 10,"
+    "firstPlayer=2 1,numSuits=2,numRanks=4,numHoleCards=2,numBoardCards=0 2,"
+    "raiseSize=10 20,maxRaises=1 1)"
+)
+
+
+@pytest.mark.parametrize("pairs", [kernel_boards._PAIRS, 100])
+def test_kernels_of_hands_are_summed_without_being_listed(pairs, monkeypatch):
+    monkeypatch.setattr(kernel_boards, "_PAIRS", pairs)
+    game = public_tree_game(PAIRS.replace("Suits=2", "Suits=3"))
+    rng = np.random.default_rng(3)
+    for kernel in game.kernels:
+        assert isinstance(kernel, HandKernel)
+        labels = tuple(rng.integers(0, 5, size) for size in kernel.shape)
+        found = dense(kernel_boards.summed(kernel, labels))
+        rows, columns, values = kernel.coordinates()
+        expected = np.zeros((5, 5))
+        np.add.at(expected, (labels[0][rows], labels[1][columns]), values)
+        np.testing.assert_allclose(found, expected, atol=1e-15)
+
+
+def dense(kernel):
+    rows, columns, values = kernel.coordinates()
+    found = np.zeros(kernel.shape)
+    np.add.at(found, (rows, columns), values)
+    return found

@@ -1,0 +1,139 @@
+"""Policies of signal games: as OpenSpiel's tools see them, and in files."""
+
+import dataclasses
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python.algorithms import exploitability
+
+from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.public_tree import public_nodes
+from spiel_cr.games.public_tree.form import form_of
+from spiel_cr.policies import conversions
+from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.result import Held, read_policy
+from tests.support import games
+from tests.support.kuhn_public_tree import BET, PASS, kuhn
+
+# Kuhn 1950, with alpha = 0.2: rows are cards, columns pass and bet.
+_FIRST = {"": (0.2, 0, 0.6), "pb": (0, 0.2 + 1 / 3, 1)}
+_SECOND = {"p": (1 / 3, 0, 1), "b": (0, 1 / 3, 1)}
+
+
+def equilibrium(dtype=np.float64):
+    """Kuhn's equilibrium: at each public node the probability of a bet by card."""
+    found = []
+    for nodes in (_FIRST, _SECOND):
+        bets = np.concatenate([np.array(row, dtype) for row in nodes.values()])
+        both = np.stack([1 - bets, bets], axis=1).reshape(-1)
+        found.append(np.concatenate([np.ones(1, dtype), both]))
+    return found
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_openspiel_judges_it(dtype):
+    """The equilibrium stays one, read state by state."""
+    policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
+    found = exploitability.nash_conv(pyspiel.load_game("kuhn_poker"), policy)
+    assert abs(found) < (1e-12 if dtype is np.float64 else 1e-6)
+
+
+def test_it_is_the_table_of_the_compiled_game():
+    tree, policy = games.compiled("kuhn"), PublicTreePolicy(kuhn(), equilibrium())
+    behaviour = conversions.behaviour_from_policy(tree, policy)
+    table = conversions.tabular_policy(tree, behaviour)
+    state = tree.game.new_initial_state()
+    for action in (2, 0, PASS, BET):  # a king that checks, and is bet into
+        state.apply_action(action)
+    assert policy.action_probabilities(state, 0) == {PASS: 0.0, BET: 1.0}
+    assert policy.action_probabilities(state) == table.action_probabilities(state)
+    # Cards in the rows, whatever the numbers of the compiled game.
+    bets = policy.probabilities(policy.finder.after([PASS]))[:, BET]
+    assert np.allclose(bets, _SECOND["p"], atol=1e-15)
+
+
+def test_states_of_other_games_and_players_are_refused():
+    policy = PublicTreePolicy(kuhn(), equilibrium())
+    state = pyspiel.load_game("kuhn_poker").new_initial_state()
+    with pytest.raises(ValueError, match="ask for the player who acts"):
+        policy.action_probabilities(state)
+    state.apply_action(0)
+    state.apply_action(1)
+    with pytest.raises(ValueError, match="player_id=1"):
+        policy.action_probabilities(state, 1)
+    other = pyspiel.load_game("leduc_poker").new_initial_state()
+    other.apply_action(0)
+    other.apply_action(1)
+    with pytest.raises(ValueError, match="give it states of kuhn_poker"):
+        policy.action_probabilities(other)
+
+
+def test_public_nodes_are_found_by_actions():
+    finder = public_nodes.Finder(kuhn())
+    for node in range(len(kuhn().betting)):
+        assert finder.after(kuhn().betting.path(node)) == node
+    assert finder.actions(0) == [PASS, BET] and finder.actions(3) == []
+    with pytest.raises(ValueError, match="after the players' actions \\[1\\]"):
+        finder.after([BET, 2])
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 100])
+def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
+    monkeypatch.setattr("spiel_cr.policies.public_tree_policy._CHUNK", chunk)
+    PublicTreePolicy(kuhn(), equilibrium())
+    wrong = equilibrium()
+    wrong[0][1 + 6 + 2] += 0.25  # after pass and bet, with a queen
+    where = r"actions \[0, 1\] with signal 1"
+    with pytest.raises(ValueError, match=where):
+        PublicTreePolicy(kuhn(), wrong)
+    wrong = equilibrium()
+    wrong[0][1 + 6 + 2 :][:2] = [np.nan, 0.5]
+    with pytest.raises(ValueError, match=where):
+        PublicTreePolicy(kuhn(), wrong)
+    wrong[0][1 + 6 + 2 :][:2] = [-1, 2]
+    with pytest.raises(ValueError, match=where):
+        PublicTreePolicy(kuhn(), wrong)
+    with pytest.raises(ValueError, match="has shape"):
+        PublicTreePolicy(kuhn(), [wrong[0][:-1], wrong[1]])
+    with pytest.raises(ValueError, match="empty sequence"):
+        PublicTreePolicy(kuhn(), [0 * wrong[0], wrong[1]])
+    with pytest.raises(ValueError, match="1 arrays were given; give two"):
+        PublicTreePolicy(kuhn(), equilibrium()[:1])
+    with pytest.raises(ValueError, match="player 0 is of type list"):
+        PublicTreePolicy(kuhn(), [own.tolist() for own in equilibrium()])
+
+
+@pytest.mark.parametrize("node", [9, -1, -10, 1.5, None])
+def test_nodes_that_are_none_are_refused(node):
+    policy = PublicTreePolicy(kuhn(), equilibrium())
+    assert policy.probabilities(np.int32(0)).shape == (3, 2)
+    with pytest.raises(ValueError, match="must be a whole number from 0 to 8"):
+        policy.probabilities(node)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_file_gives_the_same_bits(tmp_path, dtype):
+    path = tmp_path / "kuhn.npz"
+    policy = PublicTreePolicy(kuhn(), equilibrium(dtype))
+    held = Held(kuhn(), form_of(kuhn()), np.dtype(dtype))
+    held.write(path, policy.behaviour, {"algorithm": "by hand"})
+    again = read_policy(path, kuhn())
+    for mine, found in zip(policy.behaviour, again.behaviour, strict=True):
+        assert mine.dtype == found.dtype and (mine == found).all()
+
+
+def test_files_of_other_forms_are_refused(tmp_path):
+    path = tmp_path / "kuhn.npz"
+    Held(kuhn(), form_of(kuhn())).write(path, equilibrium(), {})
+    # Other payoffs change nothing about policies; other private states do.
+    terms = kuhn().terms
+    paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
+    assert read_policy(path, paid).signals is paid
+    parents = tuple((own[0][:2], *own[1:]) for own in kuhn().parents)
+    other = dataclasses.replace(kuhn(), parents=parents)
+    with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for"):
+        read_policy(path, other)
+    path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(DamagedFileError):
+        read_policy(path, kuhn())

@@ -1,0 +1,125 @@
+"""Policies of hidden boards: in and out, in files, judged whatever they are."""
+
+import numpy as np
+import pyspiel
+import pytest
+from open_spiel.python import policy as openspiel_policy
+from open_spiel.python.algorithms import exploitability
+
+import spiel_cr
+from spiel_cr.evaluation import targets
+from spiel_cr.games.phantom import phantom_game
+from spiel_cr.policies.phantom_policy import (
+    MoreKnowledgeError,
+    PhantomPolicy,
+    ask,
+    behaviour_from_policy,
+)
+from spiel_cr.solvers.representation import Choice
+from tests.support.hidden_boards import Drawn
+
+TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
+WORLDS = spiel_cr.Layout("worlds")
+
+
+@pytest.fixture(scope="module")
+def solved():
+    return spiel_cr.solve(TINY, "pcfr+", 5, layout=WORLDS)
+
+
+@pytest.fixture
+def judged_by_worlds(monkeypatch):
+    """Small games are, too."""
+    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("worlds"))
+
+
+def test_openspiel_judges_it_alike(solved):
+    found = exploitability.nash_conv(pyspiel.load_game(TINY), solved.average_policy())
+    assert found == pytest.approx(solved.nash_conv(), abs=1e-12)
+    assert found < 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_openspiel_policies_are_judged_as_openspiel_judges_them(seed, judged_by_worlds):
+    game = pyspiel.load_game(TINY)
+    policy = Drawn(game, seed)
+    wanted = exploitability.nash_conv(game, policy)
+    assert spiel_cr.nash_conv(TINY, policy) == pytest.approx(wanted, abs=1e-12)
+    assert spiel_cr.evaluate(TINY, policy).nash_conv == pytest.approx(wanted, abs=1e-12)
+    best = [spiel_cr.best_response(TINY, policy, player) for player in range(2)]
+    assert sum(one.value for one in best) == pytest.approx(wanted, abs=1e-12)
+    found = spiel_cr.exploit(TINY, policy)
+    assert found.is_exact and found.value == pytest.approx(wanted, abs=1e-12)
+
+
+def test_what_depends_on_more_is_not_judged():
+    """The strings have the number of turns, and so the other one's failures."""
+    policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
+    with pytest.raises(MoreKnowledgeError, match="searched"):
+        spiel_cr.nash_conv(SMALL, policy)
+    assert targets.load_target(policy, SMALL).form is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(10))
+def test_no_search_finds_more_than_the_judge(seed):
+    """A false alarm: a bound that is too high, and a search that leaves no gap."""
+    policy = Drawn(pyspiel.load_game(SMALL), seed)
+    found = spiel_cr.exploit(SMALL, policy, seconds=5, instruments=["table"], seed=seed)
+    assert not found.is_exact
+    assert found.at_least <= spiel_cr.nash_conv(SMALL, policy)
+
+
+def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
+    game = pyspiel.load_game(TINY)
+    found = spiel_cr.best_response(TINY, Drawn(game, 5), 1)
+    assert found.is_exact
+    worth = exploitability.best_response(game, found.policy, 0)
+    assert worth["on_policy_value"] == pytest.approx(-found.value, abs=1e-12)
+
+
+def test_arrays_of_states_are_asked_as_states_are():
+    way = spiel_cr.Layout("stepped")
+    settings = "os-mccfr(averaging=sampled,batch=64)"
+    policy = spiel_cr.solve(SMALL, settings, 20, layout=way).average_policy()
+    worlds = phantom_game(SMALL)
+    for player in range(2):
+        _, actions = next(worlds.histories(player))
+        at_once = ask(worlds, policy, player, actions)
+        policy.array_probabilities = None
+        one_by_one = ask(worlds, policy, player, actions)
+        del policy.array_probabilities
+        met = at_once.any(axis=1)
+        assert 20 < met.sum() < len(met)
+        np.testing.assert_allclose(at_once[met], one_by_one[met], atol=1e-7)
+
+
+def test_a_file_gives_the_policy_back(solved, tmp_path):
+    solved.save(tmp_path / "policy.npz")
+    policy = spiel_cr.load_policy(tmp_path / "policy.npz")
+    for player in range(2):
+        assert (policy.behaviour[player] == solved.average[player]).all()
+    assert spiel_cr.nash_conv(TINY, policy) == solved.nash_conv()
+    with pytest.raises(ValueError, match="was given for dark_hex"):
+        spiel_cr.load_policy(tmp_path / "policy.npz", SMALL)
+    bot = spiel_cr.load_bot(TINY, f"policy(path={tmp_path / 'policy.npz'})", 0)
+    state = pyspiel.load_game(TINY).new_initial_state()
+    assert dict(bot.get_policy(state)) == policy.action_probabilities(state)
+
+
+def test_what_is_no_policy_is_refused(solved):
+    worlds = solved.held.laid
+    first, second = solved.average
+    for wrong in (first[:-1], first.astype(np.int64), 2 * first, -first):
+        with pytest.raises(ValueError, match="behaviour of player 0"):
+            PhantomPolicy(worlds, (wrong, second))
+    state = worlds.game.new_initial_state()
+    with pytest.raises(ValueError, match="player 0 acts"):
+        solved.average_policy().action_probabilities(state, 1)
+
+    class Wrong(openspiel_policy.UniformRandomPolicy):
+        def action_probabilities(self, state, player_id=None):
+            return {action: 0.9 for action in state.legal_actions()}
+
+    with pytest.raises(ValueError, match="Wrong: at some infoset of player 0"):
+        behaviour_from_policy(worlds, Wrong(worlds.game))

@@ -1,0 +1,67 @@
+"""Policies that are asked at all signals play there what they play in the game."""
+
+import pytest
+from open_spiel.python import policy as openspiel_policy
+
+import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.evaluation import targets
+from spiel_cr.games.public_tree import public_tree_game
+from spiel_cr.policies.phantom_policy import MoreKnowledgeError
+from spiel_cr.policies.public_tree_queries import behaviour_from_policy
+
+_RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
+
+
+@pytest.mark.parametrize(
+    "game", ["liars_dice(numdice=1,dice_sides=3)", _RHODE.format(1)]
+)
+def test_a_policy_is_worth_the_same(game, monkeypatch):
+    """By the compiled game, and by signals where that is said not to fit."""
+    layout = spiel_cr.Layout("stepped")
+    policy = spiel_cr.solve(game, "os-mccfr", 2, layout=layout).average_policy()
+    expected = spiel_cr.nash_conv(game, policy)
+
+    def refuses(*given, **named):
+        raise GameTooLargeError("too large")
+
+    monkeypatch.setattr(targets, "build_for_evaluation", refuses)
+    assert spiel_cr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-12)
+    assert expected > 0.05
+
+
+class _Twice(openspiel_policy.Policy):
+    """Answers that sum to 2."""
+
+    def array_probabilities(self, rules, states, player):
+        legal = rules.legal_actions_mask(states)
+        return 2 * legal / legal.sum(axis=1, keepdims=True)
+
+
+def test_what_are_no_probabilities():
+    game = spiel_cr.load_game("liars_dice(numdice=1,dice_sides=2)")
+    with pytest.raises(ValueError, match="_Twice: .* do not sum to 1"):
+        behaviour_from_policy(public_tree_game(game), _Twice(game, [0, 1]))
+
+
+def test_banks_are_not_asked(monkeypatch):
+    """Their mixture depends on the whole history: as where nothing is laid out."""
+    algorithm = "sd-cfr(hidden=8,steps=2,traversals=4)"
+    game = "liars_dice(numdice=1,dice_sides=2)"
+    layout = spiel_cr.Layout("stepped")
+    policy = spiel_cr.solve(game, algorithm, 2, layout=layout).average_policy()
+
+    def refuses(*given, **named):
+        raise GameTooLargeError("too large")
+
+    monkeypatch.setattr(targets, "build_for_evaluation", refuses)
+    target = targets.load_target(policy, game)
+    assert target.form is None and str(target.too_large) == "too large"
+
+
+def test_suits_that_are_alike_may_be_played_otherwise():
+    game = _RHODE.format(2)
+    layout = spiel_cr.Layout("stepped")
+    policy = spiel_cr.solve(game, "os-mccfr", 10, layout=layout).average_policy()
+    with pytest.raises(MoreKnowledgeError, match="may know more than their signals"):
+        behaviour_from_policy(public_tree_game(game), policy)

@@ -1,0 +1,62 @@
+"""Solving hidden boards by all that works on a game that is laid out."""
+
+import numpy as np
+import pytest
+
+import spiel_cr
+from spiel_cr.common.errors import GameTooLargeError
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.solvers.representation import WORLDS, choose, prefer
+from spiel_cr.solvers.solve import task_of
+
+SMALL = "dark_hex(num_rows=2,num_cols=3)"
+
+
+@pytest.mark.parametrize(
+    "algorithm", ["lp", pytest.param("pdhg", marks=pytest.mark.slow)]
+)
+def test_other_algorithms_find_the_value(algorithm):
+    result = spiel_cr.solve(SMALL, algorithm, 100, layout=spiel_cr.Layout(WORLDS))
+    assert result.nash_conv() < 1e-2
+    low, high = result.value_bounds()
+    assert low <= 1 <= high + 1e-12
+
+
+def test_what_openspiel_forgets_is_kept(tmp_path):
+    """Its strings of dark_hex forget, so the game cannot be compiled."""
+    goal = spiel_cr.Goal(iterations=60, eval_every=20)
+    first = spiel_cr.solve(SMALL, "pcfr+", goal, dtype="float32")
+    assert type(first.held.laid).__name__ == "PhantomGame" and first.nash_conv() < 1e-3
+    assert [point.iterations for point in first.curve] == [20, 40, 60]
+    path = tmp_path / "checkpoint.npz"
+    for iterations in (15, 60):
+        again = spiel_cr.solve(
+            SMALL, "pcfr+", iterations, dtype="float32", checkpoint=path
+        )
+    for ours, theirs in zip(first.average, again.average, strict=True):
+        assert ours.dtype == np.float32 and (ours == theirs).all()
+
+
+def test_large_boards_are_solved_by_worlds():
+    opened = open_game("phantom_ttt")
+    assert prefer(opened).form == WORLDS
+    for algorithm, form in (("cfr+", WORLDS), ("os-mccfr", "compiled")):
+        task = task_of(algorithm, 1)
+        assert choose(opened, task.need(), task.layout).form == form
+    with pytest.raises(GameTooLargeError, match="form of worlds"):
+        spiel_cr.solve("phantom_ttt", layout=spiel_cr.Layout(memory_limit="450MB"))
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options", "why"),
+    [
+        ("os-mccfr", {}, "samples histories, and in the form of worlds"),
+        ("public-vr+", {}, "samples public actions"),
+        ("cfr+", {"buckets": (None, [0])}, "share no regrets in the form of worlds"),
+        ("cfr+", {"imperfect_recall": True}, "share no regrets"),
+    ],
+)
+def test_what_worlds_cannot_do_is_refused(algorithm, options, why):
+    layout = spiel_cr.Layout(WORLDS, **options)
+    with pytest.raises(ValueError, match=why):
+        spiel_cr.solve(SMALL, algorithm, 1, layout=layout)

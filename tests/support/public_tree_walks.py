@@ -1,0 +1,99 @@
+"""Values of signal games by two ways that share no code: forms, and OpenSpiel's states.
+
+Policies here are a table for each public node: float64 [H, A], one row per signal of
+the player who acts, its actions in ascending order.
+"""
+
+import numpy as np
+import pyspiel
+
+from spiel_cr.games.histories import TERMINAL
+from spiel_cr.games.public_tree.game import PublicTreeGame
+
+Policy = dict[int, np.ndarray]
+
+
+def random_policy(game: PublicTreeGame, rng: np.random.Generator) -> Policy:
+    """Different at each public node and signal."""
+    policy = {}
+    for node in np.flatnonzero(game.betting.player != TERMINAL):
+        player, round = game.betting.player[node], game.betting.round[node]
+        shape = game.num_private_states(player)[round], len(children(game, node))
+        policy[int(node)] = rng.dirichlet(np.ones(shape[1]), size=shape[0])
+    return policy
+
+
+def children(game: PublicTreeGame, node: int) -> np.ndarray:
+    """The public nodes after each action."""
+    return np.flatnonzero(game.betting.parent == node)
+
+
+def reaches(game: PublicTreeGame, policy: Policy, player: int) -> list[np.ndarray]:
+    """A player's own probability of getting to each public node, per signal there."""
+    betting = game.betting
+    own: list[np.ndarray] = []
+    for node, (above, round) in enumerate(
+        zip(betting.parent, betting.round, strict=True)
+    ):
+        if above < 0:
+            own.append(np.ones(game.num_private_states(player)[round]))
+            continue
+        reach = own[above]
+        if betting.player[above] == player:
+            choice = np.flatnonzero(children(game, above) == node)[0]
+            reach = reach * policy[int(above)][:, choice]
+        own.append(reach[game.ancestors(player, round, betting.round[above])])
+    return own
+
+
+def kernel_matrix(game: PublicTreeGame, kernel: int) -> np.ndarray:
+    """float64 [H0, H1], for games that are small enough."""
+    matrix = np.zeros(game.kernels[kernel].shape)
+    rows, columns, values = game.kernels[kernel].coordinates()
+    np.add.at(matrix, (rows, columns), values)
+    return matrix
+
+
+def value_of_form(game: PublicTreeGame, policy: Policy) -> float:
+    """Player 0's value: stakes times kernels, as the form says."""
+    first, second = (reaches(game, policy, player) for player in range(2))
+    matrices = [kernel_matrix(game, kernel) for kernel in range(len(game.kernels))]
+    return sum(
+        stake * (first[leaf] @ matrices[kernel] @ second[leaf])
+        for leaf, kernel, stake in zip(*game.terms, strict=True)
+    )
+
+
+def value_of_states(
+    game: PublicTreeGame, policy: Policy, state: pyspiel.State, node: int = 0
+) -> float:
+    """Player 0's value from a state on: OpenSpiel's rules, chance and returns.
+
+    The game's reader says which signal a player has.
+
+    Args:
+      game: a signal game.
+      policy: of both players.
+      state: where to begin.
+      node: its public node; deals are none, so the next one if cards are to be dealt.
+    """
+    if state.is_terminal():
+        assert game.betting.player[node] == TERMINAL
+        return state.returns()[0]
+    if state.is_chance_node():
+        return sum(
+            chance * value_of_states(game, policy, state.child(action), node)
+            for action, chance in state.chance_outcomes()
+            if chance > 0
+        )
+    player = state.current_player()
+    assert player == game.betting.player[node]
+    below = children(game, node)
+    assert state.legal_actions() == game.betting.action[below].tolist()
+    chances = policy[node][game.reader.signal(state, player)]
+    return sum(
+        chance * value_of_states(game, policy, state.child(action), int(after))
+        for action, chance, after in zip(
+            state.legal_actions(), chances, below, strict=True
+        )
+    )
