@@ -50,8 +50,7 @@ def test_a_file_counts_by_the_game_that_is_given(win_loss, tmp_path):
     assert _expected(DIFFERENCE, policy) == pytest.approx(expected, abs=1e-9)
 
 
-def test_results_of_trees_and_worlds_carry_over():
-    """The same for the phantom form, whose games also differ in their payoffs alone."""
+def test_results_of_another_phantom_game_are_rejected():
     one = "phantom_ttt(obstype=reveal-nothing)"
     small = "dark_hex(num_rows=2,num_cols=3)"
     result = spiel_cr.solve(small, "cfr+", 5)
@@ -86,19 +85,15 @@ def test_results_of_another_game_are_rejected(call, kuhn, tmp_path):
     path = str(tmp_path / "kuhn.npz")
     kuhn.save(path)
     for who in (kuhn, kuhn.average_policy(), path):
-        if call == "play_matches" and who == path:
-            continue  # Bots read their files when they are made; see below.
         with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
             _CALLS[call]("leduc_poker", who)
     with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
         _CALLS[call]("leduc_poker", openspiel_policy.TabularPolicy(kuhn.game))
-    with pytest.raises(ValueError, match=r"kuhn_poker.* leduc_poker"):
-        spiel_cr.play_matches("leduc_poker", [path, "uniform"], 2)
 
 
 def test_bots_of_another_game_are_rejected():
     bot = spiel_cr.load_bot("kuhn_poker", "resolving(iterations=5)", 1)
-    with pytest.raises(ValueError, match="another game|game"):
+    with pytest.raises(ValueError, match="the bot was made for another game"):
         spiel_cr.best_response("leduc_poker", bot, 0)
 
 

@@ -20,9 +20,10 @@ from spiel_cr.policies import best_responses
 from spiel_cr.policies.conversions import behaviour_from_reach, reach_from_behaviour
 from spiel_cr.solvers.cfr.bucket_labels import Labels, pool
 
-# The clock is looked at between chunks of about this many seconds; the latter of large
-# games, for which a program takes new memory in each chunk.
-_CHUNK_SECONDS, _CHUNK_SECONDS_LARGE = 0.25, 2.0
+# The clock is read between chunks of about this many seconds; the second number is for
+# large games, whose compiled function allocates memory in each chunk. An interrupted
+# command waits for the end of a chunk, and has to end within two seconds.
+_CHUNK_SECONDS, _CHUNK_SECONDS_LARGE = 0.25, 1.0
 # What an int32 counts.
 MOST_ITERATIONS = 2**31 - 1
 # With less time than this before a deadline, no further chunk is begun.
