@@ -30,18 +30,12 @@ _GOOFSPIEL = (
 )
 # Games whose policies are compared at states of random rollouts.
 _ROLLOUTS = 50
-# The names of the forms of a game, by their old names.
-_FORMS = {"signals": "public-tree", "worlds": "phantom", "stepped": "simulator"}
 
 
 def _solve(game: str, algorithm: str, goal: Any, form: str = "", **options: Any) -> Any:
-    """Solve a game; the class of options and the names of forms may have changed."""
+    """Solve a game in a form, by default in the one that `auto` chooses."""
     if form:
-        kind = getattr(spiel_cr, "GameOptions", None)
-        if kind is not None:
-            options["options"] = kind(form=_FORMS[form])
-        else:
-            options["layout"] = spiel_cr.Layout(form=form)
+        options["options"] = spiel_cr.GameOptions(form=form)
     return spiel_cr.solve(game, algorithm, goal, **options)
 
 
@@ -155,9 +149,11 @@ RUNS: dict[str, Callable[[], dict[str, Any]]] = {
     "os-mccfr leduc": _checkpoint("leduc_poker", "os-mccfr", 20),
     "es-mccfr leduc": _solved("leduc_poker", "es-mccfr", 200),
     "evr-mccfr leduc": _solved("leduc_poker", "evr-mccfr", 20),
-    "os-mccfr simulated": _checkpoint("leduc_poker", "os-mccfr", 3, form="stepped"),
-    "cfr+ public tree": _checkpoint("python_leduc_poker", "cfr+", 50, form="signals"),
-    "cfr+ phantom": _checkpoint("dark_hex(board_size=2)", "cfr+", 50, form="worlds"),
+    "os-mccfr simulated": _checkpoint("leduc_poker", "os-mccfr", 3, form="simulator"),
+    "cfr+ public tree": _checkpoint(
+        "python_leduc_poker", "cfr+", 50, form="public-tree"
+    ),
+    "cfr+ phantom": _checkpoint("dark_hex(board_size=2)", "cfr+", 50, form="phantom"),
     "pdhg kuhn": _solved("kuhn_poker", "pdhg", 200),
     "public-vr+": _solved("python_leduc_poker", "public-vr+", 50),
     "sd-cfr": _solved(

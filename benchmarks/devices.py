@@ -49,8 +49,8 @@ def measure(run: str, seconds: float) -> Row:
     devices = (jax.devices("cpu")[0], jax.devices()[-1])
     if devices[0] == devices[1]:
         raise RuntimeError("JAX has no device but the CPU; pip install 'jax[cuda12]'")
-    layout = spiel_cr.Layout(memory_limit=_LIMIT)
-    laid = lay_out(string_of(game), task_of(algorithm, layout=layout))
+    options = spiel_cr.GameOptions(memory_limit=_LIMIT)
+    laid = lay_out(string_of(game), task_of(algorithm, options=options))
     row: Row = {"device": devices[1].device_kind, "form": laid.form}
     averages = []
     for name, device in zip(("cpu", "device"), devices, strict=True):

@@ -68,9 +68,11 @@ def measure(
     """
     one_thread()
     name = string_of(game)
-    layout = spiel_cr.Layout("worlds" if dtype else "stepped", memory_limit=_LIMIT)
+    options = spiel_cr.GameOptions(
+        "phantom" if dtype else "simulator", memory_limit=_LIMIT
+    )
     goal = spiel_cr.Goal(seconds=1e9)
-    task = solve.task_of(algorithm, goal, layout=layout, dtype=dtype, seed=seed)
+    task = solve.task_of(algorithm, goal, options=options, dtype=dtype, seed=seed)
     run = task.run_of(solve.lay_out(name, task))
     spent = 0.0
     curve: list[Row] = []

@@ -36,7 +36,7 @@ def measure_endgame(
         endgame(game, folder),
         algorithm,
         spiel_cr.Goal(iterations, until=2 * min(_SHARES) * pot, eval_every=5),
-        layout=spiel_cr.Layout("signals"),
+        options=spiel_cr.GameOptions("public-tree"),
         dtype=dtype,
     )
     # Exploitability is half of NashConv.
@@ -67,7 +67,7 @@ _ENDGAMES: dict[str, Column] = {
     **PEAK_GB,
 }
 BENCHMARK = Benchmark(
-    "signals",
+    "public-tree",
     "Measure signal games: endgames of Libratus.",
     OPTIONS,
     {

@@ -23,8 +23,8 @@ rows, columns = (parameters.get(side, 3) for side in ("num_rows", "num_cols"))
 
 # Its iterates settle faster than those of pcfr+.
 algorithm = "dcfr(alpha=1.5,beta=-inf,gamma=4)"
-layout = spiel_cr.Layout("worlds")
-result = spiel_cr.solve(game, algorithm, iterations, layout=layout, dtype="float32")
+options = spiel_cr.GameOptions("phantom")
+result = spiel_cr.solve(game, algorithm, iterations, options=options, dtype="float32")
 policy = result.average_policy()
 
 

@@ -70,7 +70,7 @@ def game_type(
 
 
 class Game(pyspiel.Game):
-    """A game with its sizes; subclasses make states, rules on arrays, and observers."""
+    """A game with its sizes; subclasses make states, batched rules, and observers."""
 
     def __init__(
         self,

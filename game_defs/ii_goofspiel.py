@@ -139,9 +139,9 @@ class IIGoofspielGame(base.Game):
         """Returns the state before the first bid."""
         return IIGoofspielState(self)
 
-    def vectorised(self) -> "VectorisedIIGoofspiel":
-        """Returns the rules on arrays of states."""
-        return VectorisedIIGoofspiel(self.rules)
+    def batched_rules(self) -> "BatchedIIGoofspiel":
+        """Returns the batched rules."""
+        return BatchedIIGoofspiel(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return IIGoofspielObserver(shows, self.rules.num_cards)
@@ -250,7 +250,7 @@ class IIGoofspielObserver(base.Observer):
         return f"turn {len(state.bids)} points {points0}-{points1}"
 
 
-class VectorisedIIGoofspiel:
+class BatchedIIGoofspiel:
     """Many states of II-Goofspiel; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 5]: the number of bids; the bids of player 0 and of player 1,
@@ -259,7 +259,7 @@ class VectorisedIIGoofspiel:
     """
 
     def __init__(self, rules: _Rules) -> None:
-        """Use `game.vectorised()` instead."""
+        """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._cards = np.arange(rules.num_cards)
         bids = range(rules.num_cards)

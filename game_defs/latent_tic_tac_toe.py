@@ -75,9 +75,9 @@ class LatentTicTacToeGame(base.Game):
         """Returns the state of the empty board."""
         return LatentTicTacToeState(self)
 
-    def vectorised(self) -> "VectorisedLatentTicTacToe":
-        """Returns the rules on arrays of states."""
-        return VectorisedLatentTicTacToe(self.keep)
+    def batched_rules(self) -> "BatchedLatentTicTacToe":
+        """Returns the batched rules."""
+        return BatchedLatentTicTacToe(self.keep)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return LatentTicTacToeObserver(shows, self.max_moves)
@@ -211,7 +211,7 @@ class LatentTicTacToeObserver(base.Observer):
         return " ".join(parts)
 
 
-class VectorisedLatentTicTacToe:
+class BatchedLatentTicTacToe:
     """Many states of latent tic-tac-toe; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2]: the board, and all moves as the digits of a decimal number,
@@ -219,7 +219,7 @@ class VectorisedLatentTicTacToe:
     """
 
     def __init__(self, keep: bool) -> None:
-        """Use `game.vectorised()` instead.
+        """Use `game.batched_rules()` instead.
 
         Args:
           keep: whether the game's `conflict` is "keep".

@@ -1,7 +1,7 @@
 """Poker games of one private card each: a game is a betting tree and a deck.
 
 `betting` has the bets, `poker_deck` the cards. What is here puts both together: states,
-observers and the rules on arrays, which `leduc_poker` and `rhode_island_holdem` share.
+observers and the batched rules, which `leduc_poker` and `rhode_island_holdem` share.
 """
 
 import functools
@@ -58,9 +58,9 @@ class PokerGame(base.Game):
         """Returns the state before the first deal."""
         return PokerState(self)
 
-    def vectorised(self) -> "VectorisedPoker":
-        """Returns the rules on arrays of states."""
-        return VectorisedPoker(self.tree, self.deck)
+    def batched_rules(self) -> "BatchedPoker":
+        """Returns the batched rules."""
+        return BatchedPoker(self.tree, self.deck)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return PokerObserver(shows, self.tree, self.deck)
@@ -199,14 +199,14 @@ class PokerObserver(base.Observer):
         )
 
 
-class VectorisedPoker:
+class BatchedPoker:
     """Many states of a poker game; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2], the row and the cards of `PokerState`.
     """
 
     def __init__(self, tree: BettingTree, deck: Deck) -> None:
-        """Use `game.vectorised()` instead."""
+        """Use `game.batched_rules()` instead."""
         self._tree = tree
         self._deck = deck
         width = max(len(betting.Action), len(deck.names))

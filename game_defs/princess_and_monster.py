@@ -116,9 +116,9 @@ class PrincessAndMonsterGame(base.Game):
         """Returns the state with both players in their corners."""
         return PrincessAndMonsterState(self)
 
-    def vectorised(self) -> "VectorisedPrincessAndMonster":
-        """Returns the rules on arrays of states."""
-        return VectorisedPrincessAndMonster(self.rules)
+    def batched_rules(self) -> "BatchedPrincessAndMonster":
+        """Returns the batched rules."""
+        return BatchedPrincessAndMonster(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return PrincessAndMonsterObserver(
@@ -220,7 +220,7 @@ class PrincessAndMonsterObserver(base.Observer):
         return _moves_text(state.num_moves()) + " caught" * state.is_caught()
 
 
-class VectorisedPrincessAndMonster:
+class BatchedPrincessAndMonster:
     """Many states of the game; the methods are those of `pyspiel.State`.
 
     States are uint8 [n, 3 + 2 T]: the number of moves, then the squares of
@@ -228,7 +228,7 @@ class VectorisedPrincessAndMonster:
     """
 
     def __init__(self, rules: _Rules) -> None:
-        """Use `game.vectorised()` instead."""
+        """Use `game.batched_rules()` instead."""
         self._horizon = rules.horizon
         self._neighbours = np.array(rules.neighbours)
 

@@ -63,9 +63,9 @@ class RockPaperScissorsGame(base.Game):
         """Returns the state before the first choice."""
         return RockPaperScissorsState(self)
 
-    def vectorised(self) -> "VectorisedRockPaperScissors":
-        """Returns the rules on arrays of states."""
-        return VectorisedRockPaperScissors(self.num_actions)
+    def batched_rules(self) -> "BatchedRockPaperScissors":
+        """Returns the batched rules."""
+        return BatchedRockPaperScissors(self.num_actions)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return RockPaperScissorsObserver(shows, self.num_actions)
@@ -144,14 +144,14 @@ class RockPaperScissorsObserver(base.Observer):
         return text
 
 
-class VectorisedRockPaperScissors:
+class BatchedRockPaperScissors:
     """Many states of the game; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 2], both players' choices, -1 before they are made.
     """
 
     def __init__(self, num_actions: int) -> None:
-        """Use `game.vectorised()` instead."""
+        """Use `game.batched_rules()` instead."""
         choices = range(num_actions)
         self._utilities = np.array(
             [[utility(a, b, num_actions) for b in choices] for a in choices]

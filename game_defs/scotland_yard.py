@@ -43,7 +43,7 @@ from typing import Any
 
 import pyspiel
 
-from game_defs import base, parameters, scotland_yard_rules, scotland_yard_vectorised
+from game_defs import base, parameters, scotland_yard_batched, scotland_yard_rules
 from game_defs.scotland_yard_rules import KINDS, Rules
 
 _NAME = "python_scotland_yard"
@@ -96,9 +96,9 @@ class ScotlandYardGame(base.Game):
         """Returns the state before the first move, or before the draw of the start."""
         return ScotlandYardState(self)
 
-    def vectorised(self) -> scotland_yard_vectorised.VectorisedScotlandYard:
-        """Returns the rules on arrays of states."""
-        return scotland_yard_vectorised.VectorisedScotlandYard(self.rules)
+    def batched_rules(self) -> scotland_yard_batched.BatchedScotlandYard:
+        """Returns the batched rules."""
+        return scotland_yard_batched.BatchedScotlandYard(self.rules)
 
     def _observer(self, shows: pyspiel.IIGObservationType) -> base.Observer:
         return ScotlandYardObserver(shows, self.rules)

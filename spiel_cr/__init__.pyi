@@ -18,7 +18,7 @@ from .resolving.resolving_config import ResolvingConfig as ResolvingConfig
 from .solvers.openspiel_solver import CFRPlusSolver as CFRPlusSolver
 from .solvers.openspiel_solver import CFRSolver as CFRSolver
 from .solvers.policy_files import load_policy as load_policy
-from .solvers.representation import Layout as Layout
+from .solvers.representation import GameOptions as GameOptions
 from .solvers.run import Checkpoint as Checkpoint
 from .solvers.run import Goal as Goal
 from .solvers.solve import lay_out as lay_out

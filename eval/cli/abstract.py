@@ -92,7 +92,7 @@ def _solved(
         gameshrink.coarsen(signals, partition),
         arguments.algorithm,
         arguments.iterations,
-        layout=spiel_cr.Layout(memory_limit=arguments.memory_limit),
+        options=spiel_cr.GameOptions(memory_limit=arguments.memory_limit),
         progress=True,
     )
     announce("judging in the whole game")

@@ -164,7 +164,6 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
         **arguments.given("game", "policy"),
         "method": config.method,
         "form": form,
-        "compiled": form == "compiled",
         **summary(seats),
         "unmet_share": None,
     }
@@ -172,7 +171,7 @@ def _best_response(arguments: Arguments) -> dict[str, object]:
     opponent = target.policy
     if isinstance(opponent, TablePolicy) and opponent.asked:
         report["unmet_share"] = share = opponent.unmet / opponent.asked
-        of = "infosets" if form == "compiled" else "times that it was asked"
+        of = "infosets" if form == "tree" else "times that it was asked"
         print(
             f"  the policy is uniform at infosets that it never met: {share:.1%} of "
             f"{opponent.asked:,} {of}"
@@ -185,12 +184,12 @@ def _form(target: Target, states: bool) -> str:
     if states:
         return "states"
     if target.tree is not None:
-        return "compiled"
+        return "tree"
     if target.streamed is not None:
-        return "worlds"
+        return "phantom"
     if target.form is None:
         return "states"
-    return "worlds" if isinstance(target.policy, PhantomPolicy) else "signals"
+    return "phantom" if isinstance(target.policy, PhantomPolicy) else "public-tree"
 
 
 def _config(arguments: Arguments) -> ResponseConfig:
@@ -215,8 +214,8 @@ def _print(report: dict[str, Any], seats: list[Seat]) -> None:
     game, policy = one_line(report["game"]), one_line(report["policy"])
     print(f"{game}: {report['method']} against {policy}")
     if report["method"] == "exact":
-        forms = {"signals": "signal form", "worlds": "form of worlds"}
-        where = forms.get(report["form"], "compiled game")
+        forms = {"public-tree": "signal form", "phantom": "form of worlds"}
+        where = forms.get(report["form"], "game tree")
         print(f"  exact, by a best response on the {where}")
     for seat in seats:
         how = "exact" if seat.is_exact else "mean of matches"

@@ -22,8 +22,8 @@ evaluators:
               of both together, mostly higher than the bot's own: for games with too
               many infosets to ask at each.
 
-Both need the compiled game. NashConv of a file that was solved with --form signals is
-exact without it: best-response --policy PATH --method exact.
+Both need the compiled game. NashConv of a file that was solved with --form public-tree
+is exact without it: best-response --policy PATH --method exact.
 
 With --out DIR all results are kept in DIR as JSON lines (and a CSV at the end); the
 same command continues an interrupted evaluation.

@@ -19,7 +19,7 @@ from spiel_cr.games.public_tree import kernels
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.representation import LAID_OUT, STEPPED, Layout, Need, lay_out
+from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
 
 from ..common.plurals import counted
 from .command import Arguments, Commands, add_command
@@ -36,18 +36,18 @@ def add(commands: Commands) -> None:
         "cards tell; worlds, by what has succeeded on a hidden board; auto: that which "
         "solve would take",
         "auto",
-        choices=LAID_OUT,
+        choices=BUILT,
     )
 
 
 def _info(arguments: Arguments) -> dict[str, object]:
-    layout = Layout(arguments.form, **arguments.given("memory_limit", "cache"))
+    options = GameOptions(arguments.form, **arguments.given("memory_limit", "cache"))
     opened = open_game(arguments.game)
     announce(f"estimating how many histories {opened.game} has")
     histories = estimate.estimate_histories(opened.game, rollouts=20)
     said = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {said}, by an estimate", file=sys.stderr)
-    laid = lay_out(opened, Need({STEPPED: ""}), layout, progress=True)
+    laid = lay_out(opened, Need({SIMULATOR: ""}), options, progress=True)
     if isinstance(laid.game, PublicTreeGame):
         return _signals(laid.game)
     if isinstance(laid.game, PhantomGame):
@@ -78,7 +78,7 @@ def _worlds(worlds: PhantomGame) -> dict[str, object]:
     """Prints the size of a game of hidden boards."""
     sequences = [side.decisions.num_sequences for side in worlds.sides]
     shown: dict[str, Any] = {
-        "worlds": len(worlds.worlds),
+        "phantom": len(worlds.worlds),
         "ends": len(worlds.utility),
         "terminals": worlds.num_terminals,
         "infosets": [len(side.decisions) for side in worlds.sides],
@@ -89,7 +89,7 @@ def _worlds(worlds: PhantomGame) -> dict[str, object]:
     _print(shown)
     counts = sum(worlds.pairs), sum(sequences)
     peaks = _peaks(lambda dtype: phantom_footprint.peak_bytes(*counts, dtype.itemsize))
-    return {"form": "worlds", **shown, "peak_bytes": peaks}
+    return {"form": "phantom", **shown, "peak_bytes": peaks}
 
 
 def _peaks(taken: Callable[[np.dtype], float]) -> dict[str, float]:
@@ -126,9 +126,9 @@ def _signals(signals: PublicTreeGame) -> dict[str, object]:
     peaks = _peaks(lambda dtype: footprint.peak_bytes(signals, dtype))
     shown["public_nodes"] = shown.pop("public")
     return {
-        "form": "signals",
+        "form": "public-tree",
         **shown,
-        "signals": by_round,
+        "public-tree": by_round,
         "kernels": listed,
         "bytes": size,
         "peak_bytes": peaks,

@@ -45,7 +45,7 @@ from .command import Arguments, Parser, check_arguments, report_problem
 # The modules of the commands, in the order of the help.
 _COMMANDS = (
     "info solve spot resolve evaluate subgame best_response exploit tournament play "
-    "compare show study abstract jam_fold"
+    "compare show study abstract push_fold"
 )
 
 # How XLA begins to say that it was asked for what makes no sense.

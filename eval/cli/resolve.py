@@ -11,7 +11,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES, DepthUnit
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import Layout, lay_out
+from spiel_cr.solvers.representation import GameOptions, lay_out
 
 from ..comparison.measure import Run, measure_run
 from ..contestants import registry
@@ -79,14 +79,18 @@ def _resolve(arguments: Arguments) -> dict[str, object]:
         arguments.algorithm, iterations, gadget=arguments.gadget, **ahead
     )
     limits = arguments.given("memory_limit", "cache")
-    layout = Layout(arguments.form, locks=given_locks(arguments), **limits)
+    options = GameOptions(arguments.form, locks=given_locks(arguments), **limits)
     started = time.perf_counter()
-    need = need_of(settings, locks=layout.locks is not None)
-    laid = lay_out(game, need, layout, progress=True)
+    need = need_of(settings, locks=options.locks is not None)
+    laid = lay_out(game, need, options, progress=True)
     say_form(laid, arguments)
     walking = time.perf_counter() - started
     result = spiel_cr.resolve(
-        laid, settings, layout=layout, dtype=arguments.dtype or "float64", progress=True
+        laid,
+        settings,
+        options=options,
+        dtype=arguments.dtype or "float64",
+        progress=True,
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
     report = report_result(game, result, arguments)

@@ -8,15 +8,15 @@ columns:
   gain     how much more a best response from there on would get, weighted alike
   actions  name, probability, and the counterfactual value of taking it
 
-A policy that was solved with --form signals is shown at one public node, --node: what
-is played with each hand. --html takes every policy, of games never laid out, too; its
-list of decisions begins as --player, --find, --sort and --limit say.
+A policy that was solved with --form public-tree is shown at one public node, --node:
+what is played with each hand. --html takes every policy, of games never laid out, too;
+its list of decisions begins as --player, --find, --sort and --limit say.
 
 examples:
   spiel-cr solve --game kuhn_poker --save out/kuhn.npz
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker
   spiel-cr show --policy out/kuhn.npz --game kuhn_poker --html out/kuhn.html
-  spiel-cr solve --game python_leduc_poker --form signals --save out/leduc.npz
+  spiel-cr solve --game python_leduc_poker --form public-tree --save out/leduc.npz
   spiel-cr show --policy out/leduc.npz --game python_leduc_poker --node 'check bet'
 """
 
@@ -66,8 +66,8 @@ def add(commands: Commands) -> None:
     parser.option("--html", "write a page to walk through, from the first decision on")
     parser.option(
         "--node",
-        "of a policy solved with --form signals: the players' actions that lead to a "
-        "public node, such as 'check bet', by the names or numbers of the game's "
+        "of a policy solved with --form public-tree: the players' actions that lead to "
+        "a public node, such as 'check bet', by the names or numbers of the game's "
         "actions (check also for call, bet also for raise, and the reverse, where the "
         "game has no such action); shown as a grid of hands, with the game's own names "
         "(default: where the first player acts)",

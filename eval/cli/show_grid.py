@@ -40,7 +40,7 @@ def check(arguments: Arguments, signals: bool) -> None:
             continue
         remedy = "of a compiled game; look at a public node with --node"
         if not signals:
-            remedy = "solved with --form signals; leave it out"
+            remedy = "solved with --form public-tree; leave it out"
         raise ValueError(f"--{name} {value} is for policies {remedy}")
     if signals and arguments.plot:
         pictures.check(arguments.plot)

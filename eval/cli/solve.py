@@ -22,8 +22,6 @@ from spiel_cr.solvers.task import Family
 from ..common.plurals import counted
 from .command import Arguments, Commands, Parser, add_command
 
-COMPILE = ("auto", "always", "never")
-
 
 def add(commands: Commands) -> None:
     """Adds the command."""
@@ -31,17 +29,8 @@ def add(commands: Commands) -> None:
     parser = add_command(commands, "solve", _solve, text, resumes=True)
     parser.option("--game")
     add_solver_options(parser)
-    add_form_option(parser)
+    add_form_option(parser, simulator=True)
     add_run_options(parser)
-    parser.option(
-        "--compile",
-        "never: sample without laying out the game's tree, on a table that grows (for "
-        "algorithms that sample); auto: so where the tree does not fit into "
-        "--memory-limit, and where --checkpoint was begun so; always: refuse such "
-        "games",
-        "auto",
-        choices=COMPILE,
-    )
     parser.option(
         "--hand-buckets",
         "let players know no more of their cards than the bucket that they are in, at "
@@ -52,8 +41,8 @@ def add(commands: Commands) -> None:
     text = "processes that step OpenSpiel's states, where the game is not compiled"
     parser.option("--workers", text, 1)
     parser.option(
-        "--no-vectorised",
-        "step OpenSpiel's states though the game has rules on arrays",
+        "--no-batched-rules",
+        "step OpenSpiel's states though the game has batched rules",
         action="store_true",
     )
     parser.option(
@@ -146,18 +135,28 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
     parser.option("--seed", "seed of whatever is sampled; CFR itself samples nothing")
 
 
-def add_form_option(parser: Parser) -> None:
-    """Adds --form, where games may have several."""
-    parser.option(
-        "--form",
-        "compiled: history by history; signals: by public nodes and what cards tell, "
-        "for games that declare them; worlds: by what has succeeded, for hidden boards "
-        "that declare that; auto: signals or worlds where the game declares them "
-        "and has more than a million histories, or too many for --memory-limit, "
-        "or lists deals of probability zero",
-        "auto",
-        choices=representation.LAID_OUT,
+def add_form_option(parser: Parser, *, simulator: bool = False) -> None:
+    """Add --form.
+
+    Args:
+      parser: Parser of the command.
+      simulator: Whether the command can sample a game without building its tree.
+    """
+    text = (
+        "tree: every history in arrays; public-tree: public actions and private "
+        "states, for games that declare them; phantom: sequences of successful moves, "
+        "for phantom games that declare them; auto: public-tree or phantom if the game "
+        "declares it and has more than a million histories, too many for "
+        "--memory-limit, or deals of probability zero; otherwise tree"
     )
+    choices: tuple[str, ...] = representation.BUILT
+    if simulator:
+        choices = representation.FORMS
+        text += (
+            ", or simulator if the tree does not fit into --memory-limit; simulator: "
+            "no tree, for algorithms that sample; the strategy is a growing table"
+        )
+    parser.option("--form", text, "auto", choices=choices)
 
 
 def _solve(arguments: Arguments) -> dict[str, object]:
@@ -181,7 +180,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
         "goal": spiel_cr.Goal(
             **arguments.given("iterations", "seconds", "until", "eval_every")
         ),
-        "layout": _layout(arguments),
+        "options": _layout(arguments),
         "checkpoint": _checkpoint(arguments),
         **arguments.given("algorithm", "seed", "dtype"),
     }
@@ -194,10 +193,10 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     walking = time.perf_counter() - started
     result = spiel_cr.solve(laid, progress=True, **how)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + walking)
-    if laid.form == representation.STEPPED:
+    if laid.form == representation.SIMULATOR:
         return _report_stepped(arguments, result), result
     report = report_result(arguments.game, result, arguments)
-    report |= {"form": laid.form, "compiled": laid.form == representation.COMPILED}
+    report["form"] = laid.form
     if result.curve:
         report["curve"] = [point.as_json() for point in result.curve]
     if arguments.plot:
@@ -208,31 +207,18 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     return report, result
 
 
-def _layout(arguments: Arguments) -> spiel_cr.Layout:
-    """What is asked of the form, by --form and --compile."""
+def _layout(arguments: Arguments) -> spiel_cr.GameOptions:
+    """Read the options of the game's form."""
     form = arguments.form
-    if arguments.compile == "never":
-        if form != "auto":
-            raise ValueError(
-                f"--form {form} solves the whole game, and --compile never samples it "
-                f"without; leave one of them out"
-            )
-        form = representation.STEPPED
-    if arguments.compile == "always":
-        if form in (representation.SIGNALS, representation.WORLDS):
-            raise ValueError(
-                f"--form {form} does not compile the game; leave --compile always out"
-            )
-        form = representation.COMPILED
-    if form == representation.STEPPED and arguments.judge != "auto":
+    if form == representation.SIMULATOR and arguments.judge != "auto":
         raise ValueError(
-            f"--judge {arguments.judge} needs the compiled game; leave it out, or "
-            f"leave --compile never out"
+            f"--judge {arguments.judge} needs a game tree; leave it out, or "
+            f"leave --form simulator out"
         )
-    return spiel_cr.Layout(
+    return spiel_cr.GameOptions(
         form,
         locks=given_locks(arguments),
-        vectorised=not arguments.no_vectorised,
+        batched_rules=not arguments.no_batched_rules,
         imperfect_recall=arguments.imperfect_recall,
         **arguments.given("workers", "memory_limit", "cache", "hand_buckets"),
     )
@@ -263,13 +249,13 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
       GameTooLargeError: OpenSpiel's judge takes more than the limit.
       ValueError: OpenSpiel is to judge what it cannot.
     """
-    if laid.form == representation.STEPPED and laid.why:
+    if laid.form == representation.SIMULATOR and laid.why:
         print(f"sampled without compiling: {one_line(laid.why)}", file=sys.stderr)
     elif laid.why:
         print(f"--form {laid.form}: {one_line(laid.why)}", file=sys.stderr)
     if arguments.judge != "openspiel":
         return
-    if laid.form == representation.STEPPED:
+    if laid.form == representation.SIMULATOR:
         raise ValueError(
             "--judge openspiel needs the compiled game, and it is too large; leave it "
             "out"
@@ -326,8 +312,7 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
     print(f"{_head(arguments.game, result)}, not compiled")
     report = {
         **_facts(arguments.game, result),
-        "form": representation.STEPPED,
-        "compiled": False,
+        "form": representation.SIMULATOR,
         "trajectories_per_second": result.trajectories_per_second,
     }
     what, speed = "sampling", f"{result.trajectories_per_second:,.0f} trajectories/s"

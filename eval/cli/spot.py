@@ -64,10 +64,10 @@ def add(commands: Commands) -> None:
     add_run_options(parser, text)
     # What `solve` asks of games that may have other forms.
     parser.set_defaults(
-        form="signals",
+        form="public-tree",
         compile="auto",
         workers=1,
-        no_vectorised=False,
+        no_batched_rules=False,
         imperfect_recall=False,
         hand_buckets=None,
     )

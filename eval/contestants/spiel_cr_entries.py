@@ -12,7 +12,7 @@ from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.representation import COMPILED, Laid
+from spiel_cr.solvers.representation import TREE, Laid
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_judge import Strategy
@@ -103,11 +103,11 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
     config, family = algorithm.config, algorithm.family
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        layout = spiel_cr.Layout(memory_limit=instance.memory_limit)
-        task = Task(algorithm, layout=layout, seed=seed)
+        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
+        task = Task(algorithm, options=options, seed=seed)
 
         def start() -> Any:
-            return task.run_of(Laid(instance.tree, COMPILED)).solver
+            return task.run_of(Laid(instance.tree, TREE)).solver
 
         return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 
@@ -170,7 +170,7 @@ def _lp(text: str, given: dict[str, Any]) -> Entry:
                 spiel_cr.solve(
                     instance.tree,
                     "lp",
-                    layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
+                    options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
                 )
             )
         ),
@@ -189,11 +189,11 @@ def _uniform(text: str, given: dict[str, Any]) -> Entry:
 
 def _auto(text: str, given: dict[str, Any]) -> Entry:
     def make(instance: GameInstance, seed: int) -> ComputingAdapter:
-        layout = spiel_cr.Layout(memory_limit=instance.memory_limit)
+        options = spiel_cr.GameOptions(memory_limit=instance.memory_limit)
 
         def compute(iterations: int) -> Computed:
             result = spiel_cr.solve(
-                instance.tree, "auto", iterations, layout=layout, seed=seed
+                instance.tree, "auto", iterations, options=options, seed=seed
             )
             return _computed(result, note=f"{result.algorithm}: {result.why}")
 
@@ -232,7 +232,7 @@ def _resolve(text: str, given: dict[str, Any]) -> Entry:
             result = spiel_cr.resolve(
                 instance.tree,
                 ResolvingConfig(config, fixed or iterations, **ahead),
-                layout=spiel_cr.Layout(memory_limit=instance.memory_limit),
+                options=spiel_cr.GameOptions(memory_limit=instance.memory_limit),
             )
             return _computed(result, note=counted(result.solves, "solve"))
 

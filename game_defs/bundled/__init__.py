@@ -7,21 +7,21 @@ game, or None where its parameters are not supported. `public_tree_of_universal_
 declares its game as a signal game instead, see `holdem`.
 """
 
-from game_defs.bundled.battleship import vectorised_battleship
-from game_defs.bundled.goofspiel import vectorised_goofspiel
-from game_defs.bundled.hidden_boards import vectorised_dark_hex, vectorised_phantom_ttt
+from game_defs.bundled.battleship import batched_battleship
+from game_defs.bundled.goofspiel import batched_goofspiel
+from game_defs.bundled.hidden_boards import batched_dark_hex, batched_phantom_ttt
 from game_defs.bundled.holdem import (
+    batched_universal_poker,
     public_tree_of_universal_poker,
-    vectorised_universal_poker,
 )
-from game_defs.bundled.liars_dice import vectorised_liars_dice
+from game_defs.bundled.liars_dice import batched_liars_dice
 
 __all__ = [
     "public_tree_of_universal_poker",
-    "vectorised_battleship",
-    "vectorised_dark_hex",
-    "vectorised_goofspiel",
-    "vectorised_liars_dice",
-    "vectorised_phantom_ttt",
-    "vectorised_universal_poker",
+    "batched_battleship",
+    "batched_dark_hex",
+    "batched_goofspiel",
+    "batched_liars_dice",
+    "batched_phantom_ttt",
+    "batched_universal_poker",
 ]

@@ -16,7 +16,7 @@ _WATER, _HIT, _SUNK = 0, 1, 2
 _LETTERS = "WHS"
 
 
-def vectorised_battleship(game: pyspiel.Game) -> "VectorisedBattleship | None":
+def batched_battleship(game: pyspiel.Game) -> "BatchedBattleship | None":
     """The rules of a game `battleship` on arrays.
 
     None where ships might be placed so that a later one does not fit: OpenSpiel forbids
@@ -34,13 +34,13 @@ def vectorised_battleship(game: pyspiel.Game) -> "VectorisedBattleship | None":
     )
     if not room:
         return None
-    return VectorisedBattleship(
+    return BatchedBattleship(
         *(rows, columns, sizes, values, given["num_shots"]),
         repeats=given["allow_repeated_shots"],
     )
 
 
-class VectorisedBattleship:
+class BatchedBattleship:
     """Many states of battleship; the methods are those of `pyspiel.State`.
 
     States are int16 [n, ...]: the moves so far; then, for each player, where its ships
@@ -59,7 +59,7 @@ class VectorisedBattleship:
         *,
         repeats: bool,
     ) -> None:
-        """Use `vectorised_battleship` instead.
+        """Use `batched_battleship` instead.
 
         Args:
           rows: of the board.

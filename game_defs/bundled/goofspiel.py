@@ -26,7 +26,7 @@ _WINNERS = ("0", "1", str(int(pyspiel.PlayerId.INVALID)))
 _MOST_CARDS = 15
 
 
-def vectorised_goofspiel(game: pyspiel.Game) -> "VectorisedGoofspiel | None":
+def batched_goofspiel(game: pyspiel.Game) -> "BatchedGoofspiel | None":
     """The rules of a turn-based `goofspiel` on arrays.
 
     None for perfect information, more than two players or 15 cards, total points
@@ -43,10 +43,10 @@ def vectorised_goofspiel(game: pyspiel.Game) -> "VectorisedGoofspiel | None":
         and rounds >= 1
         and rounds != given["num_cards"] - 1
     )
-    return VectorisedGoofspiel(given, rounds) if supported else None
+    return BatchedGoofspiel(given, rounds) if supported else None
 
 
-class VectorisedGoofspiel:
+class BatchedGoofspiel:
     """Many states of goofspiel; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 8 + ...]: what happens next; the rounds played; player 0's bid
@@ -56,7 +56,7 @@ class VectorisedGoofspiel:
     """
 
     def __init__(self, given: dict[str, Any], rounds: int) -> None:
-        """Use `vectorised_goofspiel` instead.
+        """Use `batched_goofspiel` instead.
 
         Args:
           given: parameters of OpenSpiel's goofspiel.

@@ -28,7 +28,7 @@ _GOES_ON, _DRAW = -1, 2
 _SYMBOLS = "xo"
 
 
-def vectorised_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
+def batched_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
     """The rules of a game `phantom_ttt` on arrays."""
     given = game.get_parameters()
     turns = given["obstype"] == "reveal-numturns"
@@ -43,7 +43,7 @@ def vectorised_phantom_ttt(game: pyspiel.Game) -> "BatchedPhantomRules":
     )
 
 
-def vectorised_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
+def batched_dark_hex(game: pyspiel.Game) -> "BatchedPhantomRules | None":
     """The rules of a game `dark_hex` on arrays; None for very large boards.
 
     Also None for boards of one row or column, where OpenSpiel 2.0.2 does not notice
@@ -107,7 +107,7 @@ class BatchedPhantomRules:
         counts_turns: bool,
         tensor: _View,
     ) -> None:
-        """Use `vectorised_phantom_ttt` or `vectorised_dark_hex` instead.
+        """Use `batched_phantom_ttt` or `batched_dark_hex` instead.
 
         Args:
           rows: of the board.

@@ -15,16 +15,16 @@ from game_defs import base
 from game_defs.bundled.packing import Packing
 
 
-def vectorised_liars_dice(game: pyspiel.Game) -> "VectorisedLiarsDice | None":
+def batched_liars_dice(game: pyspiel.Game) -> "BatchedLiarsDice | None":
     """The rules of a game `liars_dice` on arrays; None for more than two players."""
     given = game.get_parameters()
     if given["players"] != base.NUM_PLAYERS:
         return None
     by_face = given["bidding_rule"] == "reset-face"
-    return VectorisedLiarsDice(given["numdice"], given["dice_sides"], by_face)
+    return BatchedLiarsDice(given["numdice"], given["dice_sides"], by_face)
 
 
-class VectorisedLiarsDice:
+class BatchedLiarsDice:
     """Many states of liar's dice; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 4 + ...]: how many dice were rolled; how many bids were made,
@@ -34,7 +34,7 @@ class VectorisedLiarsDice:
     """
 
     def __init__(self, num_dice: int, sides: int, by_face: bool) -> None:
-        """Use `vectorised_liars_dice` instead.
+        """Use `batched_liars_dice` instead.
 
         Args:
           num_dice: of each player.

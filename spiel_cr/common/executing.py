@@ -417,7 +417,7 @@ def _init(ray: Any, executor: Executor, environment: dict[str, Any]) -> None:
     if address == "local":
         settings |= {"num_cpus": executor.workers or None, "include_dashboard": False}
     # Ray takes SIGTERM for itself, and would end the process with a bare exit.
-    before = {number: signal.getsignal(number) for number in processes.SIGNALS}
+    before = {number: signal.getsignal(number) for number in processes.PUBLIC_TREE}
     try:
         ray.init(address, runtime_env=environment, **settings)
     except Exception as error:  # Ray raises these as they are

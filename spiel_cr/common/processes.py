@@ -28,7 +28,7 @@ from spiel_cr.common import plugins
 from spiel_cr.common.errors import WorkerFailedError
 
 # What ends a command.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PUBLIC_TREE = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # Errors about what the user gave, or about the machine: they pass as they are.
 _OF_USERS = {"OSError", "MemoryError", "ImportError", "SpielError", "SolverFailedError"}
 _OF_USERS |= {"WorkerFailedError"}
@@ -120,7 +120,7 @@ def start(make: Callable[..., Callable[[Any], Any]], setup: Sequence[Any]) -> Wo
     try:
         resource_tracker.ensure_running()
         # The worker inherits that, and so nothing ends it before it ignores signals.
-        signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+        signal.pthread_sigmask(signal.SIG_BLOCK, PUBLIC_TREE)
         _running.add(process)
         process.start()
     finally:
@@ -205,9 +205,9 @@ def _work(pipe: Connection, making: bytes) -> None:
 def _become_worker() -> None:
     """What a worker does first: it ignores signals, and ends with its parent."""
     # Otherwise the parent might take a worker's end for a crash, and write that down.
-    for number in SIGNALS:
+    for number in PUBLIC_TREE:
         signal.signal(number, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, PUBLIC_TREE)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # The last line of stdout is the command's own.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

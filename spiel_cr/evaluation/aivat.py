@@ -131,7 +131,7 @@ class RolloutValues(Baseline):
     def __init__(self, game: pyspiel.Game, policy: openspiel_policy.Policy) -> None:
         """Takes a sequential game, and a policy of both players."""
         self.instance, self._policy = game, policy
-        # Without rules on arrays places are OpenSpiel's states.
+        # Without batched rules places are OpenSpiel's states.
         self._rules = rules_of(game, policy)
         self._answers = [Answers(policy, player) for player in range(2)]
         self._width = max(game.num_distinct_actions(), game.max_chance_outcomes())

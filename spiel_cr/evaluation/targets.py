@@ -57,7 +57,7 @@ from spiel_cr.policies.phantom_policy import (
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.result import LaidGame, Result
 from spiel_cr.solvers.locks import Locks, lock
-from spiel_cr.solvers.representation import WORLDS, prefer
+from spiel_cr.solvers.representation import PHANTOM, prefer
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -339,7 +339,7 @@ def build_for_evaluation(
       GameTooLargeError: it takes more memory than the limit, or clearly longer.
     """
     board = phantom_rules(opened.rules) if worlds else None
-    by_worlds = board is not None and prefer(opened, memory_limit).form == WORLDS
+    by_worlds = board is not None and prefer(opened, memory_limit).form == PHANTOM
     if seconds < math.inf:
         if board is None or not by_worlds:
             speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND

@@ -124,7 +124,7 @@ def best_response(
         where that does not fit.
       seed: of what bots draw.
       memory_limit: compile the game if it needs no more, as in `solve`.
-      locks: what an exact response may not change, see `Layout`.
+      locks: what an exact response may not change, see `GameOptions`.
       progress: show progress bars on stderr.
 
     Raises:

@@ -19,8 +19,8 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.common import draws
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import COUNT, check_number, check_settings
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.tree.compiler import Game
@@ -156,7 +156,7 @@ class SearchBot(PolicyPlayer):
             self._warm_up(game, rules, config.move_ms / 1000)
 
     def _warm_up(
-        self, game: pyspiel.Game, rules: VectorisedGame | None, seconds: float
+        self, game: pyspiel.Game, rules: BatchedRules | None, seconds: float
     ) -> None:
         """Learns what rollouts take, and has programs compiled, for a clock."""
         announce(f"player {self._player}: warming up")

@@ -8,7 +8,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import InvalidPolicyError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening.vectorised import VectorisedGame, of_game
+from spiel_cr.games.opening.batched_rules import BatchedRules, of_game
 from spiel_cr.games.phantom.phantom_world_rules import PhantomWorldRules
 from spiel_cr.policies.conversions import SUM_TOLERANCE, member
 from spiel_cr.policies.foreign import AdaptedPolicy
@@ -19,7 +19,7 @@ def rules_of(
     game: pyspiel.Game,
     policy: openspiel_policy.Policy,
     players: Sequence[int] = (0, 1),
-) -> VectorisedGame | None:
+) -> BatchedRules | None:
     """Return batched rules by which a policy can be queried; None: there are none.
 
     A policy of a phantom game is queried by its worlds.
@@ -53,7 +53,7 @@ def rules_of(
 
 def on_arrays(
     policy: openspiel_policy.Policy,
-    rules: VectorisedGame,
+    rules: BatchedRules,
     states: np.ndarray,
     player: int,
     legal: np.ndarray,
@@ -90,7 +90,7 @@ class AlongLines:
 
     def __call__(
         self,
-        rules: VectorisedGame,
+        rules: BatchedRules,
         states: np.ndarray,
         lines: np.ndarray,
         player: int,
@@ -112,7 +112,7 @@ class AlongLines:
 
 def _answered(
     policy: openspiel_policy.Policy,
-    rules: VectorisedGame,
+    rules: BatchedRules,
     states: np.ndarray,
     player: int,
     legal: np.ndarray,

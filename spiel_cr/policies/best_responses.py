@@ -283,7 +283,7 @@ def _reach(form: layout.SequenceForm, player: int, behaviour: np.ndarray) -> jax
 
 
 def _by_position(
-    own: layout.Layout, values: np.ndarray, dtype: np.typing.DTypeLike = np.float64
+    own: layout.PositionMap, values: np.ndarray, dtype: np.typing.DTypeLike = np.float64
 ) -> np.ndarray:
     """[positions], numbers of sequences; zeros at padding."""
     return own.by_position(values.astype(dtype, copy=False))

@@ -16,9 +16,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import InvalidPolicyError
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.opening.identity import check_same_decisions, same_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import conversions
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy, member
 from spiel_cr.policies.result import Result
@@ -236,7 +236,7 @@ class AdaptedPolicy(StatePolicy):
         )
 
     def _checked_arrays(
-        self, rules: VectorisedGame, states: np.ndarray, player: int
+        self, rules: BatchedRules, states: np.ndarray, player: int
     ) -> np.ndarray:
         """Query `array_probabilities` of the foreign policy.
 

@@ -7,7 +7,7 @@ go on to play that equilibrium, whatever was played before, and the solver then 
 if nobody could do anything else (docs/partial.md has figures).
 
 Histories come in any of the three forms in which a game can be held: as numbers of a
-compiled game, as the array of states of a vectorised game, or as OpenSpiel's states.
+compiled game, as the array of states of batched rules, or as OpenSpiel's states.
 """
 
 import abc
@@ -20,11 +20,11 @@ import pyspiel
 from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import history_values
 
-AnyGame: TypeAlias = GameTree | VectorisedGame | pyspiel.Game
+AnyGame: TypeAlias = GameTree | BatchedRules | pyspiel.Game
 
 
 class HistoryValues(abc.ABC):
@@ -47,9 +47,9 @@ class HistoryValues(abc.ABC):
 
         Args:
           game: says in which form the histories are given: the compiled game, the
-            vectorised game, or OpenSpiel's game.
+            batched rules, or OpenSpiel's game.
           histories: none of them terminal. Of a compiled game their numbers, int64 [L]
-            (`game.histories.actions_to(h)` leads to one); of a vectorised game its
+            (`game.histories.actions_to(h)` leads to one); of batched rules its
             array of states, [L, ...]; of OpenSpiel's game an object array [L] of its
             states, which must not be changed.
           player: i, the resolving player; of k > 1 numbers the other one chooses.
@@ -99,7 +99,7 @@ class UniformValue(HistoryValues):
 
 
 def rollout_means(
-    rules: VectorisedGame,
+    rules: BatchedRules,
     states: np.ndarray,
     n: int,
     draw: Callable[[np.ndarray], np.ndarray],

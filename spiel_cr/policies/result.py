@@ -66,10 +66,14 @@ def _own_decisions(game: PublicTreeGame | PhantomGame) -> str:
 _KINDS: Mapping[type, _Kind] = {
     GameTree: _Kind("policy", None, fingerprint, decisions_fingerprint, tabular_policy),
     PublicTreeGame: _Kind(
-        "signal policy", "signals", _own_fingerprint, _own_decisions, PublicTreePolicy
+        "public-tree policy",
+        "public-tree",
+        _own_fingerprint,
+        _own_decisions,
+        PublicTreePolicy,
     ),
     PhantomGame: _Kind(
-        "world policy", "worlds", _own_fingerprint, _own_decisions, PhantomPolicy
+        "phantom policy", "phantom", _own_fingerprint, _own_decisions, PhantomPolicy
     ),
 }
 # What files say that they hold.

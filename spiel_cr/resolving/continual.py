@@ -31,18 +31,18 @@ from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.locks import lock
 
-_WORLDS = (
-    "form='worlds': hidden boards are resolved history by history; leave the form out, "
-    "or give form='compiled'"
+_PHANTOM = (
+    "form='phantom': resolving phantom games needs the game tree; leave the form out, "
+    "or give form='tree'"
 )
 _LOCKS = (
     "locks: games are resolved with them when they are compiled, and to their end; "
-    "give form='compiled' and no depth, or use solve"
+    "give form='tree' and no depth, or use solve"
 )
 # Both players' layers, by the form that a game is laid out in.
 _ROLES: Mapping[str, Callable[[Any, Work], tuple[Sequence[Role], Held]]] = {
-    representation.COMPILED: tree_roles,
-    representation.SIGNALS: public_roles,
+    representation.TREE: tree_roles,
+    representation.PUBLIC_TREE: public_roles,
 }
 
 
@@ -51,7 +51,7 @@ def resolve(
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
-    layout: representation.Layout | None = None,
+    options: representation.GameOptions | None = None,
     dtype: np.typing.DTypeLike = np.float64,
     progress: bool = False,
 ) -> Result:
@@ -71,8 +71,8 @@ def resolve(
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
         sure to approach an equilibrium (docs/leaves.md says how near it comes).
       iterations: of every solve; None: 1000, or as the settings say.
-      layout: the form of the game, locks and memory; see `Layout`. Neither stepped nor
-        in buckets.
+      options: the form of the game, locks and memory; see `GameOptions`. Neither
+        stepped nor in buckets.
       dtype: arithmetic, float64 or float32.
       progress: show a progress bar on stderr.
 
@@ -86,9 +86,9 @@ def resolve(
     """
     wanted = whole_game_settings(algorithm, iterations)
     dtype = check_dtype(dtype)
-    layout, limit = layout or representation.Layout(), None
-    check_choice(layout.form, "form", representation.LAID_OUT)
-    if layout.buckets is not None or layout.imperfect_recall:
+    options, limit = options or representation.GameOptions(), None
+    check_choice(options.form, "form", representation.BUILT)
+    if options.buckets is not None or options.imperfect_recall:
         raise ValueError(
             "buckets: games are resolved without them; leave them out, or use solve"
         )
@@ -97,16 +97,16 @@ def resolve(
     started = time.perf_counter()
     laid = game
     if not isinstance(laid, representation.Laid):
-        need = need_of(wanted, locks=layout.locks is not None)
-        laid = representation.lay_out(laid, need, layout, progress=progress)
+        need = need_of(wanted, locks=options.locks is not None)
+        laid = representation.lay_out(laid, need, options, progress=progress)
     rows = None
-    if layout.locks is not None:
+    if options.locks is not None:
         if not isinstance(laid.game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-        rows = lock(laid.game.form, laid.game, layout.locks).locks
+        rows = lock(laid.game.form, laid.game, options.locks).locks
     config = wanted.algorithm(laid.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
-    about = limit, wanted.gadget, layout.memory_limit
+    about = limit, wanted.gadget, options.memory_limit
     work = Work(config, wanted.iterations, dtype, *about)
     roles, held = _ROLES[laid.form](laid.game, work)
     if rows is not None:
@@ -135,9 +135,9 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
       locks: whether strategies are kept as they are; nor is one then.
     """
-    refused = {representation.STEPPED: "", representation.WORLDS: _WORLDS}
+    refused = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
     if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
-        refused[representation.SIGNALS] = refusal
+        refused[representation.PUBLIC_TREE] = refusal
     return representation.Need(refused, observations=True)
 
 

@@ -25,7 +25,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.cfr.solver import Solver
-from spiel_cr.solvers.representation import SIGNALS
+from spiel_cr.solvers.representation import PUBLIC_TREE
 
 
 class _Place(NamedTuple):
@@ -85,7 +85,7 @@ class PublicSubgames:
         if refusal := config.signals_refusal:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
-        solver = config.algorithm(SIGNALS)
+        solver = config.algorithm(PUBLIC_TREE)
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)

@@ -12,7 +12,7 @@ from spiel_cr.resolving.leaves.leaf_strings import DepthUnit, check_lookahead, i
 from spiel_cr.solvers.algorithms import CFR, MCCFR, find
 from spiel_cr.solvers.automatic import OF_SUBGAMES
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig, MCCFRConfig
-from spiel_cr.solvers.representation import COMPILED
+from spiel_cr.solvers.representation import TREE
 
 Values = Literal["iterates", "best_response"]
 
@@ -71,7 +71,7 @@ class ResolvingConfig:
     @property
     def sampled(self) -> MCCFRConfig | None:
         """The solver's settings if it samples."""
-        config = self.algorithm(COMPILED)
+        config = self.algorithm(TREE)
         return config if isinstance(config, MCCFRConfig) else None
 
     def changed(self, *names: str) -> list[str]:
@@ -104,7 +104,7 @@ class ResolvingConfig:
                 f"{name}={getattr(self, name)!r}: in the form of signals games are "
                 f"resolved by full-width solvers with the gadget cfrd, to their end, "
                 f"and with values of the iterates; leave it out, or give the OpenSpiel "
-                f"game and form='compiled'"
+                f"game and form='tree'"
             )
         return None
 

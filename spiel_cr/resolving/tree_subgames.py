@@ -23,7 +23,7 @@ from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
 from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
-from spiel_cr.solvers.representation import COMPILED
+from spiel_cr.solvers.representation import TREE
 
 
 class InfosetFinder:
@@ -78,7 +78,7 @@ class TreeSubgames:
     ) -> None:
         """Cuts the game; arguments as of `Resolver`."""
         self._player, self._config = player, config
-        self._algorithm = config.algorithm(COMPILED)
+        self._algorithm = config.algorithm(TREE)
         self._by_best_response = config.by_best_response
         leaf = parse_leaf(config.leaf)
         d = self.decomposition = decompose(tree, player)

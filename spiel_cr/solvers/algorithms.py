@@ -19,7 +19,7 @@ from spiel_cr.solvers.first_order import first_order_config as first_order
 from spiel_cr.solvers.mccfr import public_chance
 from spiel_cr.solvers.mccfr.public import public_config as public
 from spiel_cr.solvers.mccfr.table import table_solver
-from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED, WORLDS
+from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TREE
 from spiel_cr.solvers.task import Algorithm, Family, Maker
 
 _FULL_WIDTH = (
@@ -30,13 +30,14 @@ _HISTORIES = {
     form: (
         f"form={form!r}: algorithm={{!r}} samples histories, and in the form of {form} "
         f"(--form {form}) there are none; take a full-width one such as 'cfr+' or "
-        f"'dcfr', or give form='compiled'"
+        f"'dcfr', or give form='tree'"
     )
-    for form in (SIGNALS, WORLDS)
+    for form in (PUBLIC_TREE, PHANTOM)
 }
 _BOARDS = (
     "algorithm={!r} samples boards for hands in buckets: give hand_buckets "
-    "(--hand-buckets), such as '169-200-200-200' for limit hold'em, and form='stepped'"
+    "(--hand-buckets), such as '169-200-200-200' for limit hold'em, and "
+    "form='simulator'"
 )
 _PUBLIC = (
     "algorithm={!r} samples public actions and cards, which are known of games in the "
@@ -47,25 +48,25 @@ _PUBLIC = (
 def _networks(trainer: network_run.Trainer) -> dict[str, Maker]:
     """Makers of what trains networks."""
     return {
-        COMPILED: functools.partial(network_run.on_tree, trainer),
-        STEPPED: functools.partial(network_run.on_steps, trainer),
+        TREE: functools.partial(network_run.on_tree, trainer),
+        SIMULATOR: functools.partial(network_run.on_steps, trainer),
     }
 
 
-_LAID_OUT = (COMPILED, SIGNALS, WORLDS)
+_BUILT = (TREE, PUBLIC_TREE, PHANTOM)
 
 CFR = Family(
     "full-width",
     cfr.PRESETS,
-    dict.fromkeys(_LAID_OUT, tabular_run.full_width),
-    {STEPPED: _FULL_WIDTH},
+    dict.fromkeys(_BUILT, tabular_run.full_width),
+    {SIMULATOR: _FULL_WIDTH},
     buckets=True,
     locks=True,
 )
 MCCFR = Family(
     "sampled",
     cfr.SAMPLED_PRESETS,
-    {COMPILED: tabular_run.sampled, STEPPED: table_run.make_table},
+    {TREE: tabular_run.sampled, SIMULATOR: table_run.make_table},
     _HISTORIES,
     ("float32", "float64"),
     stepped=table_solver.read_config,
@@ -74,8 +75,8 @@ MCCFR = Family(
 BOARDS = Family(
     "sampled by boards",
     public_chance.PRESETS,
-    {STEPPED: table_run.make_boards},
-    dict.fromkeys(_LAID_OUT, _BOARDS),
+    {SIMULATOR: table_run.make_boards},
+    dict.fromkeys(_BUILT, _BOARDS),
     ("float32",),
     stepped=lambda asked: read_settings(asked, public_chance.PRESETS),
     buckets=True,
@@ -83,14 +84,14 @@ BOARDS = Family(
 FIRST_ORDER = Family(
     "first-order",
     first_order.PRESETS,
-    dict.fromkeys(_LAID_OUT, tabular_run.first_order),
-    {STEPPED: _FULL_WIDTH},
+    dict.fromkeys(_BUILT, tabular_run.first_order),
+    {SIMULATOR: _FULL_WIDTH},
 )
 PUBLIC = Family(
     "sampled in public",
     public.PRESETS,
-    {SIGNALS: tabular_run.sampled_in_public},
-    {COMPILED: _PUBLIC, STEPPED: _PUBLIC, WORLDS: _PUBLIC},
+    {PUBLIC_TREE: tabular_run.sampled_in_public},
+    {TREE: _PUBLIC, SIMULATOR: _PUBLIC, PHANTOM: _PUBLIC},
     ("float32", "float64"),
 )
 DEEP = Family(
@@ -110,8 +111,8 @@ SELF_PLAY = DEEP._replace(
 LP = Family(
     "exact",
     {"lp": "lp"},
-    dict.fromkeys(_LAID_OUT, tabular_run.linear),
-    {STEPPED: _FULL_WIDTH},
+    dict.fromkeys(_BUILT, tabular_run.linear),
+    {SIMULATOR: _FULL_WIDTH},
     ("float64", "float32"),
     locks=True,
     iterates=False,
@@ -120,10 +121,10 @@ AUTO = Family(
     "automatic",
     {"auto": "auto"},
     dict.fromkeys(
-        (*_LAID_OUT, STEPPED), functools.partial(automatic.begin, lambda x: find(x))
+        (*_BUILT, SIMULATOR), functools.partial(automatic.begin, lambda x: find(x))
     ),
-    {STEPPED: _FULL_WIDTH},
-    stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[STEPPED]),
+    {SIMULATOR: _FULL_WIDTH},
+    stepped=lambda asked: table_solver.read_config(*automatic.CANDIDATES[SIMULATOR]),
     buckets=True,
     locks=True,
 )
@@ -151,7 +152,7 @@ def find(
     """
     presets = {key: one for family in families for key, one in family.presets.items()}
     if algorithm == "auto" and AUTO not in families:
-        algorithm = automatic.OF_SUBGAMES[COMPILED]
+        algorithm = automatic.OF_SUBGAMES[TREE]
     if callable(algorithm):
         algorithm = CustomRule(algorithm)
     if isinstance(custom := algorithm, CustomRule):

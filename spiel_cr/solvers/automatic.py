@@ -24,16 +24,16 @@ from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers import footprint, tabular_run
-from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED, WORLDS, Laid
+from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TREE, Laid
 from spiel_cr.solvers.run import Goal, Run, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
 # Candidates by form, the first one where they are alike.
 CANDIDATES: Mapping[str, tuple[str, ...]] = {
-    COMPILED: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
-    SIGNALS: ("dcfr",),
-    WORLDS: ("dcfr+",),
-    STEPPED: ("os-mccfr",),
+    TREE: ("dcfr", "sapcfr+", "sapcfr+(prediction=0.3333)"),
+    PUBLIC_TREE: ("dcfr",),
+    PHANTOM: ("dcfr+",),
+    SIMULATOR: ("os-mccfr",),
 }
 # Where infosets share regrets nothing was measured; and with more sequences than these
 # several states would be a burden.
@@ -43,7 +43,7 @@ _DEALT_LATER = "hs-dcfr"
 # A trial of fewer iterations would tell nothing, and compiling takes longer.
 _SHORT = 30
 # For solves of subgames, by the form of the game; their budgets are short.
-OF_SUBGAMES: Mapping[str, str] = {COMPILED: "sapcfr+(gamma=5)", SIGNALS: "dcfr+"}
+OF_SUBGAMES: Mapping[str, str] = {TREE: "sapcfr+(gamma=5)", PUBLIC_TREE: "dcfr+"}
 # Payoffs and sequences of games whose linear programs take about two seconds; how many
 # more a second of the budget is good for, up to what; and its share of the budget.
 _LINEAR, _LINEAR_RATE, _LINEAR_MOST, _LINEAR_SHARE = 50_000, 20_000, 200_000, 0.6
@@ -146,11 +146,11 @@ def _size(laid: Laid) -> int:
 
 def _suits_linear(laid: Laid, task: Task) -> bool:
     """Whether a linear program does what is asked for, and is fast enough."""
-    goal, layout = task.goal, task.layout
-    other = (goal.iterations, goal.eval_every, task.checkpoint, layout.buckets)
-    if any(one is not None for one in other) or layout.imperfect_recall:
+    goal, options = task.goal, task.options
+    other = (goal.iterations, goal.eval_every, task.checkpoint, options.buckets)
+    if any(one is not None for one in other) or options.imperfect_recall:
         return False
-    if laid.form != COMPILED or task.dtype == "float32":
+    if laid.form != TREE or task.dtype == "float32":
         return False
     most = _LINEAR
     if goal.seconds is not None:
@@ -160,11 +160,11 @@ def _suits_linear(laid: Laid, task: Task) -> bool:
 
 def _suits_polish(laid: Laid, task: Task) -> bool:
     """Whether a run ends with linear programs: counted by iterations, not the clock."""
-    goal, layout = task.goal, task.layout
+    goal, options = task.goal, task.options
     timed = goal.until is not None and goal.iterations is None
     if timed or goal.seconds is not None or task.dtype == "float32":
         return False
-    if laid.form != COMPILED or layout.buckets is not None or layout.imperfect_recall:
+    if laid.form != TREE or options.buckets is not None or options.imperfect_recall:
         return False
     return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
 
@@ -205,7 +205,7 @@ def _run_roughly(
     assert until is not None and isinstance(laid.game, PublicTreeGame)
     said = f"; float32 suffices for until={until:g}"
     if watched := until < bound:
-        config, limit = find(name).config, task.layout.memory_limit
+        config, limit = find(name).config, task.options.memory_limit
         footprint.check(laid.game, config, np.float64, limit)
         said = f"; in float32, for until={until:g}"
 
@@ -225,10 +225,10 @@ def _run_roughly(
 
 def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
     """Algorithms, and why these where it is one."""
-    if task.layout.buckets is not None or task.layout.imperfect_recall:
+    if task.options.buckets is not None or task.options.imperfect_recall:
         return (_SHARED,), "infosets share regrets"
-    if laid.form == COMPILED and (task.goal.iterations or _SHORT) < _SHORT:
-        return (OF_SUBGAMES[COMPILED],), "so few iterations are no trial"
+    if laid.form == TREE and (task.goal.iterations or _SHORT) < _SHORT:
+        return (OF_SUBGAMES[TREE],), "so few iterations are no trial"
     if isinstance(laid.game, GameTree):
         sequences = sum(one.num_sequences for one in laid.game.form.decisions)
         if sequences > _MANY:
@@ -269,7 +269,7 @@ def _try(find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float)
         if goal.until is not None and found[name] <= goal.until:
             break
     run = runs[min(found, key=lambda name: found[name])]
-    measured = "NashConv" if task.layout.locks is None else "NashConv with locks"
+    measured = "NashConv" if task.options.locks is None else "NashConv with locks"
     run.why = f"{measured} " + ", ".join(
         f"{found[name]:.1e} by {name} after {one.iterations:,} iterations"
         for name, one in runs.items()

@@ -122,7 +122,7 @@ class Keeper:
                     name, theirs = "algorithm", metadata["algorithm"]
                     mine = self._solver.name
                 elif name == "form":
-                    theirs, mine = (own or "compiled" for own in (theirs, mine))
+                    theirs, mine = (own or "tree" for own in (theirs, mine))
                 said = f"this run has {mine!r}; give the same arguments or"
                 if theirs == mine:
                     said = "this version has other settings of that name; give"

@@ -56,7 +56,7 @@ def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Run:
     """
     assert isinstance(laid.game, GameTree)
     config = task.algorithm.config
-    deep_footprint.check_tree(config, laid.game, task.layout.memory_limit)
+    deep_footprint.check_tree(config, laid.game, task.options.memory_limit)
     solver = trainer(laid.game, config, seed=task.seed)
     return NetworkRun(solver, laid.game, fingerprint(laid.game))
 
@@ -65,11 +65,11 @@ def on_steps(trainer: Trainer, laid: Laid, task: Task) -> Run:
     """The same of a game that is stepped."""
     assert isinstance(laid.game, Opened)
     game, config = laid.game.game, task.algorithm.config
-    use_rules = task.layout.vectorised
+    use_rules = task.options.batched_rules
     way = stepped(laid.game, config.features, use_rules=use_rules)
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
-        limit = task.layout.memory_limit
+        limit = task.options.memory_limit
         deep_footprint.check(config, game, way.knowledge, iterations, limit)
         seal = key_making.fingerprint(way.source)
         return NetworkRun(trainer(way, config, seed=task.seed), None, seal)

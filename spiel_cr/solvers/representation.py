@@ -24,17 +24,17 @@ from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 
-COMPILED, SIGNALS, WORLDS, STEPPED = "compiled", "signals", "worlds", "stepped"
+TREE, PUBLIC_TREE, PHANTOM, SIMULATOR = "tree", "public-tree", "phantom", "simulator"
 # Of games that are laid out, and of all.
-LAID_OUT = ("auto", COMPILED, SIGNALS, WORLDS)
-FORMS = (*LAID_OUT, STEPPED)
+BUILT = ("auto", TREE, PUBLIC_TREE, PHANTOM)
+FORMS = (*BUILT, SIMULATOR)
 
 # With more histories than these, games that declare another form are not compiled.
 _MANY = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class GameOptions:
     """What a user asks of the form of a game.
 
     Attributes:
@@ -44,7 +44,7 @@ class Layout:
         signals or worlds where the game declares them and has more than a million
         histories or too many for the memory limit, else compiled, and stepped where it
         is too large for that.
-      vectorised: by the game's own rules on arrays, if it has them.
+      batched_rules: by the game's own batched rules, if it has them.
       workers: processes that step OpenSpiel's states, of games that are not laid out.
       memory_limit: refuse what would take more: bytes, or a size like "3GB"; "none" or
         `math.inf`: no limit; None: 70 % of what the process may have, at least 1 GB
@@ -73,7 +73,7 @@ class Layout:
     """
 
     form: str = "auto"
-    vectorised: bool = True
+    batched_rules: bool = True
     workers: int = 1
     memory_limit: memory.Limit = None
     cache: atomic.Path | None = None
@@ -148,50 +148,52 @@ def prefer(opened: Opened, memory_limit: memory.Limit = None) -> Choice:
       opened: the game.
       memory_limit: what compiling may take.
     """
-    other = SIGNALS if declared(opened) else WORLDS
-    if other == WORLDS and phantom_rules(opened.rules) is None:
-        return Choice(COMPILED)
+    other = PUBLIC_TREE if declared(opened) else PHANTOM
+    if other == PHANTOM and phantom_rules(opened.rules) is None:
+        return Choice(TREE)
     if impossible := game_checks.impossible_outcomes(opened.game.new_initial_state()):
         why = f"OpenSpiel lists {len(impossible):,} deals of probability zero, too"
-        return Choice(SIGNALS, why)
+        return Choice(PUBLIC_TREE, why)
     most = min(_MANY, memory.room_for(memory.parse_limit(memory_limit)))
     histories = estimate.estimate_histories(opened.game, room=most)
     said = estimate.describe_histories(histories)
     if histories > most:
         why = f"{said}, more than the {most:,} up to which games are compiled"
         return Choice(other, why)
-    return Choice(COMPILED, f"{said}, and games are compiled up to {most:,}")
+    return Choice(TREE, f"{said}, and games are compiled up to {most:,}")
 
 
 def choose(
-    game: GameTree | PublicTreeGame | PhantomGame | Opened, need: Need, layout: Layout
+    game: GameTree | PublicTreeGame | PhantomGame | Opened,
+    need: Need,
+    options: GameOptions,
 ) -> Choice:
     """Chooses a form and builds nothing; takes a second at most.
 
     Args:
       game: opened, or in a form already.
       need: what is to be done.
-      layout: what the user asks for.
+      options: what the user asks for.
 
     Raises:
       ValueError: the form that is asked for cannot do it, or is not that of the game or
         of the checkpoint.
     """
-    form = layout.form
-    if form == "auto" and layout.hand_buckets is not None:
-        form = STEPPED
+    form = options.form
+    if form == "auto" and options.hand_buckets is not None:
+        form = SIMULATOR
     if isinstance(game, PublicTreeGame):
         game.check()
-        if form not in ("auto", SIGNALS):
+        if form not in ("auto", PUBLIC_TREE):
             raise ValueError(
                 f"form={form!r}: {game.game} was given as a signal game; give the "
                 f"OpenSpiel game itself, or leave form out"
             )
-        form = SIGNALS
+        form = PUBLIC_TREE
     elif isinstance(game, PhantomGame) and form == "auto":
-        form = WORLDS
+        form = PHANTOM
     elif isinstance(game, GameTree) and form == "auto":
-        form = COMPILED
+        form = TREE
     if form in need.refused:
         raise ValueError(need.refused[form])
     if need.begun is not None:
@@ -204,26 +206,30 @@ def choose(
     if form != "auto":
         return Choice(form)
     assert isinstance(game, Opened)
-    if COMPILED in need.refused:
-        if SIGNALS not in need.refused:
-            return Choice(SIGNALS)
-        raise ValueError(need.refused[COMPILED])
-    if SIGNALS not in need.refused and need.prefers_signals and layout.vectorised:
-        suits = prefer(game, layout.memory_limit)
+    if TREE in need.refused:
+        if PUBLIC_TREE not in need.refused:
+            return Choice(PUBLIC_TREE)
+        raise ValueError(need.refused[TREE])
+    if (
+        PUBLIC_TREE not in need.refused
+        and need.prefers_signals
+        and options.batched_rules
+    ):
+        suits = prefer(game, options.memory_limit)
         if suits.form not in need.refused:
             return suits
-    return Choice(COMPILED)
+    return Choice(TREE)
 
 
 def lay_out(
-    game: AnyGame, need: Need, layout: Layout, *, progress: bool = False
+    game: AnyGame, need: Need, options: GameOptions, *, progress: bool = False
 ) -> Laid:
     """Puts a game into the form that suits what is to be done.
 
     Args:
       game: in any form.
       need: what is to be done.
-      layout: what the user asks for.
+      options: what the user asks for.
       progress: show on stderr how far a long walk is.
 
     Raises:
@@ -235,82 +241,86 @@ def lay_out(
         game = open_game(game)
     if need.features is not None and isinstance(game, Opened | GameTree):
         game_checks.feature_count(game.game, need.features)
-    choice = choose(game, need, layout)
-    if choice.form == SIGNALS:
+    choice = choose(game, need, options)
+    if choice.form == PUBLIC_TREE:
         if not isinstance(game, PublicTreeGame):
             plain = game.game if isinstance(game, GameTree) else game
-            limit = layout.memory_limit
+            limit = options.memory_limit
             game = public_tree_game(plain, progress=progress, memory_limit=limit)
-            game = game if layout.locks is not None else merged(game)
+            game = game if options.locks is not None else merged(game)
         memory.trim()
-        return Laid(game, SIGNALS, choice.why)
+        return Laid(game, PUBLIC_TREE, choice.why)
     assert not isinstance(game, PublicTreeGame)
     opened = game if isinstance(game, Opened) else Opened(game.game)
-    if choice.form == STEPPED:
-        return Laid(opened, STEPPED, choice.why)
-    if choice.form == WORLDS:
-        return _of_worlds(game, layout, choice.why, progress)
+    if choice.form == SIMULATOR:
+        return Laid(opened, SIMULATOR, choice.why)
+    if choice.form == PHANTOM:
+        return _of_worlds(game, options, choice.why, progress)
     assert not isinstance(game, PhantomGame)
     if isinstance(game, GameTree):
-        return Laid(game, COMPILED, choice.why)
+        return Laid(game, TREE, choice.why)
     try:
         tree = build_tree(
             game,
             observations=need.observations,
-            vectorised=layout.vectorised,
-            memory_limit=layout.memory_limit,
-            cache=layout.cache,
+            batched_rules=options.batched_rules,
+            memory_limit=options.memory_limit,
+            cache=options.cache,
             progress=progress,
         )
     except GameTooLargeError as error:
-        return _too_large(game, need, layout, error)
+        return _too_large(game, need, options, error)
     except ImperfectRecallError:
-        able = layout.form == "auto" and WORLDS not in need.refused
+        able = options.form == "auto" and PHANTOM not in need.refused
         if not able or phantom_rules(opened.rules) is None:
             raise
         why = "OpenSpiel's information states forget what players did"
-        return _of_worlds(opened, layout, why, progress)
-    return Laid(tree, COMPILED, choice.why)
+        return _of_worlds(opened, options, why, progress)
+    return Laid(tree, TREE, choice.why)
 
 
 def _of_worlds(
-    game: GameTree | PhantomGame | Opened, layout: Layout, why: str, progress: bool
+    game: GameTree | PhantomGame | Opened,
+    options: GameOptions,
+    why: str,
+    progress: bool,
 ) -> Laid:
     """A game of hidden boards; arguments and errors as of `lay_out`."""
     if not isinstance(game, PhantomGame):
         opened = game if isinstance(game, Opened) else Opened(game.game)
-        limit = layout.memory_limit
+        limit = options.memory_limit
         game = phantom_game(opened, memory_limit=limit, progress=progress)
     memory.trim()
-    return Laid(game, WORLDS, why)
+    return Laid(game, PHANTOM, why)
 
 
 def _too_large(
-    opened: Opened, need: Need, layout: Layout, error: GameTooLargeError
+    opened: Opened, need: Need, options: GameOptions, error: GameTooLargeError
 ) -> Laid:
     """A game that is too large to be compiled: stepped, or what may be done instead.
 
     Args:
       opened: the game.
       need: what is to be done.
-      layout: what the user asks for.
+      options: what the user asks for.
       error: that compiling raised.
 
     Raises:
       GameTooLargeError: it cannot be stepped, or must not be.
     """
-    free = layout.form == "auto" and need.begun is None
-    if free and STEPPED not in need.refused:
-        return Laid(opened, STEPPED, str(error).partition(";")[0])
+    free = options.form == "auto" and need.begun is None
+    if free and SIMULATOR not in need.refused:
+        return Laid(opened, SIMULATOR, str(error).partition(";")[0])
     text = str(error)
-    if SIGNALS not in need.refused and declared(opened):
+    if PUBLIC_TREE not in need.refused and declared(opened):
         text += (
-            "; or take the form of signals, which this game declares (form='signals', "
-            "--form signals), and a full-width algorithm such as cfr+"
+            "; or use the public-tree form, which this game declares "
+            "(form='public-tree', --form public-tree), and a full-width algorithm such "
+            "as cfr+"
         )
-    if free and need.refused[STEPPED]:
+    if free and need.refused[SIMULATOR]:
         text += (
-            f"; here it cannot be sampled without compiling: {need.refused[STEPPED]}"
+            f"; here it cannot be sampled without compiling: {need.refused[SIMULATOR]}"
         )
     elif need.begun is not None:
         text += (
@@ -331,9 +341,9 @@ def begun_as(path: atomic.Path | None) -> tuple[str, str] | None:
     if metadata.get("kind") != "checkpoint":
         return None
     form = metadata.get("form")
-    begun = form if form in (SIGNALS, WORLDS) else COMPILED
+    begun = form if form in (PUBLIC_TREE, PHANTOM) else TREE
     if "keys" in metadata or form == "deep":
-        begun = STEPPED
+        begun = SIMULATOR
     return begun, os.fspath(path)
 
 
@@ -345,13 +355,13 @@ def _check_begun(begun: str, path: str, form: str) -> None:
     Raises:
       ValueError: the game is to be laid out, and was not; or the other way round.
     """
-    if begun == STEPPED and form not in ("auto", STEPPED):
+    if begun == SIMULATOR and form not in ("auto", SIMULATOR):
         raise ValueError(
             f"the checkpoint {path} was begun without compiling the game; leave "
-            f"form={form!r} (--form {form}, --compile always) out, or give another path"
+            f"form={form!r} (--form {form}, --form tree) out, or give another path"
         )
-    if begun != STEPPED and form == STEPPED:
+    if begun != SIMULATOR and form == SIMULATOR:
         raise ValueError(
             f"the checkpoint {path} was begun on the compiled game; leave "
-            f"form='stepped' (--compile never) out, or give another path"
+            f"form='simulator' (--form simulator) out, or give another path"
         )

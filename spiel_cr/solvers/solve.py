@@ -11,7 +11,7 @@ from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, representation
 from spiel_cr.solvers.checkpoint import Keeper
-from spiel_cr.solvers.representation import AnyGame, Laid, Layout
+from spiel_cr.solvers.representation import AnyGame, GameOptions, Laid
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
 from spiel_cr.solvers.task import Task
 
@@ -20,7 +20,7 @@ def task_of(
     algorithm: Any = "auto",
     goal: int | Goal | None = None,
     *,
-    layout: Layout | None = None,
+    options: GameOptions | None = None,
     checkpoint: atomic.Path | Checkpoint | None = None,
     dtype: np.typing.DTypeLike | None = None,
     seed: int = 0,
@@ -36,7 +36,7 @@ def task_of(
     return Task(
         algorithms.find(algorithm),
         Goal.of(goal),
-        layout or Layout(),
+        options or GameOptions(),
         Checkpoint.of(checkpoint),
         None if dtype is None else check_dtype(dtype).name,
         check_seed(seed),
@@ -54,7 +54,7 @@ def lay_out(game: AnyGame, task: Task, *, progress: bool = False) -> Laid:
     Raises:
       As `representation.lay_out`.
     """
-    return representation.lay_out(game, task.need(), task.layout, progress=progress)
+    return representation.lay_out(game, task.need(), task.options, progress=progress)
 
 
 def solve(
@@ -62,7 +62,7 @@ def solve(
     algorithm: Any = "auto",
     goal: int | Goal | None = None,
     *,
-    layout: Layout | None = None,
+    options: GameOptions | None = None,
     checkpoint: atomic.Path | Checkpoint | None = None,
     dtype: np.typing.DTypeLike | None = None,
     seed: int = 0,
@@ -90,7 +90,7 @@ def solve(
         `algorithms.ALGORITHMS`.
       goal: how many iterations, or a `Goal` with seconds, NashConv, curve; by default
         1000 iterations, of networks 100.
-      layout: the form of the game, buckets and memory; see `Layout`.
+      options: the form of the game, buckets and memory; see `GameOptions`.
       checkpoint: the path of a file to continue from where it exists, and to write to,
         or a `Checkpoint`.
       dtype: arithmetic, float64 or float32. float32 takes half the memory and stalls
@@ -117,7 +117,7 @@ def solve(
       ImportError: optax is missing, and networks are asked for.
     """
     task = task_of(
-        algorithm, goal, layout=layout, checkpoint=checkpoint, dtype=dtype, seed=seed
+        algorithm, goal, options=options, checkpoint=checkpoint, dtype=dtype, seed=seed
     )
     with atomic.reserved(task.path, "checkpoint_path"):
         started = time.perf_counter()

@@ -31,7 +31,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import STEPPED, Laid, Layout
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions, Laid
 from spiel_cr.solvers.run import Run, settings_text
 from spiel_cr.solvers.task import Task
 
@@ -52,8 +52,8 @@ def make_table(laid: Laid, task: Task) -> Run:
       GameTooLargeError, ValueError: as `solve`.
     """
     assert isinstance(laid.game, Opened)
-    layout = task.layout
-    kind, source, taken = _source(laid.game, layout)
+    options = task.options
+    kind, source, taken = _source(laid.game, options)
     try:
         if source.max_actions > _MOST_ACTIONS:
             raise GameTooLargeError(
@@ -61,7 +61,7 @@ def make_table(laid: Laid, task: Task) -> Run:
                 f"and a table takes at most {_MOST_ACTIONS:,}; choose smaller game "
                 f"parameters"
             )
-        size, kept = _kept_limits(layout.memory_limit, task.path)
+        size, kept = _kept_limits(options.memory_limit, task.path)
         config, room = _with_batch(source, task, size, taken)
         room = room if kept is None else kept
         solver = UncompiledSolver(
@@ -80,7 +80,7 @@ def make_table(laid: Laid, task: Task) -> Run:
         raise
 
 
-def _source(opened: Opened, layout: Layout) -> tuple[str, Simulator, int]:
+def _source(opened: Opened, options: GameOptions) -> tuple[str, Simulator, int]:
     """What its keys are, what steps a game, and the bytes that its buckets take.
 
     Raises:
@@ -88,28 +88,28 @@ def _source(opened: Opened, layout: Layout) -> tuple[str, Simulator, int]:
       ValueError: as `key_making.make_source`.
     """
     kind = key_making.kind_for(
-        opened, use_rules=layout.vectorised, buckets=layout.hand_buckets
+        opened, use_rules=options.batched_rules, buckets=options.hand_buckets
     )
     taken = 0
     rules: Any = opened.rules
-    if layout.hand_buckets is not None and not layout.vectorised:
+    if options.hand_buckets is not None and not options.batched_rules:
         raise ValueError(
-            f"hand_buckets={layout.hand_buckets} needs the game's rules on arrays; "
-            f"leave vectorised=False (--no-vectorised) out"
+            f"hand_buckets={options.hand_buckets} needs the game's batched rules; "
+            f"leave batched_rules=False (--no-batched-rules) out"
         )
-    if layout.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
+    if options.hand_buckets is not None and hasattr(rules, "bucket_bytes"):
         taken = rules.bucket_bytes()
-        _check_room(opened, layout, taken)
-    source = key_making.make_source(opened, kind, workers=layout.workers)
+        _check_room(opened, options, taken)
+    source = key_making.make_source(opened, kind, workers=options.workers)
     return kind, source, taken
 
 
-def _check_room(opened: Opened, layout: Layout, taken: int) -> None:
+def _check_room(opened: Opened, options: GameOptions, taken: int) -> None:
     """Refuses hands in buckets that take more than the limit: GameTooLargeError."""
-    size = int(memory.parse_limit(layout.memory_limit))
+    size = int(memory.parse_limit(options.memory_limit))
     if taken + memory.BASE_BYTES > size:
         raise GameTooLargeError(
-            f"{memory.describe_limit(layout.memory_limit, size)}, and buckets of "
+            f"{memory.describe_limit(options.memory_limit, size)}, and buckets of "
             f"{opened.game} take about {memory.describe_bytes(taken)} beside Python; "
             f"raise the limit, or give fewer hand_buckets"
         )
@@ -193,7 +193,7 @@ def _with_batch(
     Raises:
       GameTooLargeError: If the batch does not fit; names the largest one that does.
     """
-    config: MCCFRConfig = task.algorithm.config_in(STEPPED)
+    config: MCCFRConfig = task.algorithm.config_in(SIMULATOR)
     free = size - memory.BASE_BYTES - taken
     if not _batch_is_given(task.algorithm.asked):
         # Not by what workers hold: the same limit gives the same batch.
@@ -219,7 +219,7 @@ def _with_batch(
     largest = _largest_batch(source, config, free)
     if config.batch > largest:
         remedy = f"choose batch={largest} or less" if largest else "use fewer workers"
-        limit = memory.describe_limit(task.layout.memory_limit, size)
+        limit = memory.describe_limit(task.options.memory_limit, size)
         raise GameTooLargeError(
             f"{limit}, which does not hold a batch of {config.batch} trajectories of "
             f"{one_line(source.game)} with up to {source.game.max_game_length():,} "
@@ -328,16 +328,16 @@ def make_boards(laid: Laid, task: Task) -> Run:
       GameTooLargeError, ValueError: as `solve`.
     """
     assert isinstance(laid.game, Opened)
-    if task.layout.hand_buckets is None:
+    if task.options.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
             f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
             f"hold'em"
         )
-    kind, source, taken = _source(laid.game, task.layout)
+    kind, source, taken = _source(laid.game, task.options)
     assert isinstance(source, RulesSource)
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
-    _check_room(laid.game, task.layout, taken + solver.num_bytes)
+    _check_room(laid.game, task.options, taken + solver.num_bytes)
     # No bit depends on the memory.
     return BoardRun(solver, kind, {})
 

@@ -84,7 +84,7 @@ def sampled_in_public(laid: Laid, task: Task) -> Run:
         task.algorithm.config,
         dtype=task.kind,
         seed=task.seed,
-        memory_limit=task.layout.memory_limit,
+        memory_limit=task.options.memory_limit,
     )
     return TabularRun(solver, held, batch=1, seed=task.seed)
 
@@ -95,14 +95,14 @@ def linear(laid: Laid, task: Task) -> Run:
     if not isinstance(held.laid, GameTree):
         need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
         remedy = "take cfr+, or choose smaller game parameters"
-        limit = task.layout.memory_limit
+        limit = task.options.memory_limit
         memory.check_need(f"{task.algorithm.name} on {held.game}", need, limit, remedy)
     return LinearRun(held)
 
 
 def _labels(held: Held, task: Task) -> bucket_labels.Labels:
     """Numbers the buckets that a user gave; raises ValueError."""
-    buckets, forget = task.layout.buckets, task.layout.imperfect_recall
+    buckets, forget = task.options.buckets, task.options.imperfect_recall
     if isinstance(held.laid, GameTree):
         return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
     if isinstance(held.laid, PhantomGame):
@@ -153,9 +153,9 @@ def _hold(laid: Laid, task: Task) -> Held:
     assert not isinstance(laid.game, Opened)
     # What a linear program takes is known of a tree, else of a form alone.
     if isinstance(laid.game, GameTree) or task.algorithm.family.iterates:
-        limit = task.layout.memory_limit
+        limit = task.options.memory_limit
         footprint.check(laid.game, task.algorithm.config, task.kind, limit)
-    locks = task.layout.locks
+    locks = task.options.locks
     if isinstance(laid.game, GameTree):
         return Held(laid.game, lock(laid.game.form, laid.game, locks))
     memory.trim()

@@ -16,29 +16,29 @@ from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.representation import (
-    COMPILED,
-    LAID_OUT,
-    SIGNALS,
-    STEPPED,
-    WORLDS,
+    BUILT,
+    PHANTOM,
+    PUBLIC_TREE,
+    SIMULATOR,
+    TREE,
+    GameOptions,
     Laid,
-    Layout,
     Need,
     begun_as,
 )
 from spiel_cr.solvers.run import Checkpoint, Goal, Run
 
-_ONLY_COMPILED = (
+_ONLY_TREE = (
     "{} needs the compiled game, for signal games have no information-state strings; "
-    "give form='compiled', or buckets as numbers by logical infoset"
+    "give form='tree', or buckets as numbers by logical infoset"
 )
-_ONLY_STEPPED = (
+_ONLY_SIMULATED = (
     "hand_buckets={!r} are for games that are sampled without laying them out: give "
-    "form='stepped' and an algorithm such as 'es-mccfr(averaging=sampled)'"
+    "form='simulator' and an algorithm such as 'es-mccfr(averaging=sampled)'"
 )
 _ONLY_TREES = (
-    "form='worlds': infosets share no regrets in the form of worlds; leave buckets and "
-    "imperfect_recall out, or give form='compiled'"
+    "form='phantom': infosets share no regrets in the phantom form; leave buckets and "
+    "imperfect_recall out, or give form='tree'"
 )
 
 
@@ -84,7 +84,7 @@ class Family(NamedTuple):
     @property
     def samples(self) -> bool:
         """Whether games need not be laid out, but may be sampled as they are met."""
-        return STEPPED in self.makers
+        return SIMULATOR in self.makers
 
 
 class Algorithm(NamedTuple):
@@ -111,7 +111,7 @@ class Algorithm(NamedTuple):
         Raises:
           ValueError: a setting that needs the compiled game.
         """
-        if form == STEPPED and self.family.stepped is not None:
+        if form == SIMULATOR and self.family.stepped is not None:
             return self.family.stepped(self.asked)
         return self.config
 
@@ -123,7 +123,7 @@ class Task:
     Attributes:
       algorithm: with its settings.
       goal: when to stop.
-      layout: what is asked of the form.
+      options: what is asked of the form.
       checkpoint: what the run is kept in.
       dtype: of the arithmetic; None: the algorithm's own.
       seed: of what is sampled.
@@ -131,14 +131,14 @@ class Task:
 
     algorithm: Algorithm
     goal: Goal = Goal()
-    layout: Layout = Layout()
+    options: GameOptions = GameOptions()
     checkpoint: Checkpoint | None = None
     dtype: str | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
         family, asked, goal = self.algorithm.family, self.algorithm.asked, self.goal
-        shares = self.layout.buckets is not None or self.layout.imperfect_recall
+        shares = self.options.buckets is not None or self.options.imperfect_recall
         if not family.iterates:
             if (
                 goal.seconds is not None
@@ -154,7 +154,7 @@ class Task:
                 f"algorithm={asked!r} {family.what}; choose another one such as "
                 f"'cfr+', or leave out buckets and imperfect_recall"
             )
-        if self.layout.locks is not None and (shares or not family.locks):
+        if self.options.locks is not None and (shares or not family.locks):
             raise ValueError(
                 f"locks: algorithm={asked!r} with these options keeps no strategies as "
                 f"they are; choose one such as 'cfr+', 'dcfr' or 'lp', and leave "
@@ -162,7 +162,7 @@ class Task:
             )
         if family.networks:
             self._check_networks()
-        if why := self.need().refused.get(self.layout.form):
+        if why := self.need().refused.get(self.options.form):
             raise ValueError(why)
 
     def _check_networks(self) -> None:
@@ -172,15 +172,15 @@ class Task:
           ValueError: an option that networks do not have.
           ImportError: optax is missing, and networks are asked for.
         """
-        layout = self.layout
-        options = {
+        options = self.options
+        requested = {
             "dtype": self.dtype,
-            "buckets": layout.buckets,
-            "imperfect_recall": layout.imperfect_recall or None,
-            "hand_buckets": layout.hand_buckets,
-            "workers": None if layout.workers == 1 else layout.workers,
+            "buckets": options.buckets,
+            "imperfect_recall": options.imperfect_recall or None,
+            "hand_buckets": options.hand_buckets,
+            "workers": None if options.workers == 1 else options.workers,
         }
-        for name, value in options.items():
+        for name, value in requested.items():
             if value is not None:
                 raise ValueError(
                     f"{name}={value!r}: algorithm={self.algorithm.asked!r} "
@@ -214,34 +214,34 @@ class Task:
 
     def need(self) -> Need:
         """What is to be done, as far as the form of the game matters."""
-        family, layout = self.algorithm.family, self.layout
+        family, options = self.algorithm.family, self.options
         refused = {
             form: text.format(self.algorithm.name)
             for form, text in family.refused.items()
-            if form not in family.makers or form != layout.form
+            if form not in family.makers or form != options.form
         }
-        if layout.hand_buckets is not None:
-            text = _ONLY_STEPPED.format(layout.hand_buckets)
-            refused |= dict.fromkeys(LAID_OUT[1:], text)  # "auto" is stepped
-            if why := refused.get(STEPPED):
-                refused[STEPPED] = f"hand_buckets={layout.hand_buckets!r}: {why}"
-        elif SIGNALS not in refused:
-            if why := _needs_strings(layout.buckets, layout.imperfect_recall):
-                refused[SIGNALS] = why
-        if layout.buckets is not None or layout.imperfect_recall:
-            refused.setdefault(WORLDS, _ONLY_TREES)
-        if STEPPED not in refused and (why := self._needs_laying_out()):
-            refused[STEPPED] = why
+        if options.hand_buckets is not None:
+            text = _ONLY_SIMULATED.format(options.hand_buckets)
+            refused |= dict.fromkeys(BUILT[1:], text)  # "auto" is stepped
+            if why := refused.get(SIMULATOR):
+                refused[SIMULATOR] = f"hand_buckets={options.hand_buckets!r}: {why}"
+        elif PUBLIC_TREE not in refused:
+            if why := _needs_strings(options.buckets, options.imperfect_recall):
+                refused[PUBLIC_TREE] = why
+        if options.buckets is not None or options.imperfect_recall:
+            refused.setdefault(PHANTOM, _ONLY_TREES)
+        if SIMULATOR not in refused and (why := self._needs_laying_out()):
+            refused[SIMULATOR] = why
         if isinstance(self.algorithm.config, MCCFRConfig):
-            shares = layout.buckets is not None or layout.imperfect_recall
+            shares = options.buckets is not None or options.imperfect_recall
             try:
                 choice.visits_only(self.algorithm.config, 0, buckets=shares)
             except ValueError as error:  # settings that do not go together there
-                refused[COMPILED] = str(error)
-        if layout.workers > 1 and layout.form == COMPILED:
-            refused[COMPILED] = (
-                f"workers={layout.workers} are for games that are not compiled; leave "
-                f"them out, or give form='stepped' (--compile never)"
+                refused[TREE] = str(error)
+        if options.workers > 1 and options.form == TREE:
+            refused[TREE] = (
+                f"workers={options.workers} are for games that are not compiled; leave "
+                f"them out, or give form='simulator' (--form simulator)"
             )
         config = self.algorithm.config
         return Need(
@@ -253,33 +253,33 @@ class Task:
 
     def _needs_laying_out(self) -> str | None:
         """Why what is asked for needs the game laid out; None: it does not."""
-        goal, layout, family = self.goal, self.layout, self.algorithm.family
-        options = {
+        goal, options, family = self.goal, self.options, self.algorithm.family
+        requested = {
             "until": goal.until,
             "eval_every": goal.eval_every,
             "dtype": self.dtype,
-            "buckets": layout.buckets,
-            "imperfect_recall": layout.imperfect_recall or None,
+            "buckets": options.buckets,
+            "imperfect_recall": options.imperfect_recall or None,
         }
-        for name, value in options.items():
+        for name, value in requested.items():
             if value is not None:
                 return (
                     f"{name}={value!r} needs the compiled game; leave it out, or leave "
-                    f"form='stepped' (--compile never) out"
+                    f"form='simulator' (--form simulator) out"
                 )
         try:
-            config = self.algorithm.config_in(STEPPED)
+            config = self.algorithm.config_in(SIMULATOR)
         except ValueError as error:
-            given = layout.hand_buckets
+            given = options.hand_buckets
             return str(error) if given is None else f"hand_buckets={given!r}: {error}"
-        if layout.hand_buckets and getattr(config, "averaging", None) == "exact":
+        if options.hand_buckets and getattr(config, "averaging", None) == "exact":
             return (
-                f"hand_buckets={layout.hand_buckets}: players forget, so averages are "
+                f"hand_buckets={options.hand_buckets}: players forget, so averages are "
                 f"not exact; choose 'pcs', or 'es-mccfr(averaging=sampled)'"
             )
-        if not family.networks and math.isinf(memory.parse_limit(layout.memory_limit)):
+        if not family.networks and math.isinf(memory.parse_limit(options.memory_limit)):
             return (
-                f"memory_limit={layout.memory_limit!r}: the table grows as long as "
+                f"memory_limit={options.memory_limit!r}: the table grows as long as "
                 f"there is room, so it needs a limit; give one such as 4GB"
             )
         return None
@@ -293,8 +293,8 @@ def _reads_tensors(config: Any) -> bool:
 def _needs_strings(buckets: Buckets | None, imperfect_recall: bool) -> str | None:
     """Why what is asked for needs information-state strings; None: it does not."""
     if imperfect_recall:
-        return _ONLY_COMPILED.format("imperfect_recall=True")
+        return _ONLY_TREE.format("imperfect_recall=True")
     for player, given in enumerate(buckets or ()):
         if isinstance(given, Mapping):
-            return _ONLY_COMPILED.format(f"buckets[{player}] by string")
+            return _ONLY_TREE.format(f"buckets[{player}] by string")
     return None

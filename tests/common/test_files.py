@@ -85,7 +85,7 @@ def test_fingerprint_keeps_no_strings(most, monkeypatch):
     found = fingerprint(compiled)
     assert compiled.nbytes == before
     # Walked: strings that are there already.
-    walked = spiel_cr.build_tree(game, vectorised=False)
+    walked = spiel_cr.build_tree(game, batched_rules=False)
     assert fingerprint(walked) == found
     renamed = dataclasses.replace(
         walked.infosets[1], keys=[f"{key}!" for key in walked.infosets[1].keys]

@@ -212,7 +212,9 @@ def test_what_a_solver_takes_is_refused_before_it_is_made(
     for module, name in ((cfr, "make_solver"), (mccfr, "make_solver"), (lp, "_flow")):
         monkeypatch.setattr(module, name, None)
     with pytest.raises(GameTooLargeError, match=f"leduc.* takes about .*{remedy}"):
-        spiel_cr.solve(tree, algorithm, 1, layout=spiel_cr.Layout(memory_limit=limit))
+        spiel_cr.solve(
+            tree, algorithm, 1, options=spiel_cr.GameOptions(memory_limit=limit)
+        )
 
 
 def test_what_solvers_in_objects_take_is_refused_before_they_are_made(monkeypatch):
@@ -231,7 +233,7 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
         spiel_cr.resolve(
             games.compiled("leduc"),
             iterations=1,
-            layout=spiel_cr.Layout(memory_limit="380MB"),
+            options=spiel_cr.GameOptions(memory_limit="380MB"),
         )
 
 
@@ -256,9 +258,9 @@ def test_what_the_process_held_before_does_not_count(monkeypatch):
     spiel_cr.build_tree("leduc_poker", memory_limit="2GB")
     # Small, and asked all the same.
     tree = spiel_cr.build_tree("python_leduc_poker", memory_limit="2GB")
-    layout = spiel_cr.Layout(memory_limit="2GB")
-    assert spiel_cr.solve(tree, "cfr+", 1, layout=layout).iterations == 1
-    assert spiel_cr.resolve(tree, iterations=1, layout=layout).iterations == 1
+    options = spiel_cr.GameOptions(memory_limit="2GB")
+    assert spiel_cr.solve(tree, "cfr+", 1, options=options).iterations == 1
+    assert spiel_cr.resolve(tree, iterations=1, options=options).iterations == 1
     python_judge.check_memory(tree, "2GB")
 
 
@@ -342,7 +344,9 @@ def test_how_many_fit():
 @pytest.mark.parametrize("algorithm", ["cfr+", "lp"])
 def test_solve_refuses(string, limit, algorithm):
     with pytest.raises(ValueError, match="memory_limit"):
-        spiel_cr.solve(string, algorithm, 1, layout=spiel_cr.Layout(memory_limit=limit))
+        spiel_cr.solve(
+            string, algorithm, 1, options=spiel_cr.GameOptions(memory_limit=limit)
+        )
 
 
 def test_solve_within_the_limit(monkeypatch):

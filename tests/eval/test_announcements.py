@@ -75,7 +75,7 @@ PHASES = {
             "judging in the whole game",
         ],
     ),
-    "jam-fold": (
+    "push-fold": (
         (
             *("--stacks", "1200/900", "--prizes", "1", "--blinds", "300/600"),
             *("--boards", "2", "--cache", "k", "--rounds", "1", "--steps", "2"),
@@ -92,7 +92,7 @@ PHASES = {
 
 def run(capsys, command, words):
     """Runs a command in this process; its stdout, and what it announced."""
-    given = () if "--game" in words or command == "jam-fold" else GAME
+    given = () if "--game" in words or command == "push-fold" else GAME
     commands.run(command, *given, *words)
     out, err = capsys.readouterr()
     return out, LINE.findall(err)

@@ -160,8 +160,8 @@ def test_resolve_in_the_form_of_signals(capsys, tmp_path):
     game = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
     words = ("--game", game, "--iterations", 20, "--algorithm", "cfr+")
     compiled = report(capsys, "resolve", *words)
-    found = report(capsys, "resolve", *words, "--form", "signals", "--save", path)
-    assert (compiled["form"], found["form"]) == ("compiled", "signals")
+    found = report(capsys, "resolve", *words, "--form", "public-tree", "--save", path)
+    assert (compiled["form"], found["form"]) == ("tree", "public-tree")
     assert found["nash_conv"] == pytest.approx(compiled["nash_conv"], abs=1e-12)
     expected = openspiel_nash_conv(path, game)
     assert found["nash_conv"] == pytest.approx(expected, abs=1e-12)

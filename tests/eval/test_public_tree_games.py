@@ -31,16 +31,18 @@ SMALL = "python_leduc_poker(max_raises=1)"
 @pytest.fixture(scope="module")
 def policy_file(tmp_path_factory):
     path = tmp_path_factory.mktemp("policies") / "leduc.npz"
-    spiel_cr.solve(LEDUC, "cfr+", 50, layout=spiel_cr.Layout("signals")).save(path)
+    spiel_cr.solve(LEDUC, "cfr+", 50, options=spiel_cr.GameOptions("public-tree")).save(
+        path
+    )
     return path
 
 
 def test_solve_says_form_and_judge(capsys, tmp_path):
     path = tmp_path / "leduc.npz"
     game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
-    words = ("--form", "signals", "--save", path)
+    words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
-    assert found["form"] == "signals" and not found["compiled"]
+    assert found["form"] == "public-tree" and not found["tree"]
     assert found["judge"] == "spiel_cr" and "on the signal form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, PublicTreePolicy)
@@ -49,16 +51,16 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     assert other["judge"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
     compiled, _, _ = told(capsys, "solve", *game)
-    assert compiled["form"] == "compiled" and compiled["compiled"]
+    assert compiled["form"] == "tree" and compiled["tree"]
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
 def test_info_counts_public_nodes_and_signals(capsys):
-    found, out, _ = told(capsys, "info", "--game", LEDUC, "--form", "signals")
+    found, out, _ = told(capsys, "info", "--game", LEDUC, "--form", "public-tree")
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
-    assert found["signals"] == [[3, 9], [3, 9]]
+    assert found["public-tree"] == [[3, 9], [3, 9]]
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
@@ -130,7 +132,7 @@ def ranges():
 
 def test_ranges_prefer_signals(ranges):
     found = representation.prefer(open_game(ranges))
-    assert found.form == "signals" and "deals of probability zero" in found.why
+    assert found.form == "public-tree" and "deals of probability zero" in found.why
     with pytest.raises(InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail in"):
         python_judge.check_public_tree(ranges)
 
@@ -207,7 +209,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     """Of merged signals, which are fewer than the declared ones."""
     game = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
     path = tmp_path / "rhode.npz"
-    result = solve_with(game, "cfr+", 20, form="signals", dtype="float32")
+    result = solve_with(game, "cfr+", 20, form="public-tree", dtype="float32")
     result.save(path)
     declared = public_tree_game(game).num_private_states(0)
     assert sum(result.signals.num_private_states(0)) < sum(declared)
@@ -223,13 +225,13 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     ]
 
     def refuse(*_, **__):
-        raise AssertionError("compiled")
+        raise AssertionError("tree")
 
     monkeypatch.setattr(targets, "build_tree", refuse)
     monkeypatch.setattr(representation, "build_tree", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = told(capsys, *words, "--method", "exact")
-    assert (found["form"], found["compiled"]) == ("signals", False)
+    assert (found["form"], found["tree"]) == ("public-tree", False)
     assert found["judged_exactly"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response on the signal form" in out
     for seat, value in zip(found["seats"], expected, strict=True):

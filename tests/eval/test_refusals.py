@@ -15,7 +15,7 @@ TOURNAMENT = f"tournament {KUHN} --out OUT"
 BOTS = "--bots=uniform;uniform"
 # Who cannot count its turns.
 HIDDEN = "restricted_nash_response(game=kuhn_poker(),p=0.5)"
-SAMPLE = f"solve {KUHN} --compile never"
+SAMPLE = f"solve {KUHN} --form simulator"
 SAMPLED = f"{SAMPLE} --algorithm os-mccfr"
 COMPARE = f"compare {KUHN} --algorithms lp --out OUT"
 DEEP = f"solve {KUHN} --algorithm sd-cfr"
@@ -53,7 +53,7 @@ ROWS = [
     (f"solve {KUHN} --compile maybe", "--compile"),
     (f"solve {KUHN} --workers 0", "workers=0"),
     (
-        f"solve {KUHN} --compile always --workers 2",
+        f"solve {KUHN} --form tree --workers 2",
         "workers=2 are for games that are not compiled",
     ),
     (f"{SAMPLE} --algorithm lp", "algorithm='lp' looks at the whole game"),
@@ -62,14 +62,20 @@ ROWS = [
     (f"{SAMPLED} --judge openspiel", "--judge openspiel needs the compiled game"),
     (f"{SAMPLED} --memory-limit none", "memory_limit='none'"),
     (f"solve {KUHN} --form tree", "--form"),
-    (f"{SAMPLE} --form signals", "--form signals solves the whole game"),
-    (f"solve {KUHN} --compile always --form signals", "leave --compile always out"),
+    (f"{SAMPLE} --form public-tree", "--form public-tree solves the whole game"),
+    (f"solve {KUHN} --form tree --form public-tree", "leave --form tree out"),
     (
-        f"solve {KUHN} --form signals --algorithm os-mccfr",
+        f"solve {KUHN} --form public-tree --algorithm os-mccfr",
         "algorithm='os-mccfr' samples histories",
     ),
-    (f"solve {KUHN} --form signals --imperfect-recall", "imperfect_recall=True needs"),
-    ("info --game python_rock_paper_scissors --form signals", "nobody has declared"),
+    (
+        f"solve {KUHN} --form public-tree --imperfect-recall",
+        "imperfect_recall=True needs",
+    ),
+    (
+        "info --game python_rock_paper_scissors --form public-tree",
+        "nobody has declared",
+    ),
     (f"resolve {KUHN} --algorithm sarsa", "sarsa"),
     (f"resolve {KUHN} --algorithm lp", "lp"),
     (f"resolve {KUHN} --iterations 0", "iterations"),
@@ -120,8 +126,11 @@ ROWS = [
     (f"{COMPARE} --patience 0", "patience=0.0 must be finite and above 0"),
     (f"exploit {KUHN} --policy lp --trained --workers 2", "--trained is done in"),
     (f"{DEEP} --workers 2", "workers=2: algorithm='sd-cfr'"),
-    (f"{DEEP} --form signals", "--form signals"),
-    (f"{DEEP}(network=table) --compile never", "network=table needs the compiled game"),
+    (f"{DEEP} --form public-tree", "--form public-tree"),
+    (
+        f"{DEEP}(network=table) --form simulator",
+        "network=table needs the compiled game",
+    ),
     (f"{PLAY} {BOTS} --web", "human;B"),
     (f"{PLAY} {BOTS} --port 8000", "port=8000: only the page has one; give --web"),
     (f"{PLAY} {BOTS} --web --port 80", "--port=80 must lie from 1024"),
@@ -195,8 +204,8 @@ def files(tmp_path_factory):
         for name in ("POLICY", "GRID", "DAMAGED", "HELD", "FILE")
     }
     spiel_cr.solve("kuhn_poker", "lp").save(found["POLICY"])
-    signals = spiel_cr.Layout("signals")
-    spiel_cr.solve("python_leduc_poker", "cfr+", 5, layout=signals).save(found["GRID"])
+    signals = spiel_cr.GameOptions("public-tree")
+    spiel_cr.solve("python_leduc_poker", "cfr+", 5, options=signals).save(found["GRID"])
     found["DAMAGED"].write_bytes(b"PK\3\4 and no more")
     found["FILE"].write_text("not a folder")
     with atomic.lock(found["HELD"]):

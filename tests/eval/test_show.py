@@ -258,10 +258,10 @@ def test_pages_of_other_forms(tmp_path, capsys):
     """Signals, and samples of a game that was never laid out."""
     page = tmp_path / "page.html"
     for game, algorithm in (
-        ("python_leduc_poker", ("--form", "signals", "--iterations", 5)),
+        ("python_leduc_poker", ("--form", "public-tree", "--iterations", 5)),
         (
             "kuhn_poker",
-            ("--algorithm", "es-mccfr", "--compile", "never", "--seconds", 1),
+            ("--algorithm", "es-mccfr", "--form", "simulator", "--seconds", 1),
         ),
     ):
         saved = tmp_path / f"{game}.npz"
@@ -277,7 +277,7 @@ def test_pages_of_other_forms(tmp_path, capsys):
 def test_a_game_too_large_to_be_laid_out(tmp_path, capsys):
     """Its policy is no list, and its page knows no gains."""
     saved, page = tmp_path / "phantom.npz", tmp_path / "page.html"
-    words = ("--compile", "never", "--iterations", 2, "--save", saved)
+    words = ("--form", "simulator", "--iterations", 2, "--save", saved)
     run("solve", "--game", "phantom_ttt", "--algorithm", "es-mccfr", *words)
     capsys.readouterr()
     words = ("show", "--policy", saved, "--game", "phantom_ttt")

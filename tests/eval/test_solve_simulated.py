@@ -29,7 +29,7 @@ def saved(tmp_path_factory):
     """A policy of Kuhn poker that was sampled without compiling."""
     path = tmp_path_factory.mktemp("policy") / "kuhn.npz"
     result = solve_with(
-        "kuhn_poker", "os-mccfr(batch=64)", 3, form="stepped", memory_limit="3GB"
+        "kuhn_poker", "os-mccfr(batch=64)", 3, form="simulator", memory_limit="3GB"
     )
     result.save(path)
     return path
@@ -37,22 +37,22 @@ def saved(tmp_path_factory):
 
 def test_solve_without_compiling(tmp_path, capsys, nothing_is_compiled):
     path = tmp_path / "policy.npz"
-    words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--compile", "never")
+    words = ("solve", "--game", "phantom_ttt", *SAMPLE, *LIMIT, "--form", "simulator")
     found = report(capsys, *words, "--save", path, "--seed", "4")
-    assert found["compiled"] is False and found["keys"] == "rules"
+    assert found["tree"] is False and found["keys"] == "rules"
     assert found["trajectories"] == 2 * 3 * 64 and not found["full"]
     assert 0 < found["known_share"] < 1
     assert found["table_bytes"] < found["table_limit"] < 2.7e9
     policy = spiel_cr.load_policy(path)
     assert len(policy.strategy) == found["infosets"] > 300
-    plain = report(capsys, *words, "--no-vectorised")
+    plain = report(capsys, *words, "--no-batched-rules")
     assert plain["keys"] == "strings"
 
 
 def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
-    assert found["compiled"] is False
+    assert found["tree"] is False
     (said,) = (line for line in err.splitlines() if "without compiling" in line)
     assert "phantom_ttt() has about" in said
     # Little memory for worlds, which are walked as far as it goes.
@@ -82,7 +82,7 @@ def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
         report(capsys, *words, path, "--compile", how)
         other = {"never": "always", "always": "never"}[how]
         found = report(capsys, *words, path)
-        assert found["compiled"] is (how == "always") and found["iterations"] == 3
+        assert found["tree"] is (how == "always") and found["iterations"] == 3
         said = refused(capsys, *words, path, "--compile", other)
         assert "was begun" in said and f"--compile {other}) out" in said
     said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
@@ -99,7 +99,7 @@ def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
 def test_games_that_fit_are_compiled(capsys):
     words = ("solve", "--game", "kuhn_poker", "--iterations", "3", *LIMIT)
     found = report(capsys, *words)
-    assert found["compiled"] is True and found["nash_conv"] > 0
+    assert found["tree"] is True and found["nash_conv"] > 0
 
 
 def test_bots_play_the_policy(saved, nothing_is_compiled):
@@ -137,7 +137,7 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
     path = tmp_path / "policy.npz"
     words = ("--algorithm", "os-mccfr(batch=1)", "--iterations", "2", *LIMIT)
     game = ("--game", "leduc_poker")
-    run("solve", *game, *words, "--compile", "never", "--save", path)
+    run("solve", *game, *words, "--form", "simulator", "--save", path)
     capsys.readouterr()
     bots = ("--bots", f"policy(path={path});uniform", "--matches", "4")
     # The second time all matches lie in the folder.
@@ -164,7 +164,7 @@ def test_show_lists_the_policy(saved, capsys):
 def test_a_tournament_with_the_policy(tmp_path, capsys):
     path = tmp_path / "policy.npz"
     words = ("solve", "--game", "phantom_ttt", *SAMPLE[:3], "150", *LIMIT)
-    run(*words, "--save", path, "--compile", "never")
+    run(*words, "--save", path, "--form", "simulator")
     bots = f"policy(path={path});uniform"
     words = ("tournament", "--game", "phantom_ttt", "--bots", bots, "--matches", "100")
     found = report(capsys, *words, "--out", tmp_path / "out")

@@ -24,7 +24,7 @@ def test_value_of_the_other_solver(capsys):
     low, high = found["value_bounds"]
     assert low < -37.77 < high and high - low <= 0.5
     assert found["nash_conv"] == pytest.approx(high - low)
-    assert found["form"] == "signals" and found["curve"]
+    assert found["form"] == "public-tree" and found["curve"]
     assert found["ev"] == pytest.approx(found["game_value"], abs=1e-6)
     assert found["equity"] == pytest.approx(0.5)  # both have all hands
     assert found["actions"] == ["check", "bet-1000", "allin-1500"]
@@ -85,7 +85,7 @@ def test_node_as_a_table_and_from_a_file(capsys, tmp_path):
         (("--first", "button"), "--first"),
         (("--node", "check raise-7"), "there is no action 'raise-7'; choose among"),
         (("--csv", "/"), "--csv"),
-        (("--algorithm", "sd-cfr"), "signals"),
+        (("--algorithm", "sd-cfr"), "public-tree"),
     ],
 )
 def test_refusals_before_any_work(capsys, words, said):

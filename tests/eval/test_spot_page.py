@@ -19,7 +19,9 @@ BOARD = "5c9dJs2h3c"
 def solved():
     ranges = "QQ+,AKs,A5s:0.5,65s", "22+,AT+"
     game = poker.spot(BOARD, 200, 900, ranges=ranges, bets="50%,allin")
-    return spiel_cr.solve(game, "dcfr", 100, layout=spiel_cr.Layout("signals"))
+    return spiel_cr.solve(
+        game, "dcfr", 100, options=spiel_cr.GameOptions("public-tree")
+    )
 
 
 @pytest.fixture(scope="module")

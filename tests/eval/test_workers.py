@@ -18,8 +18,8 @@ LINES = {
     # Its strings are made when they are asked for, by what no other process has.
     "response": "best-response --game=liars_dice(numdice=1,dice_sides=3) --states "
     "--policy=uniform --method=ismcts --simulations=20 --matches=8",
-    "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=1 "
-    "--steps=5 --boards=25600 --cache=DIR",
+    "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
+    "--rounds=1 --steps=5 --boards=25600 --cache=DIR",
 }
 QUICK = [("playing", "--workers=2")]
 CHANGING = {*PASSING, "crc", "min_ms", "mean_ms", "think_seconds", "longest"}

@@ -225,7 +225,7 @@ def uniform(tree, player):
     ],
 )
 def test_rollouts_are_unbiased(game, monkeypatch):
-    """By OpenSpiel's states, and by rules on arrays; the same match, the same bits."""
+    """By OpenSpiel's states, and by batched rules; the same match, the same bits."""
     monkeypatch.setattr(aivat, "_ON_ARRAYS", 60)
     tree = spiel_cr.build_tree(game)
     behaviours = random_behaviours(tree, 1)

@@ -74,7 +74,7 @@ _CALLS = {
         game, ["uniform", "uniform"], 4, seed=1, aivat=who
     ),
     "locks": lambda game, who: spiel_cr.solve(
-        game, "cfr+", 3, layout=spiel_cr.Layout(locks=(who, None))
+        game, "cfr+", 3, options=spiel_cr.GameOptions(locks=(who, None))
     ),
 }
 
@@ -164,8 +164,10 @@ def test_policies_of_simultaneous_games(win_loss):
 @pytest.mark.parametrize("algorithm", ["cfr+", "os-mccfr"])
 def test_results_play_states_of_the_simultaneous_game(algorithm):
     game = pyspiel.load_game(WIN_LOSS)
-    form = "auto" if algorithm == "cfr+" else "stepped"
-    result = spiel_cr.solve(WIN_LOSS, algorithm, 50, layout=spiel_cr.Layout(form=form))
+    form = "auto" if algorithm == "cfr+" else "simulator"
+    result = spiel_cr.solve(
+        WIN_LOSS, algorithm, 50, options=spiel_cr.GameOptions(form=form)
+    )
     policy = result.average_policy()
     # The value by OpenSpiel's tool on the simultaneous game and on the turn-based one.
     first = expected_game_score.policy_value(game.new_initial_state(), policy)
@@ -183,7 +185,7 @@ def test_policies_of_one_player_as_locks():
     table = openspiel_policy.TabularPolicy(game, [0])
     pair = (table, openspiel_policy.UniformRandomPolicy(game))
     by_table, by_pair = (
-        spiel_cr.solve(game, "cfr+", 200, layout=spiel_cr.Layout(locks=locks))
+        spiel_cr.solve(game, "cfr+", 200, options=spiel_cr.GameOptions(locks=locks))
         for locks in ((table, None), {0: pair, 1: None})
     )
     assert by_table.game_value() == by_pair.game_value()

@@ -36,7 +36,7 @@ def test_nash_conv_is_openspiels(solved):
 @pytest.mark.slow
 def test_nash_conv_of_a_policy_of_signals():
     game = "python_leduc_poker"
-    result = solve_with(game, "cfr+", 3, form="signals", dtype="float32")
+    result = solve_with(game, "cfr+", 3, form="public-tree", dtype="float32")
     found = spiel_cr.nash_conv(game, result.average_policy())
     assert found == pytest.approx(result.nash_conv(), rel=1e-5)
 
@@ -174,10 +174,10 @@ def test_results_print_in_a_few_lines(solved):
 def test_other_results_print_in_a_few_lines():
     assert_short(
         [
-            solve_with("python_leduc_poker", "lp", form="signals"),
+            solve_with("python_leduc_poker", "lp", form="public-tree"),
             public_tree_game("python_leduc_poker"),
-            solve_with("kuhn_poker", "os-mccfr(batch=4)", 1, form="stepped"),
-            solve_with("kuhn_poker", "sd-cfr(hidden=4)", 1, form="stepped"),
+            solve_with("kuhn_poker", "os-mccfr(batch=4)", 1, form="simulator"),
+            solve_with("kuhn_poker", "sd-cfr(hidden=4)", 1, form="simulator"),
         ]
     )
 
@@ -189,7 +189,7 @@ def test_public_names_are_there():
 
 
 def test_results_of_games_that_were_not_laid_out_are_judged():
-    layout = spiel_cr.Layout("stepped")
-    result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, layout=layout)
+    options = spiel_cr.GameOptions("simulator")
+    result = spiel_cr.solve("kuhn_poker", "os-mccfr(batch=64)", 20, options=options)
     found = spiel_cr.nash_conv("kuhn_poker", result)
     assert found == spiel_cr.nash_conv("kuhn_poker", result.average_policy())

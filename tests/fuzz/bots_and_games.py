@@ -24,7 +24,7 @@ from spiel_cr.policies.conversions import (
     tabular_policy,
     uniform_behaviour,
 )
-from spiel_cr.solvers.representation import Layout
+from spiel_cr.solvers.representation import GameOptions
 from spiel_cr.solvers.solve import solve
 
 MOVE_MS = 50.0
@@ -66,7 +66,7 @@ class Table:
     def networks(self) -> str:
         """A file of networks."""
         path = self._folder / "networks.npz"
-        solve(self.string, _NETWORKS, 2, layout=Layout("stepped")).save(path)
+        solve(self.string, _NETWORKS, 2, options=GameOptions("simulator")).save(path)
         return str(path)
 
 

@@ -56,7 +56,7 @@ class Line(NamedTuple):
 # Where more was found last, three times as often as others.
 _OFTEN = (
     *("solve", "resolve", "exploit", "tournament", "study"),
-    *("abstract", "jam-fold"),
+    *("abstract", "push-fold"),
 )
 # Of how many lines whose game is free it is `universal_poker`.
 _POKER = 0.25
@@ -72,7 +72,7 @@ _ALWAYS: dict[str, dict[str, str]] = {
     "play": {"--game": "kuhn_poker", "--bots": "uniform;uniform", "--seed": "1"},
     "compare": {"--iterations": "2", "--workers": "0", "--algorithms": "uniform;cfr+"},
     "study": {"--size": "0.001"},
-    "jam-fold": {
+    "push-fold": {
         **{"--stacks": "900/900", "--prizes": "2/1", "--blinds": "300/600"},
         **{"--boards": "1", "--rounds": "2", "--cache": "new/cache", "--steps": "5"},
     },
@@ -129,7 +129,7 @@ _LEFT_OUT = {
     "show": ("--node", "--board", "--plot", "--csv"),
     "compare": ("--ray", "--patience"),
     **dict.fromkeys(
-        ("tournament", "evaluate", "jam-fold", "study"), ("--ray", "--workers")
+        ("tournament", "evaluate", "push-fold", "study"), ("--ray", "--workers")
     ),
     "solve": ("--imperfect-recall", "--lock-player", "--hand-buckets"),
     "spot": ("--lock",),

@@ -25,13 +25,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import spiel_cr
-from spiel_cr import Layout, Result
+from spiel_cr import GameOptions, Result
 from spiel_cr.common import storage
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import cache
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
-from tests.games.tree.test_vectorised import same
+from tests.games.tree.test_batched_rules import same
 from tests.support.kuhn_public_tree import kuhn
 
 Rng = np.random.Generator
@@ -428,12 +428,12 @@ FORGERIES = (
 
 def _solved(folder: pathlib.Path, quick: bool) -> Iterator[Kind]:
     """Policies, and checkpoints of all runs, which read them where they go on."""
-    tree, how = build_tree("kuhn_poker"), Layout("stepped", memory_limit="3GB")
+    tree, how = build_tree("kuhn_poker"), GameOptions("simulator", memory_limit="3GB")
     small = "sd-cfr(hidden=8,layers=1,traversals=4,steps=2)"
     rows: list[tuple[str, Any, str, dict[str, Any]]] = [
-        ("signals", kuhn(), "cfr+", {"dtype": "float32"}),
-        ("stepped", "kuhn_poker", "os-mccfr(batch=64)", {"layout": how}),
-        ("compiled", tree, "cfr+", {}),
+        ("public-tree", kuhn(), "cfr+", {"dtype": "float32"}),
+        ("simulator", "kuhn_poker", "os-mccfr(batch=64)", {"options": how}),
+        ("tree", tree, "cfr+", {}),
         ("sampled", tree, "evr-mccfr(batch=4)", {"seed": 3}),
         ("first order", tree, "pdhg", {}),
         ("networks", tree, small, {}),
@@ -458,7 +458,7 @@ def _caches(folder: pathlib.Path) -> Iterator[Kind]:
     """What is read instead of a damaged file is the game, compiled anew."""
     for string in ("kuhn_poker", "python_rock_paper_scissors"):
         game = spiel_cr.load_game(string)
-        rules, plain = vectorised.of_game(game), build_tree(string)
+        rules, plain = batched_rules.of_game(game), build_tree(string)
         identity = cache.identify(game, rules)
 
         def read(

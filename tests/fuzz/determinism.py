@@ -17,10 +17,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spiel_cr import Layout, solve
+from spiel_cr import GameOptions, solve
 from spiel_cr.common import storage
 from spiel_cr.solvers.algorithms import ALGORITHMS, DEEP, PUBLIC, SELF_PLAY
-from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED
+from spiel_cr.solvers.representation import PUBLIC_TREE, SIMULATOR, TREE
 from tests.fuzz import interruptions
 from tests.fuzz.bots_and_games import BY_ITERATIONS, Kind, table
 from tests.support.results import lasting
@@ -35,7 +35,7 @@ _WORKERS = {
     "compare": "compare GAME --out=DIR/x --iterations=20 --seeds=2 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr",
     # Two tasks.
-    "jam-fold": interruptions.COMMANDS["jam-fold"].replace("=2048", "=25600"),
+    "push-fold": interruptions.COMMANDS["push-fold"].replace("=2048", "=25600"),
 }
 _PASSING = interruptions.PASSING | {"workers", "cpu_seconds"}
 
@@ -71,11 +71,11 @@ def _arrays(path: pathlib.Path) -> str:
     return _digest(*((key, arrays[key].dtype, arrays[key].tobytes()) for key in kept))
 
 
-def _solved(game: str, text: str, layout: Layout) -> str:
+def _solved(game: str, text: str, options: GameOptions) -> str:
     """Of what is saved of a few iterations."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "found.npz"
-        solve(game, text, 3, layout=layout, seed=5).save(path)
+        solve(game, text, 3, options=options, seed=5).save(path)
         arrays = storage.load(path)[0]
     kept = sorted(arrays.keys() - _PASSING)
     return _digest(*((key, arrays[key].dtype, arrays[key].tobytes()) for key in kept))
@@ -83,15 +83,17 @@ def _solved(game: str, text: str, layout: Layout) -> str:
 
 def algorithm(name: str, form: str) -> str:
     """Of the policy that it finds in a form of a game."""
-    game = "python_leduc_poker" if form == SIGNALS else GAME
+    game = "python_leduc_poker" if form == PUBLIC_TREE else GAME
     settings = _NETWORKS.get(ALGORITHMS[name].name, "")
-    return _solved(game, name + settings, Layout(form))
+    return _solved(game, name + settings, GameOptions(form))
 
 
 def stepped(workers: int) -> str:
     """Of the policy found on states that so many processes step."""
-    layout = Layout(STEPPED, vectorised=False, workers=workers, memory_limit="1GB")
-    return _solved("liars_dice(numdice=1,dice_sides=3)", "os-mccfr(batch=64)", layout)
+    options = GameOptions(
+        SIMULATOR, batched_rules=False, workers=workers, memory_limit="1GB"
+    )
+    return _solved("liars_dice(numdice=1,dice_sides=3)", "os-mccfr(batch=64)", options)
 
 
 def command(name: str, workers: int) -> str:
@@ -114,8 +116,8 @@ def _cases() -> dict[str, Callable[[], str]]:
         f"bot {name}": functools.partial(bot, kind) for name, kind in kinds.items()
     }
     for name, family in ALGORITHMS.items():
-        forms = {COMPILED, STEPPED} if family in (DEEP, SELF_PLAY) else {COMPILED}
-        for form in {SIGNALS} if family is PUBLIC else forms:
+        forms = {TREE, SIMULATOR} if family in (DEEP, SELF_PLAY) else {TREE}
+        for form in {PUBLIC_TREE} if family is PUBLIC else forms:
             case = f"solve {name}, {form}"
             cases[case] = functools.partial(algorithm, name, form)
     for workers in (1, 2):

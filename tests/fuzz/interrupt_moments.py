@@ -38,7 +38,9 @@ IDLE_LIMIT, BUSY_LIMIT = 2.0, 10.0
 _SOLVE = "--checkpoint=DIR/c.npz --checkpoint-every=0.1 --save=DIR/s.npz"
 # A checkpoint that is written at the end only.
 _LATE = "--checkpoint=DIR/c.npz --checkpoint-every=3600"
-_SAMPLED = "--algorithm=os-mccfr --compile=never --no-vectorised --iterations=100000"
+_SAMPLED = (
+    "--algorithm=os-mccfr --form simulator --no-batched-rules --iterations=100000"
+)
 _GOOFSPIEL = "--game=python_ii_goofspiel(num_cards=5)"
 _DICE = "--game=liars_dice(numdice=1)"
 _RESOLVING = "resolving(depth=2,iterations=100)"

@@ -60,10 +60,10 @@ COMMANDS = {
     "--save=DIR/s.npz --iterations=700000",
     "sampled": "solve GAME SOLVE --algorithm=evr-mccfr(batch=16) --iterations=3000",
     "uncompiled": "solve GAME SOLVE --algorithm=os-mccfr(batch=256) --iterations=80 "
-    "--compile=never --memory-limit=3GB",
+    "--form simulator --memory-limit=3GB",
     "first-order": "solve GAME SOLVE --algorithm=pdhg --iterations=40000",
-    "signals": "solve LEDUC --form=signals SOLVE --iterations=2000",
-    "worlds": "solve --game=dark_hex(board_size=2) --form=worlds SOLVE "
+    "public-tree": "solve LEDUC --form=public-tree SOLVE --iterations=2000",
+    "phantom": "solve --game=dark_hex(board_size=2) --form=phantom SOLVE "
     "--iterations=3000",
     "public": "solve LEDUC SOLVE --algorithm=public-vr+ --iterations=300",
     "deep": "solve GAME SOLVE --iterations=40 "
@@ -73,8 +73,8 @@ COMMANDS = {
     # Learns to all ends, so that no clock decides what it comes to.
     "search": "exploit GAME --policy=uniform --instruments=search --out=DIR/x",
     "abstract": "abstract LEDUC --budget=2-4 --iterations=20",
-    "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
-    "--steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
+    "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
+    "--rounds=2 --steps=20 --boards=2048 --cache=DIR/k --out=DIR/j",
     "resolve": "resolve GAME --save=DIR/s.npz --cache=DIR/k --iterations=200",
     "compare": "compare GAME --out=DIR/x --iterations=100 --seeds=2 --workers=0 "
     "--algorithms=uniform;openspiel-cfr;openspiel-os-mccfr;openspiel-cfr+",

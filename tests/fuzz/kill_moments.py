@@ -51,8 +51,8 @@ COMMANDS = {
     # the same value by other moves where several are best.
     "exploit": "exploit --game=liars_dice(numdice=1,dice_sides=5) --policy=uniform "
     "--instruments=search --minutes=600 --out=DIR/x",
-    "jam-fold": "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=2 "
-    "--steps=20 --boards=25600 --cache=DIR/k --out=DIR/j",
+    "push-fold": "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 "
+    "--rounds=2 --steps=20 --boards=25600 --cache=DIR/k --out=DIR/j",
     "study": "study kuhn --size=0.3",
 }
 # What is killed, and where, one of these in turn: with processes; on a cluster of two

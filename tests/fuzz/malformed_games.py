@@ -1,6 +1,6 @@
 """Games that break one promise at one history, made of the rules of real games.
 
-`mutants` makes them; `askers` ask a mutant by its states, or by its rules on arrays.
+`mutants` makes them; `askers` ask a mutant by its states, or by its batched rules.
 `complaint` says what is wrong with an answer: not refused, no history, no remedy.
 `python -m tests.fuzz malformed_games FIRST LAST` does many, a mutant a trial.
 """
@@ -64,9 +64,9 @@ class Mutant(NamedTuple):
     def __str__(self) -> str:
         return f"{self.base} {self.kind} at {self.path}"
 
-    def game(self, *, vectorised: bool) -> pyspiel.Game:
-        """The game, with rules on arrays or without."""
-        kind = _OnArrays if vectorised else _OnStates
+    def game(self, *, batched_rules: bool) -> pyspiel.Game:
+        """The game, with batched rules or without."""
+        kind = _OnArrays if batched_rules else _OnStates
         return kind(self.table, self.kind, **self.settings)
 
 
@@ -102,9 +102,9 @@ class _OnStates(MadeGame):
 
 
 class _OnArrays(_OnStates):
-    """A mutant by its rules on arrays."""
+    """A mutant by its batched rules."""
 
-    def vectorised(self) -> "_Rules":
+    def batched_rules(self) -> "_Rules":
         return _Rules(self.table)
 
 
@@ -183,7 +183,7 @@ CHANGES: dict[str, _Change] = {
     "a player that is no byte": _player(256),
     "nobody can move": _decision(actions=()),
 }
-# Those that rules on arrays cannot say.
+# Those that batched rules cannot say.
 ON_STATES: dict[str, _Change] = {
     "returns that do not sum to zero": _returns(1.0, -0.5),
     "returns that nearly sum to zero": _returns(1.0, -1.0 + 1e-7),
@@ -277,7 +277,7 @@ def complaint(mutant: Mutant, answer: Callable[[], Any]) -> str:
 
 def askers(mutant: Mutant) -> dict[str, Callable[[], Any]]:
     """All that must refuse a mutant, by name: who compiles it, who would play it."""
-    game, arrays = (mutant.game(vectorised=v) for v in (False, True))
+    game, arrays = (mutant.game(batched_rules=v) for v in (False, True))
     found: dict[str, Callable[[], Any]] = {
         "states": lambda: spiel_cr.build_tree(game),
         "solve": lambda: spiel_cr.solve(game, "cfr+", 1),

@@ -18,10 +18,10 @@ def _complaints(found, names) -> list[str]:
 
 
 @pytest.mark.parametrize("base", GAMES[:5])
-@pytest.mark.parametrize("vectorised", [False, True])
-def test_without_a_fault_they_are_games(base, vectorised):
+@pytest.mark.parametrize("batched_rules", [False, True])
+def test_without_a_fault_they_are_games(base, batched_rules):
     """Else the mutants might be refused for something else."""
-    game = malformed_games.healthy(base).game(vectorised=vectorised)
+    game = malformed_games.healthy(base).game(batched_rules=batched_rules)
     assert len(spiel_cr.build_tree(game).histories) == len(game.table)
 
 

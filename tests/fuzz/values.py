@@ -460,26 +460,26 @@ _VALUES: dict[tuple[str, str], Values] = {
     ("spot", "--node"): Values(("check", "1"), ["check x", "fold", "7"]),
     ("spot", "--algorithm"): Values(("dcfr", "cfr+"), _not_solved_by),
     ("spot", "--memory-limit"): _LIMITS,
-    ("jam-fold", "--stacks"): _words(
+    ("push-fold", "--stacks"): _words(
         "900/900  600/1200",
         "/  900/  9x/9  -1/2  1.5/2  1e3/2",
         *(Bad("900", shown=("[900]",)), Bad("0/900", shown=("stacks=0",))),
         Bad("1/2/3/4", shown=("[1, 2, 3, 4]",)),
     ),
-    ("jam-fold", "--prizes"): _words(
+    ("push-fold", "--prizes"): _words(
         "2/1  1  50.5/0",
         "/  2/  2;1  x  -1/2  nan  inf",
         *(Bad("1/2", shown=("[1.0, 2.0]",)), Bad("0", shown=("[0.0]",))),
         Bad("3/2/1", shown=("[3.0, 2.0, 1.0]",)),
     ),
-    ("jam-fold", "--blinds"): _words(
+    ("push-fold", "--blinds"): _words(
         "300/600  300/300",
         "/  300/  x/y  1.5/3  -3/6",
         *(Bad("300", shown=("[300]",)), Bad("0/300", shown=("blinds=0",))),
         Bad("600/300", shown=("[600, 300]",)),
     ),
-    ("jam-fold", "--boards"): _whole("1", "0 -1 100000001"),
-    ("jam-fold", "--algorithm"): _words("pi-fp  vi-fp", "fp  cfr"),
+    ("push-fold", "--boards"): _whole("1", "0 -1 100000001"),
+    ("push-fold", "--algorithm"): _words("pi-fp  vi-fp", "fp  cfr"),
 }
 
 

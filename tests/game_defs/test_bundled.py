@@ -7,8 +7,8 @@ from hypothesis import strategies
 
 import spiel_cr
 from game_defs.bundled.packing import Packing
-from spiel_cr.games.opening import vectorised
-from spiel_cr.games.tree import vectorised_check
+from spiel_cr.games.opening import batched_rules
+from spiel_cr.games.tree import batched_check
 
 HIDDEN = (
     "phantom_ttt",
@@ -97,7 +97,7 @@ _OFTEN = (
 )
 def test_plays_the_same_game(game, seed, rollouts, most):
     random = np.random.default_rng(seed)
-    vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
+    batched_check.check(game, random, rollouts=rollouts, max_histories=most)
 
 
 LONG_POKER = (
@@ -129,7 +129,7 @@ LONG_POKER = (
     ],
 )
 def test_what_is_not_vectorised(game):
-    assert vectorised.of_game(spiel_cr.load_game(game)) is None
+    assert batched_rules.of_game(spiel_cr.load_game(game)) is None
 
 
 @hypothesis.settings(deadline=None, derandomize=True, database=None, max_examples=50)

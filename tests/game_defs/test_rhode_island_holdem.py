@@ -12,7 +12,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from game_defs import rhode_island_holdem
-from spiel_cr.games.tree import vectorised_check
+from spiel_cr.games.tree import batched_check
 from spiel_cr.policies import conversions
 from spiel_cr.solvers import lp
 from tests.game_defs.test_three_card_hands import worth
@@ -299,7 +299,7 @@ def test_value_of_a_game_with_one_suit():
 )
 def test_vectorised_rules_are_those_of_states(game, seed, rollouts, most):
     random = np.random.default_rng(seed)
-    vectorised_check.check(game, random, rollouts=rollouts, max_histories=most)
+    batched_check.check(game, random, rollouts=rollouts, max_histories=most)
 
 
 @pytest.mark.parametrize(
@@ -358,7 +358,7 @@ def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
     """Of all cards that a player can see, against all permutations of suits."""
     num_ranks = 4 if num_suits == 1 else 2
     game = pyspiel.load_game(game_string(num_ranks, num_suits))
-    rules = game.vectorised()
+    rules = game.batched_rules()
     cards = range(num_ranks * num_suits)
     for player, number in itertools.product(range(2), (1, 2, 3)):
         hands = list(itertools.permutations(cards, number))
@@ -381,7 +381,7 @@ def test_signals_are_equal_where_suits_can_be_exchanged(num_suits):
 
 
 def test_names_of_signals():
-    rules = pyspiel.load_game(NAME).vectorised()
+    rules = pyspiel.load_game(NAME).batched_rules()
     states = np.array([[0, 52 | 1 << 6], [0, 52 | 1 << 6 | 34 << 12 | 6 << 18]])
     assert rules.signal_names(states, 0) == ["As", "As | Td 3d"]
     assert rules.signal_names(states, 1) == ["2c", "2c | Td 3d"]

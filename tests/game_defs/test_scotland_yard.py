@@ -14,7 +14,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from game_defs import scotland_yard, scotland_yard_rules
-from spiel_cr.games.tree import vectorised_check
+from spiel_cr.games.tree import batched_check
 from tests.support import game_contract, lp_reference
 from tests.support.game_contract import Sizes
 
@@ -66,7 +66,7 @@ def load_map(tmp_path, monkeypatch):
         text = json.dumps(PATH | changes | {"detectives": team})
         (tmp_path / "made.json").write_text(text, "utf-8")
         game = load("made", rounds, len(team))
-        vectorised_check.check(game, np.random.default_rng(1), rollouts=20)
+        batched_check.check(game, np.random.default_rng(1), rollouts=20)
         return game
 
     monkeypatch.setattr(scotland_yard, "MAPS", tmp_path)

@@ -438,7 +438,7 @@ def test_answers_do_not_depend_on_what_was_asked_before():
     assert answers(1) == answers(-1) != answers(1, seed=1)
 
 
-# Games whose rules on arrays make no information-state strings.
+# Games whose batched rules make no information-state strings.
 
 POKER = (
     "universal_poker(betting=limit,numPlayers=2,numRounds=2,blind=1 1,firstPlayer=1 1,"

@@ -125,7 +125,7 @@ def test_a_bot_of_a_string_takes_the_form_of_signals():
 @pytest.mark.parametrize(
     "text",
     ["python_rhode_island_holdem(num_ranks=6,num_suits=3)", "python_leduc_poker"],
-    ids=["signals", "compiled"],
+    ids=["public-tree", "tree"],
 )
 def test_both_forms_are_held_to_the_limit(text, monkeypatch):
     monkeypatch.setattr(bots, "_shared", {})

@@ -426,8 +426,8 @@ def test_one_long_rollout_does_not_end_the_search(monkeypatch):
 def test_no_program_of_a_network_is_compiled_under_a_clock(tmp_path, monkeypatch):
     monkeypatch.setattr(search_bot, "_AT_ONCE", 1 << 9)
     path = str(tmp_path / "network.npz")
-    stepped = spiel_cr.Layout("stepped")
-    spiel_cr.solve(DICE, "mmd(hidden=4,episodes=16)", 1, layout=stepped).save(path)
+    stepped = spiel_cr.GameOptions("simulator")
+    spiel_cr.solve(DICE, "mmd(hidden=4,episodes=16)", 1, options=stepped).save(path)
     tree, compiled_later = compiled(DICE), []
     bot = SearchBot(tree, 0, SearchBotConfig(path, move_ms=100))
 

@@ -158,7 +158,7 @@ def test_nuts_or_air(first, value):
     checks and loses as much.
     """
     game = poker.spot("2s2c7d7h3s", 100, 100, ranges=first, bets="pot")
-    result = spiel_cr.solve(game, "lp", layout=spiel_cr.Layout("compiled"))
+    result = spiel_cr.solve(game, "lp", options=spiel_cr.GameOptions("tree"))
     assert result.value_bounds() == pytest.approx((value, value), abs=1e-9)
 
 

@@ -36,7 +36,9 @@ def test_a_notebook_shows_figures_curve_and_decisions(results):
 
 
 def test_what_is_not_laid_out_shows_itself_too():
-    sampled = spiel_cr.solve(GAME, "os-mccfr", 2, layout=spiel_cr.Layout("stepped"))
+    sampled = spiel_cr.solve(
+        GAME, "os-mccfr", 2, options=spiel_cr.GameOptions("simulator")
+    )
     page = sampled._repr_html_()
     assert "trajectories" in page and "NashConv" not in page
     with pytest.raises(ValueError, match="best_response"):

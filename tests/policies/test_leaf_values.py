@@ -20,7 +20,7 @@ from tests.support.strategies import random_behaviours
 from tests.support.tabled import Tabled
 
 # A form, seeds, and every which history is asked for.
-FEW_ARRAYS, FEW_STATES = ("vectorised", 400, 5), ("states", 60, 20)
+FEW_ARRAYS, FEW_STATES = ("batched_rules", 400, 5), ("states", 60, 20)
 
 
 @functools.cache
@@ -58,7 +58,7 @@ def biased(path):
 
 def in_form(form, game, paths):
     """A game in one of its forms, and the histories that action paths lead to."""
-    if form == "vectorised":
+    if form == "batched_rules":
         brute = reference.Tree(game)
         number = {node.path: i for i, node in enumerate(brute.nodes)}
         return Tabled(brute), np.array([number[path] for path in paths])

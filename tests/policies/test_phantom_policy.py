@@ -19,18 +19,18 @@ from spiel_cr.solvers.representation import Choice
 from tests.support.hidden_boards import Drawn
 
 TINY, SMALL = "dark_hex(num_rows=2,num_cols=2)", "dark_hex(num_rows=2,num_cols=3)"
-WORLDS = spiel_cr.Layout("worlds")
+PHANTOM = spiel_cr.GameOptions("phantom")
 
 
 @pytest.fixture(scope="module")
 def solved():
-    return spiel_cr.solve(TINY, "pcfr+", 5, layout=WORLDS)
+    return spiel_cr.solve(TINY, "pcfr+", 5, options=PHANTOM)
 
 
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("worlds"))
+    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("phantom"))
 
 
 def test_openspiel_judges_it_alike(solved):
@@ -79,9 +79,9 @@ def test_a_best_response_plays_what_it_is_worth(judged_by_worlds):
 
 
 def test_arrays_of_states_are_asked_as_states_are():
-    way = spiel_cr.Layout("stepped")
+    way = spiel_cr.GameOptions("simulator")
     settings = "os-mccfr(averaging=sampled,batch=64)"
-    policy = spiel_cr.solve(SMALL, settings, 20, layout=way).average_policy()
+    policy = spiel_cr.solve(SMALL, settings, 20, options=way).average_policy()
     worlds = phantom_game(SMALL)
     for player in range(2):
         _, actions = next(worlds.histories(player))

@@ -18,8 +18,8 @@ _RHODE = "python_rhode_island_holdem(num_ranks=4,num_suits={},max_bets=1)"
 )
 def test_a_policy_is_worth_the_same(game, monkeypatch):
     """By the compiled game, and by signals where that is said not to fit."""
-    layout = spiel_cr.Layout("stepped")
-    policy = spiel_cr.solve(game, "os-mccfr", 2, layout=layout).average_policy()
+    options = spiel_cr.GameOptions("simulator")
+    policy = spiel_cr.solve(game, "os-mccfr", 2, options=options).average_policy()
     expected = spiel_cr.nash_conv(game, policy)
 
     def refuses(*given, **named):
@@ -48,8 +48,8 @@ def test_banks_are_not_asked(monkeypatch):
     """Their mixture depends on the whole history: as where nothing is laid out."""
     algorithm = "sd-cfr(hidden=8,steps=2,traversals=4)"
     game = "liars_dice(numdice=1,dice_sides=2)"
-    layout = spiel_cr.Layout("stepped")
-    policy = spiel_cr.solve(game, algorithm, 2, layout=layout).average_policy()
+    options = spiel_cr.GameOptions("simulator")
+    policy = spiel_cr.solve(game, algorithm, 2, options=options).average_policy()
 
     def refuses(*given, **named):
         raise GameTooLargeError("too large")
@@ -61,7 +61,7 @@ def test_banks_are_not_asked(monkeypatch):
 
 def test_suits_that_are_alike_may_be_played_otherwise():
     game = _RHODE.format(2)
-    layout = spiel_cr.Layout("stepped")
-    policy = spiel_cr.solve(game, "os-mccfr", 10, layout=layout).average_policy()
+    options = spiel_cr.GameOptions("simulator")
+    policy = spiel_cr.solve(game, "os-mccfr", 10, options=options).average_policy()
     with pytest.raises(MoreKnowledgeError, match="may know more than their signals"):
         behaviour_from_policy(public_tree_game(game), policy)

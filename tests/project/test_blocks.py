@@ -135,14 +135,14 @@ def folder(tmp_path, monkeypatch):
 
 def _make_phantom():
     result = spiel_cr.solve(
-        "phantom_ttt", "os-mccfr", 20, layout=spiel_cr.Layout("stepped")
+        "phantom_ttt", "os-mccfr", 20, options=spiel_cr.GameOptions("simulator")
     )
     result.save("phantom.npz")
 
 
 def _start_of_signals():
     """The page goes on from the example of another one."""
-    (first, *_) = pages.blocks(pages.ROOT / "docs" / "vectorised-games.md", "python")
+    (first, *_) = pages.blocks(pages.ROOT / "docs" / "batched-rules.md", "python")
     names = {"__name__": "docs"}
     exec(compile(first.text.split("# Put this into")[0], "example", "exec"), names)
     return names
@@ -154,13 +154,13 @@ def _make_mine():
         "my_game(size=5)",
         "vr-deep-dcfr+(traversals=50,hidden=8)",
         1,
-        layout=spiel_cr.Layout("stepped"),
+        options=spiel_cr.GameOptions("simulator"),
     )
     trained.save("mine.npz")
 
 
 # What the blocks of a page presuppose, and its commands.
-_BEFORE = {"best-responses.md": _make_phantom, "signals.md": _start_of_signals}
+_BEFORE = {"best-responses.md": _make_phantom, "public-tree.md": _start_of_signals}
 _BEFORE_COMMANDS = {"best-responses.md": _make_phantom, "deep.md": _make_mine}
 
 

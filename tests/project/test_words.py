@@ -46,7 +46,7 @@ IN_IDENTIFIERS = {
     "mind": ("resolver, agent", "*"),
     "told": ("observation of the player who does not act", "spiel_cr/* eval/*"),
     "observed": ("observation of the player who does not act", _PLAY),
-    "expansion": ("vectorised game", "spiel_cr/* game_defs/* eval/* benchmarks/*"),
+    "expansion": ("batched rules", "spiel_cr/* game_defs/* eval/* benchmarks/*"),
     "sharing": ("shared regrets", "*"),
     "guide": ("prior and value", "*"),
     "cell": ("run", "eval/comparison/* eval/contestants/* benchmarks/*"),

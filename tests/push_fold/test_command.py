@@ -22,7 +22,7 @@ WORDS = (
 
 def run(capsys, *words):
     """The JSON of the command."""
-    return report(capsys, "jam-fold", *words)
+    return report(capsys, "push-fold", *words)
 
 
 @pytest.mark.slow
@@ -40,7 +40,7 @@ def test_unrestricted_opponent(capsys, tmp_path):
     assert "unrestricted_opponent" not in run(capsys, *words)
     words = ("--stacks=900/900/900", "--prizes=1", "--blinds=300/600")
     words += ("--unrestricted-opponent", f"--cache={tmp_path}")
-    assert "two stacks" in refused(capsys, "jam-fold", *words)
+    assert "two stacks" in refused(capsys, "push-fold", *words)
 
 
 # Stops after the first checkpoint, until a signal comes.
@@ -66,7 +66,7 @@ def test_going_on_after_ctrl_c(capsys, tmp_path):
     cut, whole = tmp_path / "cut", tmp_path / "whole"
     run(capsys, *words, f"--out={whole}")
     process = subprocess.Popen(
-        [sys.executable, "-c", WAITING, "jam-fold", *words, f"--out={cut}"],
+        [sys.executable, "-c", WAITING, "push-fold", *words, f"--out={cut}"],
         stdout=subprocess.DEVNULL,
     )
     while not (cut / "state.npz").exists():

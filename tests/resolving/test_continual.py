@@ -16,7 +16,7 @@ from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_roles import TreeRole
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
-from spiel_cr.solvers.representation import Layout
+from spiel_cr.solvers.representation import GameOptions
 from tests.resolving.test_decomposition import Brute
 from tests.support import games, reference
 from tests.support.made_games import TERMINAL, MadeGame, Node, random_game
@@ -351,5 +351,5 @@ def test_settings_of_a_player_resolve_a_whole_game():
         continual.resolve(
             "kuhn_poker",
             dataclasses.replace(config, gadget="maxmargin"),
-            layout=Layout("signals"),
+            options=GameOptions("public-tree"),
         )

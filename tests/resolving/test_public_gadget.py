@@ -17,7 +17,7 @@ from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import Deals
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
-from spiel_cr.solvers.representation import Layout
+from spiel_cr.solvers.representation import GameOptions
 from tests.support import detection, games
 
 PLAYERS = (0, 1)
@@ -149,7 +149,7 @@ def test_float32():
 @pytest.mark.slow
 def test_the_form_is_as_asked_for():
     small = "python_leduc_poker(max_raises=1)"
-    found = continual.resolve(small, "cfr+", 20, layout=Layout("signals"))
+    found = continual.resolve(small, "cfr+", 20, options=GameOptions("public-tree"))
     expected = continual.resolve(small, "cfr+", 20)
     assert found.signals is not None
     assert expected.tree is not None
@@ -160,17 +160,19 @@ def test_the_form_is_as_asked_for():
     ("game", "form", "message"),
     [
         ("kuhn_poker", "signal", "form='signal'"),
-        ("tiny_hanabi", "signals", "tiny_hanabi"),
+        ("tiny_hanabi", "public-tree", "tiny_hanabi"),
     ],
 )
 def test_refusals(game, form, message):
     with pytest.raises(ValueError, match=message):
-        continual.resolve(game, iterations=3, layout=Layout(form))
+        continual.resolve(game, iterations=3, options=GameOptions(form))
 
 
 def test_a_signal_game_is_not_compiled():
-    with pytest.raises(ValueError, match="form='compiled'"):
-        continual.resolve(located("kuhn").game, iterations=3, layout=Layout("compiled"))
+    with pytest.raises(ValueError, match="form='tree'"):
+        continual.resolve(
+            located("kuhn").game, iterations=3, options=GameOptions("tree")
+        )
 
 
 @pytest.mark.parametrize(

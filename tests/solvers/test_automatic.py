@@ -10,7 +10,7 @@ from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.policies.best_responses import reach_of
 from spiel_cr.solvers import automatic, footprint, lp
 from spiel_cr.solvers.lp import equilibrium
-from spiel_cr.solvers.representation import Layout
+from spiel_cr.solvers.representation import GameOptions
 from tests.support import games
 
 _RIVER = "python_poker_spot(pot=100,stack=100,ranges=AA QQ;KK JJ,bets=allin)"
@@ -19,7 +19,7 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
 
 
 @pytest.mark.parametrize(
-    ("game", "goal", "layout", "chosen"),
+    ("game", "goal", "options", "chosen"),
     [
         ("kuhn_poker", None, None, "lp"),
         ("kuhn_poker", spiel_cr.Goal(until=1e-3), None, "lp"),
@@ -35,17 +35,22 @@ _RHODE_ISLAND = "python_rhode_island_holdem(num_ranks=2,num_suits=2,max_bets=1)"
             None,
             "sapcfr+(prediction=0.3333)",
         ),
-        ("kuhn_poker", 20, Layout(buckets=([0, 0, 1, 2, 3, 4], None)), "cfr+"),
-        ("kuhn_poker", 2, Layout("stepped"), "os-mccfr"),
-        (_RIVER, 20, Layout("signals"), "dcfr"),
-        (_RIVER, spiel_cr.Goal(20, until=0.1), Layout("signals"), "dcfr"),
-        (_RHODE_ISLAND, 20, Layout("signals"), "hs-dcfr"),
-        (_RHODE_ISLAND, spiel_cr.Goal(seconds=0.01), Layout("signals"), "hs-dcfr"),
-        ("dark_hex(board_size=2)", 20, Layout("worlds"), "dcfr+"),
+        ("kuhn_poker", 20, GameOptions(buckets=([0, 0, 1, 2, 3, 4], None)), "cfr+"),
+        ("kuhn_poker", 2, GameOptions("simulator"), "os-mccfr"),
+        (_RIVER, 20, GameOptions("public-tree"), "dcfr"),
+        (_RIVER, spiel_cr.Goal(20, until=0.1), GameOptions("public-tree"), "dcfr"),
+        (_RHODE_ISLAND, 20, GameOptions("public-tree"), "hs-dcfr"),
+        (
+            _RHODE_ISLAND,
+            spiel_cr.Goal(seconds=0.01),
+            GameOptions("public-tree"),
+            "hs-dcfr",
+        ),
+        ("dark_hex(board_size=2)", 20, GameOptions("phantom"), "dcfr+"),
     ],
 )
-def test_choice(game, goal, layout, chosen):
-    result = spiel_cr.solve(game, goal=goal, layout=layout)
+def test_choice(game, goal, options, chosen):
+    result = spiel_cr.solve(game, goal=goal, options=options)
     assert result.algorithm == chosen and result.why
     assert spiel_cr.solve("kuhn_poker", "cfr+", 5).why == ""
 
@@ -74,8 +79,8 @@ def test_until_takes_who_gets_there_first():
 def test_single_precision_where_it_is_enough(tmp_path):
     def solved(until, **more):
         goal = spiel_cr.Goal(2000, until=until, eval_every=50)
-        layout = Layout("signals")
-        return spiel_cr.solve(_RIVER, goal=goal, layout=layout, **more)
+        options = GameOptions("public-tree")
+        return spiel_cr.solve(_RIVER, goal=goal, options=options, **more)
 
     rough, fine = solved(0.1), solved(1e-4)
     assert rough.nash_conv() <= 0.1 and "float32" in rough.why
@@ -87,11 +92,11 @@ def test_single_precision_where_it_is_enough(tmp_path):
 
 def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     """It comes to what double precision comes to alone, and says what it did."""
-    layout, goal = Layout("signals"), spiel_cr.Goal(50_000, until=1e-4)
+    options, goal = GameOptions("public-tree"), spiel_cr.Goal(50_000, until=1e-4)
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
-    watched = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
-    alone = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout)
-    single = spiel_cr.solve(_RIVER, "dcfr", goal, layout=layout, dtype="float32")
+    watched = spiel_cr.solve(_RIVER, goal=goal, options=options)
+    alone = spiel_cr.solve(_RIVER, "dcfr", goal, options=options)
+    single = spiel_cr.solve(_RIVER, "dcfr", goal, options=options, dtype="float32")
     assert watched.nash_conv() <= 1.5 * alone.nash_conv() < single.nash_conv() / 10
     assert watched.average[0].dtype == watched.current[0].dtype == np.float64
     assert "where it stalled" in watched.why
@@ -102,7 +107,7 @@ def test_double_precision_goes_on_where_single_stalls(monkeypatch):
     monkeypatch.undo()
     span = single.game.max_utility() - single.game.min_utility()
     enough = spiel_cr.Goal(50_000, until=1e-5 * span)
-    single = spiel_cr.solve(_RIVER, goal=enough, layout=layout)
+    single = spiel_cr.solve(_RIVER, goal=enough, options=options)
     assert single.average[0].dtype == np.float32 and "stalled" not in single.why
     assert single.nash_conv() <= 1e-5 * span
 
@@ -111,16 +116,16 @@ def test_nothing_goes_on_where_the_run_is_over(monkeypatch):
     """Neither at the last iteration, nor where what was asked for is reached."""
     monkeypatch.setattr(automatic, "_FINE", 1e-8)
     monkeypatch.setattr(automatic, "_STALLED", {2: 0.0, 4: 0.0})
-    layout = Layout("signals")
+    options = GameOptions("public-tree")
     for goal in (
         spiel_cr.Goal(20, until=1e-4, eval_every=20),
         spiel_cr.Goal(2000, until=1e-3, eval_every=2000),
     ):
-        result = spiel_cr.solve(_RIVER, goal=goal, layout=layout)
+        result = spiel_cr.solve(_RIVER, goal=goal, options=options)
         assert len(result.curve) == 1 and result.average[0].dtype == np.float32
     goal = spiel_cr.Goal(80, until=1e-4, eval_every=10)
     for game, rule in ((_RIVER, "dcfr"), (_RHODE_ISLAND, "hs-dcfr")):
-        result = spiel_cr.solve(game, goal=goal, layout=layout)
+        result = spiel_cr.solve(game, goal=goal, options=options)
         assert "float64 after 40 iterations" in result.why
         assert result.algorithm == rule and result.average[0].dtype == np.float64
 
@@ -134,10 +139,10 @@ def test_memory_of_double_precision_is_asked_for_before(monkeypatch):
             raise GameTooLargeError("double")
 
     monkeypatch.setattr(footprint, "check", check)
-    layout = Layout("signals")
+    options = GameOptions("public-tree")
     with pytest.raises(GameTooLargeError, match="double"):
-        spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=1e-4), layout=layout)
-    spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=0.1), layout=layout)
+        spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=1e-4), options=options)
+    spiel_cr.solve(_RIVER, goal=spiel_cr.Goal(until=0.1), options=options)
 
 
 def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
@@ -160,7 +165,7 @@ def test_checkpoint_keeps_the_algorithm(tmp_path, monkeypatch):
 def test_a_linear_program_that_is_late_leaves_the_rest(monkeypatch):
     monkeypatch.setattr(automatic, "_LINEAR_SHARE", 1e-9)
     result = spiel_cr.solve("leduc_poker", goal=spiel_cr.Goal(seconds=1.0))
-    assert result.algorithm in automatic.CANDIDATES["compiled"]
+    assert result.algorithm in automatic.CANDIDATES["tree"]
     assert 0 < result.iterations and result.seconds == pytest.approx(1.0, abs=1.0)
     tree = games.compiled("leduc")
     with pytest.raises(spiel_cr.common.errors.SolverFailedError):
@@ -185,7 +190,7 @@ def test_long_runs_end_with_linear_programs():
         pytest.param(1000, {"dtype": "float32"}, marks=pytest.mark.slow),
         (spiel_cr.Goal(1000, until=0.5), {}),
         (spiel_cr.Goal(1000, seconds=1000.0), {}),
-        (1000, {"layout": Layout(buckets=(list(range(60)), None))}),
+        (1000, {"options": GameOptions(buckets=(list(range(60)), None))}),
     ],
 )
 def test_no_linear_program_at_the_end(goal, more):
@@ -236,9 +241,9 @@ def test_polished_stays_where_the_average_goes():
 
 def test_resolving_takes_the_form():
     tree = spiel_cr.resolve("kuhn_poker", iterations=20)
-    assert tree.algorithm == automatic.OF_SUBGAMES["compiled"]
-    river = spiel_cr.resolve(_RIVER, iterations=20, layout=Layout("signals"))
-    assert river.algorithm == automatic.OF_SUBGAMES["signals"]
+    assert tree.algorithm == automatic.OF_SUBGAMES["tree"]
+    river = spiel_cr.resolve(_RIVER, iterations=20, options=GameOptions("public-tree"))
+    assert river.algorithm == automatic.OF_SUBGAMES["public-tree"]
 
 
 def test_a_checkpoint_keeps_no_linear_program_and_says_so(tmp_path):

@@ -31,7 +31,7 @@ PLAYERS = (0, 1)
 _SOLVE = """
 import sys, spiel_cr
 game, algorithm, form, path = sys.argv[1:]
-spiel_cr.solve(game, algorithm, 200_000, seed=5, layout=spiel_cr.Layout(form),
+spiel_cr.solve(game, algorithm, 200_000, seed=5, options=spiel_cr.GameOptions(form),
                checkpoint=spiel_cr.Checkpoint(path, 0.2))
 """
 
@@ -40,8 +40,8 @@ spiel_cr.solve(game, algorithm, 200_000, seed=5, layout=spiel_cr.Layout(form),
 @pytest.mark.parametrize(
     "how",
     [
-        ("leduc_poker", "pcfr+", "compiled"),
-        ("phantom_ttt", "vr-mccfr(batch=256)", "stepped"),
+        ("leduc_poker", "pcfr+", "tree"),
+        ("phantom_ttt", "vr-mccfr(batch=256)", "simulator"),
     ],
 )
 def test_killed_and_resumed(tmp_path, how):
@@ -60,12 +60,12 @@ def test_killed_and_resumed(tmp_path, how):
     done = metadata["iterations"]
     assert 0 < done < 200_000
     assert metadata["versions"] == storage.versions()
-    more = 1000 if how[2] == "compiled" else 20
+    more = 1000 if how[2] == "tree" else 20
     resumed, expected = (
         solve_with(*(*how[:2], done + more), form=how[2], seed=5, checkpoint_path=place)
         for place in (path, None)
     )
-    if how[2] == "compiled":
+    if how[2] == "tree":
         assert_same(resumed, expected)
     else:
         tables = [r.average_policy().strategy for r in (resumed, expected)]

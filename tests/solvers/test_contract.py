@@ -18,7 +18,7 @@ from open_spiel.python.algorithms import exploitability
 import game_defs  # noqa: F401  (registers the games)
 import spiel_cr
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.representation import COMPILED, SIGNALS, STEPPED
+from spiel_cr.solvers.representation import PUBLIC_TREE, SIMULATOR, TREE
 from spiel_cr.solvers.task import Task
 from tests.support.kuhn_public_tree import kuhn
 
@@ -86,14 +86,14 @@ ROWS = (
 # One of each family, in the suite that is run often: all on Kuhn poker, where programs
 # are small.
 _QUICK = (
-    *((row, form) for row in ROWS[:2] for form in (COMPILED, SIGNALS)),
-    (Row("es-mccfr", "batch=64", 60, 0.3), COMPILED),
-    (Row("os-mccfr", "batch=64", 60, 0.3), STEPPED),
-    (Row("pdhg", "", 200, 0.3), COMPILED),
-    (Row("public-vr+", "", 2000, 0.4), SIGNALS),
-    (Row("lp", "", 1, 1e-8), COMPILED),
-    (Row("sd-cfr", _SMALL_NETS, 4, 0.95), COMPILED),
-    (Row("mmd", "network=table,episodes=64", 4, 1.0), COMPILED),
+    *((row, form) for row in ROWS[:2] for form in (TREE, PUBLIC_TREE)),
+    (Row("es-mccfr", "batch=64", 60, 0.3), TREE),
+    (Row("os-mccfr", "batch=64", 60, 0.3), SIMULATOR),
+    (Row("pdhg", "", 200, 0.3), TREE),
+    (Row("public-vr+", "", 2000, 0.4), PUBLIC_TREE),
+    (Row("lp", "", 1, 1e-8), TREE),
+    (Row("sd-cfr", _SMALL_NETS, 4, 0.95), TREE),
+    (Row("mmd", "network=table,episodes=64", 4, 1.0), TREE),
 )
 
 
@@ -101,10 +101,10 @@ def cases():
     """Every algorithm in every form that its family and its settings take."""
     for row, form in _QUICK:
         yield pytest.param(row, form, "kuhn", id=f"{row.name}-{form}")
-    yield pytest.param(_BOARDS, STEPPED, "limit", id="pcs-stepped", marks=slow)
+    yield pytest.param(_BOARDS, SIMULATOR, "limit", id="pcs-stepped", marks=slow)
     for row in ROWS:
-        for form in (COMPILED, SIGNALS, STEPPED):
-            game = "leduc" if form == SIGNALS else "kuhn"
+        for form in (TREE, PUBLIC_TREE, SIMULATOR):
+            game = "leduc" if form == PUBLIC_TREE else "kuhn"
             task = Task(algorithms.find(row.text))
             if (
                 row is not _BOARDS
@@ -159,12 +159,12 @@ def played(states, policy):
 @pytest.mark.parametrize(("row", "form", "name"), list(cases()))
 def test_contract(tmp_path, row, form, name):
     game, states, uniform = opened(name)
-    given = kuhn() if (name, form) == ("kuhn", SIGNALS) else str(game)
+    given = kuhn() if (name, form) == ("kuhn", PUBLIC_TREE) else str(game)
     buckets = "9-99" if name == "limit" else None
-    layout = spiel_cr.Layout(form, memory_limit="3GB", hand_buckets=buckets)
+    options = spiel_cr.GameOptions(form, memory_limit="3GB", hand_buckets=buckets)
 
     def solve(goal, **more):
-        return spiel_cr.solve(given, row.text, goal, layout=layout, seed=1, **more)
+        return spiel_cr.solve(given, row.text, goal, options=options, seed=1, **more)
 
     expected = solve(row.iterations)
     with counting() as compiled:

@@ -49,7 +49,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
         "kuhn_poker",
         SMALL,
         2,
-        layout=spiel_cr.Layout("stepped"),
+        options=spiel_cr.GameOptions("simulator"),
         checkpoint=paths[0],
         seed=1,
     )
@@ -66,7 +66,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
     # The checkpoint of one kind does not go on as the other.
     with pytest.raises(ValueError, match="was begun without compiling the game"):
         solve_with(
-            "kuhn_poker", SMALL, 3, form="compiled", checkpoint_path=paths[0], seed=1
+            "kuhn_poker", SMALL, 3, form="tree", checkpoint_path=paths[0], seed=1
         )
 
 
@@ -89,7 +89,7 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
     [
         ({"dtype": np.float32}, "trains networks, which have no such option"),
         ({"imperfect_recall": True}, "imperfect_recall=True: algorithm="),
-        ({"form": "signals"}, "form='signals': algorithm="),
+        ({"form": "public-tree"}, "form='public-tree': algorithm="),
         ({"iterations": 0}, "iterations=0 must be a whole number"),
         ({"until": -1.0}, "until=-1.0 must be"),
         ({"seed": -1}, "seed=-1"),
@@ -103,7 +103,7 @@ def test_refusals_before_any_work(options, words):
 
 def test_refusals_before_a_game_is_compiled(monkeypatch):
     def fail(*_, **__):
-        raise AssertionError("compiled")
+        raise AssertionError("tree")
 
     monkeypatch.setattr(representation, "build_tree", fail)
     with pytest.raises(ValueError, match="offers no observation_tensor"):
@@ -116,7 +116,7 @@ def test_refusals_before_a_game_is_compiled(monkeypatch):
 
 
 def test_refusals_of_what_needs_the_compiled_game():
-    never = {"form": "stepped"}
+    never = {"form": "simulator"}
     with pytest.raises(ValueError, match="memory=exact needs the compiled game"):
         solve_with("kuhn_poker", "sd-cfr(memory=exact)", 1, **never)
     for name, value in (("until", 0.1), ("eval_every", 2)):

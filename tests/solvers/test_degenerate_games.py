@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr import Goal, Layout, ResponseConfig
+from spiel_cr import GameOptions, Goal, ResponseConfig
 from spiel_cr.solvers.algorithms import ALGORITHMS
 from tests.support import degenerate_games
 from tests.support.commands import report
@@ -40,7 +40,7 @@ def solved(game, algorithm, form="auto", iterations=3):
     family = ALGORITHMS[algorithm]
     goal = Goal(iterations) if family.iterates else Goal()
     settings = algorithm + TINY.get(family.name, "")
-    return spiel_cr.solve(game, settings, goal, layout=Layout(form))
+    return spiel_cr.solve(game, settings, goal, options=GameOptions(form))
 
 
 def check(name, algorithm, form):
@@ -58,7 +58,7 @@ def check(name, algorithm, form):
             assert result.game_value() == pytest.approx(GAMES[name][1], abs=1e-6)
 
 
-@pytest.mark.parametrize("form", ["compiled", "stepped"])
+@pytest.mark.parametrize("form", ["tree", "simulator"])
 @pytest.mark.parametrize("algorithm", ["os-mccfr", "es-mccfr", "vr-mccfr"])
 def test_matches_without_decisions_are_sampled(algorithm, form):
     """They were errors: there was nothing to walk, or to concatenate."""
@@ -67,13 +67,13 @@ def test_matches_without_decisions_are_sampled(algorithm, form):
 
 @pytest.mark.parametrize("name", ["degenerate_terminal", "degenerate_second"])
 def test_networks_where_a_player_never_decides(name):
-    check(name, "sd-cfr", "compiled")
+    check(name, "sd-cfr", "tree")
 
 
 @pytest.mark.parametrize("name", GAMES)
 def test_full_width_and_linear_programs(name):
     for algorithm in ("lp", "cfr+", "auto"):
-        check(name, algorithm, "compiled")
+        check(name, algorithm, "tree")
     exact = spiel_cr.solve(name, "lp")
     assert exact.game_value() == pytest.approx(GAMES[name][1], abs=1e-9)
     assert exact.nash_conv() == pytest.approx(0, abs=1e-9)
@@ -97,7 +97,7 @@ def test_judges(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("form", ["auto", "compiled", "stepped"])
+@pytest.mark.parametrize("form", ["auto", "tree", "simulator"])
 @pytest.mark.parametrize("algorithm", ALGORITHMS)
 def test_every_algorithm(algorithm, form):
     for name in GAMES:

@@ -69,13 +69,13 @@ def test_estimates_grow_with_what_they_count():
 
 
 def solve(tree, dtype, limit):
-    layout = spiel_cr.Layout(memory_limit=limit)
-    return spiel_cr.solve(tree, "cfr+", layout=layout, dtype=dtype)
+    options = spiel_cr.GameOptions(memory_limit=limit)
+    return spiel_cr.solve(tree, "cfr+", options=options, dtype=dtype)
 
 
 def resolve(tree, dtype, limit):
-    layout = spiel_cr.Layout(memory_limit=limit)
-    return spiel_cr.resolve(tree, "cfr+", layout=layout, dtype=dtype)
+    options = spiel_cr.GameOptions(memory_limit=limit)
+    return spiel_cr.resolve(tree, "cfr+", options=options, dtype=dtype)
 
 
 @pytest.mark.parametrize("run", [solve, resolve])

@@ -43,31 +43,31 @@ def test_until_and_curves():
 
 def choice(game, form="auto", algorithm="cfr+", **options):
     checkpoint = options.pop("checkpoint_path", None)
-    layout = spiel_cr.Layout(form, **options)
-    task = task_of(algorithm, layout=layout, checkpoint=checkpoint)
+    options = spiel_cr.GameOptions(form, **options)
+    task = task_of(algorithm, options=options, checkpoint=checkpoint)
     if isinstance(game, str):
         game = open_game(game)
-    return representation.choose(game, task.need(), layout)
+    return representation.choose(game, task.need(), options)
 
 
 def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
     large = choice("python_rhode_island_holdem")
-    assert large.form == "signals" and "histories" in large.why
-    assert choice(TINY).form == "compiled" and "histories" in choice(TINY).why
-    assert choice(TINY, memory_limit=400_100_000).form == "signals"
+    assert large.form == "public-tree" and "histories" in large.why
+    assert choice(TINY).form == "tree" and "histories" in choice(TINY).why
+    assert choice(TINY, memory_limit=400_100_000).form == "public-tree"
     # These need histories, or what they need is not declared.
     for options in (
         {"algorithm": "os-mccfr"},
         {"algorithm": "lp"},
         {"imperfect_recall": True},
-        {"vectorised": False},
+        {"batched_rules": False},
         {"buckets": ({}, None)},
     ):
         found = choice("python_rhode_island_holdem", **options)
-        assert found.form == "compiled" and not found.why
-    assert choice("liars_dice").form == "compiled"
-    assert choice(games.compiled("kuhn")).form == "compiled"
-    assert choice(kuhn()).form == "signals"
+        assert found.form == "tree" and not found.why
+    assert choice("liars_dice").form == "tree"
+    assert choice(games.compiled("kuhn")).form == "tree"
+    assert choice(kuhn()).form == "public-tree"
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_auto_takes_signals_where_they_are_declared_and_the_tree_is_large():
         ({"algorithm": "os-mccfr"}, "algorithm='os-mccfr' samples histories"),
         ({"imperfect_recall": True}, "imperfect_recall=True needs the compiled game"),
         ({"buckets": (None, {"0": 1})}, r"buckets\[1\] by string needs"),
-        ({"form": "compiled"}, "was given as a signal game"),
+        ({"form": "tree"}, "was given as a signal game"),
         ({"form": "tabular"}, "form='tabular'"),
         ({"buckets": ([0, 1], None)}, r"integers \[6\], one for each infoset"),
         ({"buckets": (range(6), range(6), None)}, "3 entries"),
@@ -89,20 +89,24 @@ def test_what_signals_cannot_do_is_refused(options, named):
 
 def test_too_large_games_that_declare_signals_are_told_so():
     large = "python_rhode_island_holdem"
-    layout = spiel_cr.Layout(form="compiled", memory_limit="500MB")
+    options = spiel_cr.GameOptions(form="tree", memory_limit="500MB")
     for run in (spiel_cr.solve, spiel_cr.resolve):
-        with pytest.raises(GameTooLargeError, match="form='signals', --form signals"):
-            run(large, "cfr+", 1, layout=layout)
+        with pytest.raises(
+            GameTooLargeError, match="form='public-tree', --form public-tree"
+        ):
+            run(large, "cfr+", 1, options=options)
     with pytest.raises(GameTooLargeError) as refused:
         spiel_cr.solve(
-            "phantom_ttt", goal=1, layout=spiel_cr.Layout(memory_limit="500MB")
+            "phantom_ttt", goal=1, options=spiel_cr.GameOptions(memory_limit="500MB")
         )
-    assert "signals" not in str(refused.value)
+    assert "public-tree" not in str(refused.value)
 
 
 def test_games_without_signals_are_refused_in_that_form():
     with pytest.raises(ValueError, match="nobody has declared its signals"):
-        spiel_cr.solve("python_rock_paper_scissors", layout=spiel_cr.Layout("signals"))
+        spiel_cr.solve(
+            "python_rock_paper_scissors", options=spiel_cr.GameOptions("public-tree")
+        )
 
 
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
@@ -110,7 +114,7 @@ def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     game = public_tree_game(TINY)
     monkeypatch.setattr(tabular_run, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
-        spiel_cr.solve(game, layout=spiel_cr.Layout(memory_limit="370MB"))
+        spiel_cr.solve(game, options=spiel_cr.GameOptions(memory_limit="370MB"))
 
 
 def test_policies_of_games_that_were_not_merged_are_loaded(tmp_path):
@@ -143,27 +147,27 @@ def test_buckets_by_number():
 
 def test_a_resumed_run_gives_the_same_bits(tmp_path):
     path = tmp_path / "checkpoint.npz"
-    options = {"form": "signals", "dtype": "float32", "until": 1e-9}
+    options = {"form": "public-tree", "dtype": "float32", "until": 1e-9}
     whole = solve_with(TINY, "dcfr", 40, **options)
     solve_with(TINY, "dcfr", 17, checkpoint_path=path, **options)
     # Without a word about the form it goes on in that of the file.
     del options["form"]
-    assert choice(TINY, checkpoint_path=path).form == "signals"
+    assert choice(TINY, checkpoint_path=path).form == "public-tree"
     again = solve_with(TINY, "dcfr", 40, checkpoint_path=path, **options)
     for name in ("average", "current"):
         for one, other in zip(getattr(whole, name), getattr(again, name), strict=True):
             assert (one == other).all()
     with pytest.raises(ValueError, match="form 'signals', and this run has 'compiled'"):
-        solve_with(TINY, "dcfr", 40, form="compiled", checkpoint=path)
+        solve_with(TINY, "dcfr", 40, form="tree", checkpoint=path)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_policies_of_results_are_loaded(tmp_path, dtype):
     path = tmp_path / "policy.npz"
-    result = solve_with(TINY, "cfr+", 20, form="signals", dtype=dtype)
+    result = solve_with(TINY, "cfr+", 20, form="public-tree", dtype=dtype)
     result.save(path)
     metadata = storage.load_metadata(path)
-    assert metadata["kind"] == "signal policy" and metadata["iterations"] == 20
+    assert metadata["kind"] == "public-tree policy" and metadata["iterations"] == 20
     assert metadata["nash_conv"] == result.nash_conv()
     for game in (None, TINY, spiel_cr.load_game(TINY), result.signals):
         policy = spiel_cr.load_policy(path, game)

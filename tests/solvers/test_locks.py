@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr import Layout, poker
+from spiel_cr import GameOptions, poker
 from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.decisions import Decisions, sum_payoffs
 from spiel_cr.policies.best_responses import best_response_value, value_bounds
@@ -60,13 +60,13 @@ def played_by_chance(form, rows):
 def test_leduc_as_if_chance_played_the_locked_rows(share, name):
     tree = compiled(name)
     locks = some_locks(tree, 0, share)
-    exact = spiel_cr.solve(tree, "lp", layout=Layout(locks=locks))
+    exact = spiel_cr.solve(tree, "lp", options=GameOptions(locks=locks))
     rows = exact.form.locks[0]
     smaller = played_by_chance(tree.form, rows)
     value = lp.realisation_plan(smaller, 0)[1]
     bounds = exact.value_bounds_with_locks()
     assert bounds == pytest.approx((value, value), abs=1e-9)
-    close = spiel_cr.solve(tree, "dcfr", 600, layout=Layout(locks=locks))
+    close = spiel_cr.solve(tree, "dcfr", 600, options=GameOptions(locks=locks))
     low, high = close.value_bounds_with_locks()
     assert low - 1e-9 <= value <= high + 1e-9 and high - low < 2e-3
     for found in (exact, close):
@@ -89,7 +89,7 @@ def test_leduc_as_if_chance_played_the_locked_rows(share, name):
 def test_rows_stay_whatever_the_rule(algorithm):
     tree = compiled(LEDUC)
     locks = some_locks(tree, 1, 0.5)
-    found = spiel_cr.solve(tree, algorithm, 20, layout=Layout(locks=locks))
+    found = spiel_cr.solve(tree, algorithm, 20, options=GameOptions(locks=locks))
     table = found.average_policy()
     for key, row in locks.items():
         legal = table.legal_actions_mask[table.state_lookup[key]] > 0
@@ -101,7 +101,7 @@ def test_best_responses_keep_the_lock():
     policy = spiel_cr.solve(tree, "cfr+", 50)
     locks = some_locks(tree, 0, 0.5)
     found = spiel_cr.best_response(tree, policy, 0, locks=locks)
-    form = spiel_cr.solve(tree, "cfr+", 1, layout=Layout(locks=locks)).form
+    form = spiel_cr.solve(tree, "cfr+", 1, options=GameOptions(locks=locks)).form
     smaller = played_by_chance(tree.form, form.locks[0])
     reach = np.ones(form.decisions[1].num_sequences)
     own, played = form.decisions[1], policy.average[1]
@@ -133,13 +133,13 @@ def test_the_rest_is_resolved_against_them(name, player, share, gadget):
     tree = compiled(name)
     locks = some_locks(tree, player, share)
     config = spiel_cr.ResolvingConfig("cfr+", 300, gadget=gadget)
-    found = spiel_cr.resolve(tree, config, layout=Layout(locks=locks))
+    found = spiel_cr.resolve(tree, config, options=GameOptions(locks=locks))
     free = spiel_cr.resolve(tree, config)
     assert found.locked_infosets()[player] == len(locks)
     rows = found.form.locks[player]
     kept = ~np.isnan(rows)
     assert kept.any() and np.array_equal(found.average[player][kept], rows[kept])
-    exact = spiel_cr.solve(tree, "lp", layout=Layout(locks=locks))
+    exact = spiel_cr.solve(tree, "lp", options=GameOptions(locks=locks))
     # As near as without locks; the value is that of the linear program.
     near = max(free.nash_conv(), 0.01)
     assert found.nash_conv_with_locks() < near
@@ -154,10 +154,10 @@ def test_the_rest_is_resolved_against_them(name, player, share, gadget):
 
 def test_resolving_refuses_other_forms_and_lookaheads(capsys):
     game, locks = "kuhn_poker", {"0pb": {"pass": 1}}
-    for form, depth in (("signals", None), ("auto", 2)):
+    for form, depth in (("public-tree", None), ("auto", 2)):
         config = spiel_cr.ResolvingConfig("cfr+", 10, depth=depth)
         with pytest.raises(ValueError, match="locks: games are resolved with them"):
-            spiel_cr.resolve(game, config, layout=Layout(form, locks=locks))
+            spiel_cr.resolve(game, config, options=GameOptions(form, locks=locks))
     said = report(
         *(capsys, "resolve", "--game", game, "--iterations", 50),
         *("--lock", json.dumps(locks)),
@@ -176,7 +176,7 @@ def test_a_river_by_hands(dtype, share):
     }
     goal = spiel_cr.Goal(until=share * 200, iterations=40_000)
     found = spiel_cr.solve(
-        game, "dcfr", goal, layout=Layout("signals", locks=locks), dtype=dtype
+        game, "dcfr", goal, options=GameOptions("public-tree", locks=locks), dtype=dtype
     )
     assert found.nash_conv_with_locks() <= share * 200
     after = poker.answers(found.average_policy(), "check bet-100", form=found.form)
@@ -193,8 +193,8 @@ def test_a_river_by_hands(dtype, share):
 def test_a_whole_policy_and_hidden_boards(tmp_path):
     game = "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
     path = tmp_path / "policy.npz"
-    spiel_cr.solve(game, "cfr+", 3, layout=Layout("worlds")).save(path)
-    layout_ = Layout("worlds", locks=(path, None))
+    spiel_cr.solve(game, "cfr+", 3, options=GameOptions("phantom")).save(path)
+    layout_ = GameOptions("phantom", locks=(path, None))
     found = spiel_cr.solve(game, "cfr+", 200, layout=layout_)
     free = spiel_cr.load_policy(path)
     best = spiel_cr.best_response(game, free, 1)
@@ -236,23 +236,23 @@ def test_refusals(game, locks, words):
     }
     if locks == ("policy", None):
         locks = spiel_cr.solve("kuhn_poker", "cfr", 1).average_policy(), None
-    form = "compiled" if game == "kuhn" else "signals"
+    form = "tree" if game == "kuhn" else "public-tree"
     with pytest.raises(ValueError, match=words):
-        spiel_cr.solve(games[game], "cfr", 1, layout=Layout(form, locks=locks))
+        spiel_cr.solve(games[game], "cfr", 1, options=GameOptions(form, locks=locks))
 
 
 def test_what_has_no_locks():
     for algorithm in ("pdhg", "os-mccfr", "sd-cfr"):
         with pytest.raises(ValueError, match="choose one such as 'cfr\\+'"):
-            task_of(algorithm, layout=Layout(locks={"0": [1, 0]}))
-    shared = Layout(locks={"0": [1, 0]}, buckets=(None, [0, 1, 1, 2]))
+            task_of(algorithm, options=GameOptions(locks={"0": [1, 0]}))
+    shared = GameOptions(locks={"0": [1, 0]}, buckets=(None, [0, 1, 1, 2]))
     with pytest.raises(ValueError, match="leave buckets"):
         task_of("cfr", layout=shared)
 
 
 def test_checkpoints_tell_locks_apart(tmp_path):
     path = tmp_path / "state"
-    locked = Layout(locks={"0": [1.0, 0.0]})
+    locked = GameOptions(locks={"0": [1.0, 0.0]})
     spiel_cr.solve("kuhn_poker", "cfr", 5, layout=locked, checkpoint=path)
     spiel_cr.solve("kuhn_poker", "cfr", 9, layout=locked, checkpoint=path)
     with pytest.raises(ValueError, match="is a checkpoint with locks"):
@@ -261,10 +261,10 @@ def test_checkpoints_tell_locks_apart(tmp_path):
 
 def test_nothing_is_merged_under_locks():
     game = "python_rhode_island_holdem(num_ranks=3,num_suits=3)"
-    task = task_of("cfr", layout=Layout("signals", locks={"": [1, 0]}))
+    task = task_of("cfr", options=GameOptions("public-tree", locks={"": [1, 0]}))
     names = lay_out(game, task).game.num_private_states(0)
     free = lay_out(
-        game, task_of("cfr", layout=Layout("signals"))
+        game, task_of("cfr", options=GameOptions("public-tree"))
     ).game.num_private_states(0)
     assert sum(names) > sum(free)
 
@@ -280,7 +280,7 @@ def test_deeply_nested_locks_are_refused(tmp_path, capsys, depth, form):
             row = [row]
         for locks in ({"0": row}, row):
             with pytest.raises(ValueError, match="locks"):
-                spiel_cr.solve("kuhn_poker", "cfr", 1, layout=Layout(locks=locks))
+                spiel_cr.solve("kuhn_poker", "cfr", 1, options=GameOptions(locks=locks))
         return
     file = tmp_path / "lock.json"
     file.write_text(text)

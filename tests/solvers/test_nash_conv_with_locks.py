@@ -16,7 +16,7 @@ from open_spiel.python.algorithms import (
 )
 
 import spiel_cr
-from spiel_cr import Layout
+from spiel_cr import GameOptions
 from spiel_cr.policies.result import read_metadata
 from tests.support.commands import told
 
@@ -35,16 +35,16 @@ ROWS = {
 }
 # The same by information state, and by public node and private state.
 LOCKS = {
-    "compiled": ROWS,
-    "signals": {"call call": [0.5, 0.5], "call": {"0": {"fold": 1}}},
+    "tree": ROWS,
+    "public-tree": {"call call": [0.5, 0.5], "call": {"0": {"fold": 1}}},
 }
 FORMS = pytest.mark.parametrize("form", list(LOCKS))
 DARK_HEX = "dark_hex(board_size=2,gameversion=cdh,obstype=reveal-nothing)"
 
 
 def solve(form, *goal, algorithm="cfr+", **options):
-    layout = Layout(form, locks=LOCKS[form])
-    return spiel_cr.solve(GAME, algorithm, *goal, layout=layout, **options)
+    game_options = GameOptions(form, locks=LOCKS[form])
+    return spiel_cr.solve(GAME, algorithm, *goal, options=game_options, **options)
 
 
 def tabular(policy):
@@ -125,9 +125,11 @@ def test_results_without_locks_have_one_nash_conv():
 
 def test_all_of_a_player_of_a_phantom_game(tmp_path):
     game, path = pyspiel.load_game(DARK_HEX), tmp_path / "policy.npz"
-    spiel_cr.solve(game, "cfr+", 3, layout=Layout("worlds")).save(path)
-    layout = Layout("worlds", locks=(path, None))
-    result = spiel_cr.solve(game, "cfr+", spiel_cr.Goal(2, eval_every=1), layout=layout)
+    spiel_cr.solve(game, "cfr+", 3, options=GameOptions("phantom")).save(path)
+    options = GameOptions("phantom", locks=(path, None))
+    result = spiel_cr.solve(
+        game, "cfr+", spiel_cr.Goal(2, eval_every=1), options=options
+    )
     policy, root = result.average_policy(), game.new_initial_state()
     whole = exploitability.nash_conv(game, policy)
     best = best_response.BestResponsePolicy(game, 1, policy, root).value(root)
@@ -162,7 +164,7 @@ def test_until_compares_with_nash_conv_with_locks(form, tmp_path):
 
 
 def test_auto_chooses_and_improves_by_nash_conv_with_locks():
-    result = solve("compiled", 1000, algorithm="auto")
+    result = solve("tree", 1000, algorithm="auto")
     assert result.why.startswith("NashConv with locks ")
     measured = [float(text) for text in re.findall(r"\d\.\de[+-]\d+", result.why)]
     assert len(measured) >= 3 and max(measured) < 0.05
@@ -170,14 +172,14 @@ def test_auto_chooses_and_improves_by_nash_conv_with_locks():
 
 
 def test_evaluations_lift_the_locks(tmp_path):
-    result, path = solve("compiled", 3), tmp_path / "policy.npz"
+    result, path = solve("tree", 3), tmp_path / "policy.npz"
     whole, with_locks = nash_convs(result)
     free, kept = (
         sum(
             spiel_cr.best_response(GAME, result, player, locks=locks).value
             for player in range(2)
         )
-        for locks in (None, LOCKS["compiled"])
+        for locks in (None, LOCKS["tree"])
     )
     result.save(path)
     for found in (
@@ -193,8 +195,8 @@ def test_evaluations_lift_the_locks(tmp_path):
 
 
 def test_resolving_with_locks():
-    layout = Layout(locks=LOCKS["compiled"])
-    result = spiel_cr.resolve(GAME, "cfr+", 20, layout=layout)
+    options = GameOptions(locks=LOCKS["tree"])
+    result = spiel_cr.resolve(GAME, "cfr+", 20, options=options)
     whole, with_locks = nash_convs(result)
     assert with_locks + 0.1 < whole
     assert spiel_cr.nash_conv(GAME, result) == pytest.approx(whole, abs=1e-12)
@@ -203,7 +205,7 @@ def test_resolving_with_locks():
 
 def test_a_notebook_and_a_plot_name_the_number():
     pytest.importorskip("matplotlib", reason="the extra plots is not installed")
-    result = solve("compiled", spiel_cr.Goal(40, eval_every=20))
+    result = solve("tree", spiel_cr.Goal(40, eval_every=20))
     page, points = result._repr_html_(), result.curve
     for number, name in (
         (result.nash_conv(), "NashConv"),

@@ -6,7 +6,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.solvers.representation import WORLDS, choose, prefer
+from spiel_cr.solvers.representation import PHANTOM, choose, prefer
 from spiel_cr.solvers.solve import task_of
 
 SMALL = "dark_hex(num_rows=2,num_cols=3)"
@@ -16,7 +16,9 @@ SMALL = "dark_hex(num_rows=2,num_cols=3)"
     "algorithm", ["lp", pytest.param("pdhg", marks=pytest.mark.slow)]
 )
 def test_other_algorithms_find_the_value(algorithm):
-    result = spiel_cr.solve(SMALL, algorithm, 100, layout=spiel_cr.Layout(WORLDS))
+    result = spiel_cr.solve(
+        SMALL, algorithm, 100, options=spiel_cr.GameOptions(PHANTOM)
+    )
     assert result.nash_conv() < 1e-2
     low, high = result.value_bounds()
     assert low <= 1 <= high + 1e-12
@@ -39,12 +41,14 @@ def test_what_openspiel_forgets_is_kept(tmp_path):
 
 def test_large_boards_are_solved_by_worlds():
     opened = open_game("phantom_ttt")
-    assert prefer(opened).form == WORLDS
-    for algorithm, form in (("cfr+", WORLDS), ("os-mccfr", "compiled")):
+    assert prefer(opened).form == PHANTOM
+    for algorithm, form in (("cfr+", PHANTOM), ("os-mccfr", "tree")):
         task = task_of(algorithm, 1)
-        assert choose(opened, task.need(), task.layout).form == form
+        assert choose(opened, task.need(), task.options).form == form
     with pytest.raises(GameTooLargeError, match="form of worlds"):
-        spiel_cr.solve("phantom_ttt", layout=spiel_cr.Layout(memory_limit="450MB"))
+        spiel_cr.solve(
+            "phantom_ttt", options=spiel_cr.GameOptions(memory_limit="450MB")
+        )
 
 
 @pytest.mark.parametrize(
@@ -57,6 +61,6 @@ def test_large_boards_are_solved_by_worlds():
     ],
 )
 def test_what_worlds_cannot_do_is_refused(algorithm, options, why):
-    layout = spiel_cr.Layout(WORLDS, **options)
+    options = spiel_cr.GameOptions(PHANTOM, **options)
     with pytest.raises(ValueError, match=why):
-        spiel_cr.solve(SMALL, algorithm, 1, layout=layout)
+        spiel_cr.solve(SMALL, algorithm, 1, options=options)

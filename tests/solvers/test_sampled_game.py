@@ -35,7 +35,7 @@ LIMIT = "3GB"
 
 
 def sample(game="kuhn_poker", algorithm=SMALL, iterations=20, **options):
-    options = {"form": "stepped", "memory_limit": LIMIT, **options}
+    options = {"form": "simulator", "memory_limit": LIMIT, **options}
     return solve_with(game, algorithm, iterations, **options)
 
 
@@ -76,7 +76,7 @@ def test_openspiel_judges_the_policy_and_the_file(tmp_path, name):
 
 def test_rules_on_arrays_are_used_and_can_be_turned_off():
     name = "phantom_ttt"
-    by = {use: sample(name, iterations=4, vectorised=use) for use in (True, False)}
+    by = {use: sample(name, iterations=4, batched_rules=use) for use in (True, False)}
     assert [by[use].table.keys for use in (True, False)] == ["rules", "strings"]
     state = by[True].game.new_initial_state()
     for result in by.values():
@@ -309,7 +309,7 @@ from spiel_cr.solvers.algorithms import find
 from spiel_cr.common import memory
 algorithm = "vr-mccfr(batch=2048,incremental=false)"
 result = spiel_cr.solve(sys.argv[1], algorithm, spiel_cr.Goal(seconds=15),
-    layout=spiel_cr.Layout("stepped", memory_limit="550MB"))
+    options=spiel_cr.GameOptions("stepped", memory_limit="550MB"))
 result.save(sys.argv[2])
 print(int(result.table.full), result.table.bytes, memory.peak_bytes())
 """
@@ -375,7 +375,7 @@ def test_what_workers_hold_does_not_change_what_is_followed(monkeypatch, caplog)
     for room in (60_000_000, 90_000_000):
         sizes = 500_000_000, room
         monkeypatch.setattr(table_run, "_kept_limits", lambda *_, sizes=sizes: sizes)
-        results.append(sample(game, algorithm, 2, vectorised=False))
+        results.append(sample(game, algorithm, 2, batched_rules=False))
     assert results[0].table.limit < results[1].table.limit
     assert caplog.text.count("below that one action") == 2
     assert_same(*results)

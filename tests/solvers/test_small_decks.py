@@ -24,9 +24,12 @@ def test_both_forms_are_one_game(deck):
     game = spiel_cr.load_game(f"python_rhode_island_holdem({deck})")
     compiled, signals = (
         solve(
-            game, "cfr+", spiel_cr.Goal(20, eval_every=5), layout=spiel_cr.Layout(form)
+            game,
+            "cfr+",
+            spiel_cr.Goal(20, eval_every=5),
+            options=spiel_cr.GameOptions(form),
         )
-        for form in ("compiled", "signals")
+        for form in ("tree", "public-tree")
     )
     assert len(signals.form.decisions[0]) < len(compiled.form.decisions[0])
     assert uniform_value(signals.form) == pytest.approx(
@@ -36,7 +39,7 @@ def test_both_forms_are_one_game(deck):
     assert len(ways[0]) == 4
     assert ways[1] == pytest.approx(ways[0], abs=1e-9)
     values = [
-        sum(solve(game, "lp", layout=spiel_cr.Layout(form)).value_bounds()) / 2
-        for form in ("compiled", "signals")
+        sum(solve(game, "lp", options=spiel_cr.GameOptions(form)).value_bounds()) / 2
+        for form in ("tree", "public-tree")
     ]
     assert values[1] == pytest.approx(values[0], abs=1e-7)

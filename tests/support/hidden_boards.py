@@ -18,7 +18,7 @@ _CELLS = 4
 class RandomBoard:
     """Four cells, and all else drawn: who acts, when it ends, what is told.
 
-    It is its own rules on arrays. States are int64 [n, 8], what succeeded: 1 + cell.
+    It is its own batched rules. States are int64 [n, 8], what succeeded: 1 + cell.
     """
 
     def __init__(self, seed: int) -> None:

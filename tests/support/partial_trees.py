@@ -3,7 +3,7 @@
 import numpy as np
 
 from spiel_cr.common.arrays import groups
-from spiel_cr.games.opening.vectorised import BrokenRulesError
+from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.partial.partial_tree import PartialTree
@@ -14,17 +14,17 @@ def nothing(game, histories):
     return np.zeros(len(histories))
 
 
-def start(game, capacity, leaf=nothing, *, player=0, vectorised=True):
+def start(game, capacity, leaf=nothing, *, player=0, batched_rules=True):
     """The start of a game in a tree that ends in a function's values."""
     value = leaf if isinstance(leaf, HistoryValues) else LeafValue(leaf, "histories")
     return PartialTree.start(
-        game, capacity, leaf=value, player=player, vectorised=vectorised
+        game, capacity, leaf=value, player=player, batched_rules=batched_rules
     )
 
 
-def compiled(game, capacity, leaf=nothing, *, vectorised=True):
+def compiled(game, capacity, leaf=nothing, *, batched_rules=True):
     """At most so many histories of a game, compiled; level by level."""
-    tree = start(game, capacity, leaf, vectorised=vectorised)
+    tree = start(game, capacity, leaf, batched_rules=batched_rules)
     by_levels(tree)
     return tree.compile().tree
 

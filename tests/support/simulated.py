@@ -20,7 +20,7 @@ from tests.support import reference, tabled
 
 
 def source_of(game: str) -> RulesSource:
-    """By the game's own rules on arrays, or by those of its reference tree."""
+    """By the game's own batched rules, or by those of its reference tree."""
     loaded = load_game(game)
     try:
         return RulesSource(loaded)

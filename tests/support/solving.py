@@ -5,8 +5,8 @@ import numpy as np
 import spiel_cr
 
 GOAL = ("iterations", "seconds", "until", "eval_every")
-LAYOUT = (
-    *("form", "vectorised", "workers", "memory_limit", "cache"),
+GAME_OPTIONS = (
+    *("form", "batched_rules", "workers", "memory_limit", "cache"),
     *("buckets", "imperfect_recall"),
 )
 
@@ -30,11 +30,12 @@ def solve_with(game, algorithm="cfr+", iterations=None, **options):
 
     if iterations is not None:
         options["iterations"] = iterations
-    goal, layout = spiel_cr.Goal(**take(GOAL)), spiel_cr.Layout(**take(LAYOUT))
+    goal = spiel_cr.Goal(**take(GOAL))
+    game_options = spiel_cr.GameOptions(**take(GAME_OPTIONS))
     path, every = (options.pop(f"checkpoint_{n}", None) for n in ("path", "every"))
     if path is not None:
         every = 60.0 if every is None else every
         options["checkpoint"] = spiel_cr.Checkpoint(path, every)
     elif every is not None:
         spiel_cr.Checkpoint("unused", every)
-    return spiel_cr.solve(game, algorithm, goal, layout=layout, **options)
+    return spiel_cr.solve(game, algorithm, goal, options=game_options, **options)

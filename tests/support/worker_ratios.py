@@ -35,15 +35,15 @@ COMMANDS: dict[str, tuple[str, tuple[Any, Any]]] = {
             "--policy=resolving(iterations=1)",
         ),
     ),
-    "jam-fold": (
-        "jam-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=1 "
+    "push-fold": (
+        "push-fold --stacks=600/600 --prizes=100/0 --blinds=300/600 --rounds=1 "
         "--steps=1 --cache=DIR --boards=SIZE",
         (512, 102400),
     ),
     # Its states stay on this machine.
     "solve": (
-        "solve --game=leduc_poker --algorithm=os-mccfr --compile=never "
-        "--no-vectorised --memory-limit=4GB --iterations=SIZE",
+        "solve --game=leduc_poker --algorithm=os-mccfr --form simulator "
+        "--no-batched-rules --memory-limit=4GB --iterations=SIZE",
         (1, 100),
     ),
 }

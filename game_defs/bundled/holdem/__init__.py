@@ -1,6 +1,6 @@
 """`universal_poker` with two players: as signals and kernels; limit games on arrays."""
 
+from game_defs.bundled.holdem.batched_rules import batched_universal_poker
 from game_defs.bundled.holdem.declaration import public_tree_of_universal_poker
-from game_defs.bundled.holdem.vectorised import vectorised_universal_poker
 
-__all__ = ["public_tree_of_universal_poker", "vectorised_universal_poker"]
+__all__ = ["public_tree_of_universal_poker", "batched_universal_poker"]

@@ -2,7 +2,7 @@
 
 `RootSearch` grows a tree of whole beliefs from there; `TableResponder` plays whole
 matches, and keeps a table of the responder's infosets. Either gives a `Response`, which
-plays many matches side by side on a `Setting`: by a game's rules on arrays, or on
+plays many matches side by side on a `Setting`: by a game's batched rules, or on
 OpenSpiel's states.
 """
 

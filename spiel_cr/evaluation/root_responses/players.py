@@ -94,7 +94,7 @@ class _Acting:
 class LegalPlayer:
     """Draws by a policy that depends on the legal actions alone, once for each set.
 
-    On a `RulesSource`. So it plays on a game's rules on arrays, where OpenSpiel's
+    On a `RulesSource`. So it plays on a game's batched rules, where OpenSpiel's
     states do not exist.
     """
 

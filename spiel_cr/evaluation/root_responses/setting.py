@@ -108,7 +108,7 @@ def own_policy(target: Target) -> openspiel_policy.Policy:
 def on_states(
     game: pyspiel.Game, policy: openspiel_policy.Policy, *, use_rules: bool = True
 ) -> Setting:
-    """A game that is not compiled, by its rules on arrays if the policy plays on them.
+    """A game that is not compiled, by its batched rules if the policy plays on them.
 
     That do uniform policies and chumps, tables (those by strings where the rules make
     strings), and networks. Any other policy is asked on OpenSpiel's states, once for
@@ -117,7 +117,7 @@ def on_states(
     Args:
       game: a sequential game.
       policy: of both seats; must depend on information states only.
-      use_rules: take the game's rules on arrays where that is possible.
+      use_rules: take the game's batched rules where that is possible.
     """
     source, player = _plays_on(Opened(game), policy, use_rules)
     return Setting(source, player, player)

@@ -1,3 +1,3 @@
-"""A game string becomes a loaded game, its rules on arrays and its declaration."""
+"""A game string becomes a loaded game, its batched rules and its declaration."""
 
 __all__: list[str] = []

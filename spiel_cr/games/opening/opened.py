@@ -1,4 +1,4 @@
-"""A game is opened once: loaded, checked, and its rules on arrays looked up.
+"""A game is opened once: loaded, checked, and its batched rules looked up.
 
 `open_game` is called by public functions, at the door. What lies behind takes an
 `Opened`, a compiled game, a signal game or a source of histories, and asks nothing
@@ -13,10 +13,10 @@ import pyspiel
 from absl import logging
 
 from spiel_cr.common.one_line import one_line
-from spiel_cr.games.opening import game_checks, vectorised
+from spiel_cr.games.opening import batched_rules, game_checks
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_string
 from spiel_cr.games.opening.origins import check_drawn, is_python, load_again
-from spiel_cr.games.opening.vectorised import VectorisedGame
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -30,9 +30,9 @@ class Opened:
     game: pyspiel.Game
 
     @functools.cached_property
-    def rules(self) -> VectorisedGame | None:
-        """The game's rules on arrays, if it has them."""
-        return vectorised.of_game(self.game)
+    def rules(self) -> BatchedRules | None:
+        """The game's batched rules, if it has them."""
+        return batched_rules.of_game(self.game)
 
     @functools.cached_property
     def again(self) -> pyspiel.Game:

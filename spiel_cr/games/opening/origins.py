@@ -10,8 +10,8 @@ import pyspiel
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.common.one_line import one_line
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_strings import load_printed
-from spiel_cr.games.opening.vectorised import VectorisedGame
 
 # Wrappers whose games are others each time that they are loaded and walked.
 _DRAWN = ("add_noise",)
@@ -66,7 +66,7 @@ def check_drawn(game: pyspiel.Game) -> None:
         )
 
 
-def sources(game: pyspiel.Game, rules: VectorisedGame | None) -> set[str]:
+def sources(game: pyspiel.Game, rules: BatchedRules | None) -> set[str]:
     """Files that a game depends on: its Python sources, and files in its parameters.
 
     Of Python classes, all sources in the folders of their modules.

@@ -8,7 +8,7 @@ order of cells, whose number is arithmetic, for each way in which its failures m
 met the other's stones. So the pairs of what a player knows and a world, five billion on
 3×3, are walked form by form as dense arrays. Nothing is looked up, numbered or kept.
 
-A game says that it is one by a method of its vectorised game:
+A game says that it is one by a method of its batched rules:
 
     def abrupt_board(self) -> tuple[int, Callable] | None: ...
 
@@ -30,8 +30,8 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import memory
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import Opened
-from spiel_cr.games.opening.vectorised import VectorisedGame
 
 # Bytes of a sequence's reach and value; and of all else, fitted to a peak on CPUs.
 _SEQUENCE, _WORKING = 16, 9e8
@@ -107,7 +107,7 @@ class AbruptGame:
 
     Attributes:
       game: OpenSpiel's.
-      rules: its rules on arrays.
+      rules: its batched rules.
       cells: C.
       wins: bool [2, 2^C], whether a set of a player's stones wins.
       free: int8 [2^C, C], the cells that are not in a set come first.
@@ -115,7 +115,7 @@ class AbruptGame:
     """
 
     game: pyspiel.Game
-    rules: VectorisedGame
+    rules: BatchedRules
     cells: int
     wins: np.ndarray
     free: np.ndarray

@@ -114,7 +114,7 @@ def build(sides: tuple[Side, Side], utility: np.ndarray) -> layout.SequenceForm:
       utility: float64 [W], player 0's in each terminal world.
     """
 
-    def place(player: int) -> tuple[layout.Layout, list[treeplex.Level]]:
+    def place(player: int) -> tuple[layout.PositionMap, list[treeplex.Level]]:
         side = sides[player]
         # Of the histories through a world a plan of the other player leads to one at
         # most, so its reach adds up to 1 at most. Counting all of them would take
@@ -202,7 +202,7 @@ def _grouped(
 
 
 def _treeplex(
-    own: layout.Layout,
+    own: layout.PositionMap,
     levels: list[treeplex.Level],
     product: PhantomProduct,
     having: np.ndarray,

@@ -36,7 +36,7 @@ class PhantomGame:
 
     Attributes:
       game: OpenSpiel's.
-      rules: its rules on arrays.
+      rules: its batched rules.
       worlds: all sequences of successes.
       sides: both players'.
     """
@@ -272,9 +272,9 @@ def phantom_game(
     rules = phantom_rules(opened.rules)
     if rules is None:
         raise ValueError(
-            f"{opened.game} does not say that it is a game of hidden boards; give its "
-            f"vectorised game a method `attempts` (docs/worlds.md), or take another "
-            f"form"
+            f"{opened.game} does not declare that it is a phantom game; give its "
+            f"batched rules a method `attempts` (docs/phantom-games.md), or choose "
+            f"another form"
         )
     announce(f"walking the worlds of {opened.game}", progress=progress)
     worlds = walk_worlds(opened.game, rules, memory_limit)

@@ -1,7 +1,7 @@
-"""The worlds of a hidden-board game, from its rules on arrays.
+"""The worlds of a hidden-board game, from its batched rules.
 
-A game of hidden boards declares itself by one more method of its vectorised game (see
-`opening.vectorised`):
+A game of hidden boards declares itself by one more method of its batched rules (see
+`opening.batched_rules`):
 
     def attempts(self, states) -> tuple[np.ndarray, np.ndarray] | None: ...
 
@@ -27,7 +27,7 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 
 # Attempts that a player has made are bits of an int64.
 MOST_ATTEMPTS = 62
@@ -37,14 +37,14 @@ _ENTRY, _WORLD = 5, 64
 _PASSES, _CLEARLY = 300, 2.0
 
 
-class PhantomRules(VectorisedGame, Protocol):
+class PhantomRules(BatchedRules, Protocol):
     """The rules of a hidden-board game on arrays; see above."""
 
     def attempts(self, states: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         """Whether each attempt would succeed, and what its player would be told."""
 
 
-def phantom_rules(rules: VectorisedGame | None) -> PhantomRules | None:
+def phantom_rules(rules: BatchedRules | None) -> PhantomRules | None:
     """The rules, if they are of a hidden-board game with these parameters."""
     attempts = getattr(rules, "attempts", None)
     if rules is None or not callable(attempts):
@@ -119,7 +119,7 @@ def walk_worlds(
         if not np.isin(player, (0, 1, TERMINAL)).all():
             raise InvalidGameError(
                 f"{game}: a game of hidden boards has no moves of chance; leave "
-                f"`attempts` out of its vectorised game"
+                f"`attempts` out of its batched rules"
             )
         over = player == TERMINAL
         utility = np.zeros(len(states))
@@ -173,13 +173,13 @@ def _attempts(
     succeeds, learnt = map(np.asarray, given)
     if succeeds.shape != shape or succeeds.dtype != bool or shape[1] > most:
         raise InvalidGameError(
-            f"{game}: attempts of the vectorised game gives {succeeds.dtype} "
+            f"{game}: attempts of the batched rules gives {succeeds.dtype} "
             f"{list(succeeds.shape)}; it must give bool {list(shape)}, with at most "
             f"{MOST_ATTEMPTS} attempts"
         )
     if learnt.shape != shape or learnt.dtype.kind not in "iub" or (learnt < 0).any():
         raise InvalidGameError(
-            f"{game}: attempts of the vectorised game says that players learn "
+            f"{game}: attempts of the batched rules says that players learn "
             f"{learnt.dtype} {list(learnt.shape)}; it must give integers "
             f"{list(shape)}, at least 0"
         )

@@ -11,7 +11,7 @@ class PhantomWorldRules:
     States are int32 [n, 3]: the world, and the infosets where the players act next;
     -1 where it never acts again. So who knows a strategy by infosets need not look
     them up, and players know what they did and learnt, whatever OpenSpiel's strings
-    say. Methods: see `VectorisedGame`.
+    say. Methods: see `BatchedRules`.
 
     Attributes:
       worlds: the game.

@@ -158,7 +158,7 @@ def walk_side(worlds: Worlds, player: int, take: Callable[[int, int], None]) -> 
             raise InvalidGameError(
                 f"player {player} has made every attempt and is to act; a game of "
                 f"hidden boards must be over there, or somebody else must act; correct "
-                f"`attempts` of its vectorised game"
+                f"`attempts` of its batched rules"
             )
         some = np.empty(len(tried), np.int32)
         some[known] = here

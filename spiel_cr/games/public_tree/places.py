@@ -169,12 +169,12 @@ def join_slices(slices: Sequence[Slices]) -> tuple[Slices, ...]:
     return tuple(result)
 
 
-def layout_of(plan: Places) -> layout.Layout:
+def layout_of(plan: Places) -> layout.PositionMap:
     """Where logical sequences and infosets lie."""
     arrays = functools.partial(_logical_places, plan)
     if plan.size <= _LARGE:
         arrays = functools.partial(layout.given, arrays())
-    return layout.Layout(arrays, plan.size)
+    return layout.PositionMap(arrays, plan.size)
 
 
 def _logical_places(plan: Places) -> tuple[np.ndarray, np.ndarray]:

@@ -70,8 +70,8 @@ def public_tree_game(
     if found is not None:
         return found
     raise ValueError(
-        f"{plain}: nobody has declared its signals; give its vectorised game a method "
-        f"`signal` (docs/signals.md), or compile the game"
+        f"{plain}: nobody has declared its signals; give its batched rules a method "
+        f"`signal` (docs/public-tree.md), or compile the game"
     )
 
 

@@ -112,9 +112,9 @@ def lay_out(
 
 
 def _read_by(
-    own: layout.Layout, numbers: np.ndarray, decisions: Decisions
-) -> layout.Layout:
+    own: layout.PositionMap, numbers: np.ndarray, decisions: Decisions
+) -> layout.PositionMap:
     """A layout by the logical numbers that were before moves were left out."""
     forced = decisions.first_sequence[decisions.num_actions == 1]
     arrays = functools.partial(layout.given, (own.sequences[numbers], own.infosets))
-    return layout.Layout(arrays, own.size, forced)
+    return layout.PositionMap(arrays, own.size, forced)

@@ -43,7 +43,7 @@ _ROUNDING = 16 * float(np.finfo(np.float64).eps)
 
 
 @dataclasses.dataclass(frozen=True)
-class Layout:
+class PositionMap:
     """Where one player's logical sequences and infosets lie in the solver's arrays.
 
     Attributes:
@@ -114,7 +114,7 @@ class SequenceForm:
 
     list_decisions: Callable[[], tuple[Decisions, Decisions]]
     list_payoffs: Callable[[], Payoffs]
-    layouts: tuple[Layout, Layout]
+    layouts: tuple[PositionMap, PositionMap]
     arrays: tuple[treeplex.Treeplex, treeplex.Treeplex]
     locks: tuple[np.ndarray | None, np.ndarray | None] = (None, None)
 
@@ -268,7 +268,10 @@ def _merged(levels: Sequence[np.ndarray]) -> Sequence[np.ndarray]:
 
 
 def _ancestors(
-    decisions: Decisions, layout: Layout, shape: PaddedShape, tree: treeplex.Treeplex
+    decisions: Decisions,
+    layout: PositionMap,
+    shape: PaddedShape,
+    tree: treeplex.Treeplex,
 ) -> tuple[treeplex.Slices, ...]:
     """`treeplex.Treeplex.ancestors` of one player's tree."""
     if not is_deep(shape.levels):
@@ -290,7 +293,7 @@ def place(
     decisions: Decisions,
     below: np.ndarray,
     capacity: Sequence[np.ndarray] | None = None,
-) -> tuple[Layout, list[treeplex.Level]]:
+) -> tuple[PositionMap, list[treeplex.Level]]:
     """Chooses blocks and positions for one player's infosets.
 
     Args:
@@ -353,14 +356,14 @@ def place(
             )
         )
         offset += size
-    return Layout(
+    return PositionMap(
         functools.partial(given, (position, infoset_position)), offset
     ), levels
 
 
 def _couple(
     levels: Sequence[treeplex.Level],
-    layout: Layout,
+    layout: PositionMap,
     own: np.ndarray,
     other: np.ndarray,
     values: np.ndarray,

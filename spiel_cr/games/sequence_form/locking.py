@@ -32,7 +32,7 @@ def locked(form: layout.SequenceForm, rows: Rows) -> layout.SequenceForm:
 
 
 def _locked(
-    tree: treeplex.Treeplex, own: layout.Layout, kept: np.ndarray | None
+    tree: treeplex.Treeplex, own: layout.PositionMap, kept: np.ndarray | None
 ) -> treeplex.Treeplex:
     """One player's tree with its infosets locked."""
     if kept is None:

@@ -1,4 +1,4 @@
-"""Games played move by move: by compiled trees, rules on arrays, OpenSpiel's states."""
+"""Games played move by move: by compiled trees, batched rules, OpenSpiel's states."""
 
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.simulation.rules_source import RulesSource

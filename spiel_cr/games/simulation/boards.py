@@ -35,7 +35,7 @@ class Bets(Protocol):
 
 
 class BoardRules(Protocol):
-    """Rules on arrays with `information_state` [node, bucket], and H hands.
+    """Batched rules with `information_state` [node, bucket], and H hands.
 
     Attributes:
       bets: all of them.

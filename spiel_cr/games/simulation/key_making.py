@@ -17,7 +17,7 @@ from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.games.simulation.workers import Workers
 
-# What keys are hashes of: information as rules on arrays give it, OpenSpiel's
+# What keys are hashes of: information as batched rules give it, OpenSpiel's
 # information-state strings, or, as in "buckets 169-200-200-200", bets and buckets.
 RULES, STRINGS, BUCKETS = KINDS = "rules", "strings", "buckets"
 # Matches that are looked at for a fingerprint, and the most moves of each.
@@ -33,7 +33,7 @@ def kind_for(
 
     Args:
       opened: the game.
-      use_rules: take its rules on arrays, if it has them.
+      use_rules: take its batched rules, if it has them.
       buckets: of private cards, at most so many in each round: "169-200-200-200".
     """
     if buckets is not None:
@@ -58,7 +58,7 @@ def make_source(
         minutes in hold'em.
 
     Raises:
-      ValueError: a game without rules on arrays is to be played by them; or these are
+      ValueError: a game without batched rules is to be played by them; or these are
         to be played by several processes; or they know no such buckets.
       WorkerFailedError: a process ended.
     """
@@ -69,8 +69,8 @@ def make_source(
         if workers > 1:
             raise ValueError(
                 f"workers={workers} step OpenSpiel's states, and {game} is played by "
-                f"rules on arrays, in one process; leave workers out, or turn these "
-                f"rules off (vectorised=False, --no-vectorised)"
+                f"batched rules, in one process; leave workers out, or turn these "
+                f"rules off (batched_rules=False, --no-batched-rules)"
             )
         if kind == RULES:
             return RulesSource(game, opened.rules)

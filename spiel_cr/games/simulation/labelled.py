@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import arrays
-from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
 from spiel_cr.games.simulation.simulator import Listing
 
 
@@ -18,7 +18,7 @@ class Nodes(NamedTuple):
     """Some histories.
 
     Attributes:
-      states: [n, ...], of the game: objects, or rows of the vectorised game.
+      states: [n, ...], of the game: objects, or rows of the batched rules.
       action: int32 [n], the action that leads here; -1 where there is none.
       player: int8 [n], who acts.
       label: int32 [n], a number for the acting player's information, equal exactly
@@ -97,8 +97,8 @@ class LabelledSimulator:
         return self.source.game
 
     @property
-    def rules(self) -> VectorisedGame | pyspiel.Game:
-        """Whose states `Nodes.states` are: the game's rules on arrays, or the game."""
+    def rules(self) -> BatchedRules | pyspiel.Game:
+        """Whose states `Nodes.states` are: the game's batched rules, or the game."""
         return self.source.rules
 
     @property

@@ -1,4 +1,4 @@
-"""Histories by a game's own rules on arrays of states (`games.opening.vectorised`)."""
+"""Histories by a game's own batched rules (`games.opening.batched_rules`)."""
 
 from collections.abc import Sequence
 
@@ -7,8 +7,8 @@ import pyspiel
 
 from spiel_cr.common.draws import choose
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening import vectorised
-from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
+from spiel_cr.games.opening import batched_rules
+from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 
@@ -44,7 +44,7 @@ class RulesSource:
 
     state_bytes = 0
 
-    def __init__(self, game: pyspiel.Game, rules: VectorisedGame | None = None) -> None:
+    def __init__(self, game: pyspiel.Game, rules: BatchedRules | None = None) -> None:
         """Asks for the game's rules.
 
         Args:
@@ -54,14 +54,14 @@ class RulesSource:
         Raises:
           ValueError: the game has no vectorised rules.
         """
-        rules = vectorised.of_game(game) if rules is None else rules
+        rules = batched_rules.of_game(game) if rules is None else rules
         if rules is None:
             raise ValueError(
-                f"game={game} has no rules on arrays (docs/vectorised-games.md); step "
+                f"game={game} has no batched rules (docs/batched-rules.md); step "
                 f"its states instead"
             )
         self.game, self.rules = game, rules
-        self._checked = vectorised.CheckedRules(game, rules)
+        self._checked = batched_rules.CheckedRules(game, rules)
         self.max_actions: int = game.num_distinct_actions()
         self._kept: dict[tuple[int, ...], np.ndarray] = {}
 
@@ -94,14 +94,14 @@ class RulesSource:
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
-        visits = vectorised.visits(self.game, self.rules, observations=observations)
+        visits = batched_rules.visits(self.game, self.rules, observations=observations)
         return self.rules.new_initial_states(), next(visits)
 
     def below(
         self, states: np.ndarray, player: np.ndarray, *, observations: bool
     ) -> tuple[np.ndarray, Visit]:
         """See `Listing`."""
-        return vectorised.below(
+        return batched_rules.below(
             self.game, self.rules, states, player, observations=observations
         )
 
@@ -135,8 +135,8 @@ class RulesSource:
         make = getattr(self.rules, "information_state_strings", None)
         if make is None:
             raise ValueError(
-                f"{self.game}: its vectorised game makes no information_state_strings; "
-                f"give vectorised=False"
+                f"{self.game}: its batched rules makes no information_state_strings; "
+                f"give batched_rules=False"
             )
         return make(states, player)
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.vectorised import VectorisedGame, Visit
+from spiel_cr.games.opening.batched_rules import BatchedRules, Visit
 
 
 class Positions(NamedTuple):
@@ -96,8 +96,8 @@ class Listing(Protocol):
         """The game, sequential."""
 
     @property
-    def rules(self) -> VectorisedGame | pyspiel.Game:
-        """Whose states they are: the game's rules on arrays, or the game."""
+    def rules(self) -> BatchedRules | pyspiel.Game:
+        """Whose states they are: the game's batched rules, or the game."""
 
     def root(self, *, observations: bool) -> tuple[np.ndarray, Visit]:
         """The start of the game; as `below`."""

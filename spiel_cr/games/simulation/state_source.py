@@ -1,6 +1,6 @@
 """A game that is sampled, by OpenSpiel's own states, stepped one by one.
 
-For games without rules on arrays, and where these are turned off. Keys are hashes of
+For games without batched rules, and where these are turned off. Keys are hashes of
 information-state strings.
 """
 
@@ -12,7 +12,7 @@ import pyspiel
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.vectorised import Visit
+from spiel_cr.games.opening.batched_rules import Visit
 from spiel_cr.games.simulation import keys
 from spiel_cr.games.simulation.simulator import Positions
 

@@ -21,8 +21,8 @@ from absl import logging
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
 from spiel_cr.games.histories import Histories
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.origins import UnknownOriginError, sources
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import GameTree, Infosets, assemble
@@ -42,7 +42,7 @@ _SUFFIX = ".npz"
 
 def through(
     game: pyspiel.Game,
-    rules: VectorisedGame | None,
+    rules: BatchedRules | None,
     folder: atomic.Path,
     make: Callable[[], GameTree],
     observations: bool,
@@ -51,7 +51,7 @@ def through(
 
     Args:
       game: a checked, sequential game.
-      rules: the vectorised game that it is compiled by, if any.
+      rules: the batched rules that it is compiled by, if any.
       folder: where the files are; made where it is missing.
       make: compiles the game.
       observations: as in `build_tree`.
@@ -79,13 +79,13 @@ def through(
 
 
 def identify(
-    game: pyspiel.Game, rules: VectorisedGame | None, *, observations: bool = False
+    game: pyspiel.Game, rules: BatchedRules | None, *, observations: bool = False
 ) -> dict[str, Any]:
     """All that decides what a game compiles to, for JSON.
 
     Args:
       game: a sequential game.
-      rules: the vectorised game that it is compiled by, if any.
+      rules: the batched rules that it is compiled by, if any.
       observations: as in `build_tree`.
 
     Raises:
@@ -95,11 +95,11 @@ def identify(
     files = sources(game, rules)
     versions = storage.versions()
     return {
-        "kind": "compiled game",
+        "kind": "game tree",
         "game": str(game),
         "parameters": game.get_parameters(),
         "observations": observations,
-        "vectorised": rules is not None,
+        "batched_rules": rules is not None,
         "versions": {package: versions[package] for package in _PACKAGES},
         "sources": _hash_files(files),
         "compiler": _hash_files(
@@ -128,7 +128,7 @@ def load(
     path: pathlib.Path,
     identity: Mapping[str, Any],
     game: pyspiel.Game,
-    rules: VectorisedGame | None,
+    rules: BatchedRules | None,
 ) -> GameTree | None:
     """Reads a file that `save` wrote; None where there is none, or it is damaged.
 
@@ -136,7 +136,7 @@ def load(
       path: the file.
       identity: what it must be for.
       game: the game.
-      rules: its vectorised game, if it is compiled by that.
+      rules: its batched rules, if it is compiled by that.
     """
     if not os.path.isfile(path):
         return None
@@ -163,7 +163,7 @@ def save(
       path: the file; its folder is made where it is missing.
       identity: from `identify`.
       tree: the compiled game.
-      strings: also keep information-state strings; not needed where a vectorised game
+      strings: also keep information-state strings; not needed where batched rules
         makes them.
     """
     arrays = _to_arrays(tree, strings)
@@ -191,7 +191,7 @@ def _to_arrays(tree: GameTree, strings: bool) -> dict[str, np.ndarray]:
 
 
 def _from_arrays(
-    arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: VectorisedGame | None
+    arrays: Mapping[str, np.ndarray], game: pyspiel.Game, rules: BatchedRules | None
 ) -> GameTree:
     """The compiled game; checksums say that the arrays are those that were written.
 

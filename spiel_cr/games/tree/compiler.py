@@ -9,10 +9,10 @@ from spiel_cr.common.atomic import Path
 from spiel_cr.common.checks import check_whole
 from spiel_cr.common.errors import TooManyHistoriesError, too_many_histories
 from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import Openable, Opened, open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.tree import batched_walk, numbering, spot_check, state_walk
 from spiel_cr.games.tree import cache as tree_cache
-from spiel_cr.games.tree import numbering, spot_check, state_walk, vectorised_walk
 from spiel_cr.games.tree.infostate_strings import Strings, lazy_strings
 from spiel_cr.games.tree.tree import MAX_HISTORIES, GameTree, assemble
 
@@ -27,7 +27,7 @@ def build_tree(
     *,
     observations: bool = False,
     max_histories: int | None = None,
-    vectorised: bool = True,
+    batched_rules: bool = True,
     cache: Path | None = None,
     memory_limit: memory.Limit = None,
     progress: bool = False,
@@ -41,7 +41,7 @@ def build_tree(
         makes the subgames of continual resolving smaller. Costs one more string per
         decision.
       max_histories: refuse games with more histories than this.
-      vectorised: play by the game's own rules on arrays, if it has them (see
+      batched_rules: play by the game's own batched rules, if it has them (see
         `vectorised.py`); else, and with False, walk over OpenSpiel's states. The result
         is the same.
       cache: a folder in which compiled games are kept, so that the same game need not
@@ -68,7 +68,7 @@ def build_tree(
     if max_histories is not None:
         limit = check_whole(max_histories, "max_histories", 1)
     opened = open_game(game)
-    game, rules = opened.game, opened.rules if vectorised else None
+    game, rules = opened.game, opened.rules if batched_rules else None
 
     size = memory.parse_limit(memory_limit)
     fits = memory.room_for(size)
@@ -99,19 +99,19 @@ def build_tree(
 
 def _compile(
     opened: Opened,
-    rules: VectorisedGame | None,
+    rules: BatchedRules | None,
     observations: bool,
     limit: int,
     watch: estimate.Watch,
 ) -> GameTree:
-    """Compiles a checked game, by its rules on arrays or by a walk over its states."""
+    """Compiles a checked game, by its batched rules or by a walk over its states."""
     game, strings = opened.game, tuple[list[str], ...]()
     if rules is None:
         walked, strings = state_walk.walk(
             game, observations=observations, max_histories=limit, watch=watch
         )
     else:
-        walked = vectorised_walk.walk(
+        walked = batched_walk.walk(
             *(game, rules), observations=observations, max_histories=limit, watch=watch
         )
     spot_check.check(opened, walked, strings or None)

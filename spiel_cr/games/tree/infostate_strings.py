@@ -10,7 +10,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.games.histories import Histories, states_at, string_at
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 
 # Paths played at once: few enough that their states stay in a processor's cache.
 _CHUNK = 1 << 14
@@ -115,7 +115,7 @@ def _nothing(number: int) -> str:
 
 def lazy_strings(
     game: pyspiel.Game,
-    rules: VectorisedGame,
+    rules: BatchedRules,
     histories: Histories,
     first: np.ndarray,
     player: int,
@@ -123,8 +123,8 @@ def lazy_strings(
     """A player's information-state strings, made when they are asked for.
 
     Args:
-      game: asked if the vectorised game makes no strings.
-      rules: the vectorised game.
+      game: asked if the batched rules makes no strings.
+      rules: the batched rules.
       histories: all histories.
       first: int32 [I], the first history of each of the player's infosets.
       player: 0 or 1.
@@ -143,19 +143,19 @@ def lazy_strings(
             }
             yield from (found[number] for number in range(len(first)))
             return
-        for states in vectorised_states_at(rules, histories, first):
+        for states in batched_states_at(rules, histories, first):
             yield from make(states, player)
 
     return Strings(len(first), one, every)
 
 
-def vectorised_states_at(
-    rules: VectorisedGame, histories: Histories, numbers: np.ndarray
+def batched_states_at(
+    rules: BatchedRules, histories: Histories, numbers: np.ndarray
 ) -> Iterator[np.ndarray]:
-    """Make the states at many histories by a vectorised game.
+    """Make the states at many histories by batched rules.
 
     Args:
-      rules: The vectorised game.
+      rules: The batched rules.
       histories: The histories of the game.
       numbers: Integers [n], indices of histories.
 

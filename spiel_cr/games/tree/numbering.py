@@ -1,7 +1,7 @@
 """The numbers of a game's infosets and sequences, and the check of perfect recall.
 
 Both ways of walking a game, over OpenSpiel's states (`state_walk`) and over arrays of
-states (`vectorised_walk`), give `Histories` in breadth-first order with any numbers for
+states (`batched_walk`), give `Histories` in breadth-first order with any numbers for
 what players know. Here perfect recall is checked, infosets and sequences get their
 final numbers, and all that follows from the tree alone is filled in.
 """

@@ -1,7 +1,7 @@
 """A walked game is asked again, at a sample of its terminals: is it still the same?
 
 A game that draws its payoffs while it is walked is another game in each walk, and an
-equilibrium of one is none of the other. Rules on arrays may differ from the states
+equilibrium of one is none of the other. Batched rules may differ from the states
 that bots are asked at.
 """
 
@@ -32,7 +32,7 @@ def check(
       walked: all histories as a walk gives them.
       strings: each player's information-state string of each label in `walked.infoset`,
         asked again of games written in Python only, since the first string of a new
-        game in C++ is slow; None: the game was walked by its rules on arrays, which
+        game in C++ is slow; None: the game was walked by its batched rules, which
         give none.
 
     Raises:
@@ -139,10 +139,10 @@ class _Look:
         if self.strings is None:
             return game_checks.invalid(
                 self.state,
-                f"{what} by the vectorised game is {was!r}, and {now!r} by the states",
+                f"{what} by the batched rules is {was!r}, and {now!r} by the states",
                 "both must play the same game; compare them with "
-                "spiel_cr.games.tree.vectorised_check, or compile by states "
-                "(vectorised=False)",
+                "spiel_cr.games.tree.batched_check, or compile by states "
+                "(batched_rules=False)",
             )
         return game_checks.invalid(
             self.state,

@@ -36,7 +36,7 @@ class Infosets:
     """One player's infosets, sorted by the number of own decisions before them.
 
     Attributes:
-      keys: I information-state strings; those of a vectorised game are made when they
+      keys: I information-state strings; those of batched rules are made when they
         are asked for.
       decisions: the parent sequence and action count of every infoset.
       actions: int32 [S - 1], OpenSpiel's action of sequence s at index s - 1.

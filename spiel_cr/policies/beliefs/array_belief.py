@@ -19,7 +19,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import draws
 from spiel_cr.games.histories import TERMINAL
-from spiel_cr.games.opening.vectorised import CheckedRules, VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules, CheckedRules
 from spiel_cr.games.simulation.observations import Stage, continues
 from spiel_cr.policies.array_answers import on_arrays
 
@@ -55,7 +55,7 @@ class ArrayBelief:
     def __init__(
         self,
         game: pyspiel.Game,
-        rules: VectorisedGame,
+        rules: BatchedRules,
         player: int,
         opponent: openspiel_policy.Policy,
         *,
@@ -66,7 +66,7 @@ class ArrayBelief:
 
         Args:
           game: sequential, two players; for messages.
-          rules: its rules on arrays, by which the policy can be asked.
+          rules: its batched rules, by which the policy can be asked.
           player: whose belief.
           opponent: its policy.
           most: histories that are kept.

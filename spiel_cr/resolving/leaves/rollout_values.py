@@ -17,7 +17,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.games.opening import game_checks
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.array_answers import AlongLines
 from spiel_cr.policies.leaf_values import (
@@ -122,7 +122,7 @@ class Rollouts(HistoryValues):
 
     def _play_arrays(
         self,
-        rules: VectorisedGame,
+        rules: BatchedRules,
         histories: np.ndarray,
         player: int,
         group: np.ndarray,

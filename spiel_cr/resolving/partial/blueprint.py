@@ -12,12 +12,12 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.games.histories import CHANCE, TERMINAL
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.policies.array_answers import on_arrays
 from spiel_cr.solvers.deep.network_policy import DeepPolicy
 from spiel_cr.solvers.policy_files import check_policy_file, load_policy
-from spiel_cr.solvers.representation import Layout
+from spiel_cr.solvers.representation import GameOptions
 from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve
 
@@ -69,7 +69,7 @@ def blueprint_of(
     """
     if isinstance(given, str):
         policy = load_policy(given, game)
-        rules = vectorised.of_game(game)
+        rules = batched_rules.of_game(game)
         if isinstance(policy, DeepPolicy) and rules is not None:
             policy.check_arrays(rules)
         return policy
@@ -77,7 +77,9 @@ def blueprint_of(
         return given
     goal = Goal(iterations) if seconds is None else Goal(seconds=seconds)
     try:
-        result = solve(game, _SAMPLER, goal, layout=Layout("stepped"), seed=seed)
+        result = solve(
+            game, _SAMPLER, goal, options=GameOptions("simulator"), seed=seed
+        )
     except ImperfectRecallError as error:
         raise ImperfectRecallError(
             f"{game}: imperfect recall: an information state of a player is reached "
@@ -94,8 +96,8 @@ def blueprint_of(
 
 
 def answers_arrays(policy: openspiel_policy.Policy, game: pyspiel.Game) -> bool:
-    """Whether a policy can be asked by a game's rules on arrays; there may be none."""
-    rules = vectorised.of_game(game)
+    """Whether a policy can be asked by a game's batched rules; there may be none."""
+    rules = batched_rules.of_game(game)
     by_strings = isinstance(policy, openspiel_policy.TabularPolicy) and hasattr(
         rules, "information_state_strings"
     )

@@ -6,7 +6,7 @@ import numpy as np
 
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
-from spiel_cr.games.opening.vectorised import BrokenRulesError
+from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.partial.frontier import Rows
 

@@ -149,7 +149,7 @@ class PartialResolver:
             game,
             most,
             leaf=self._leaf,
-            vectorised=answers_arrays(policy, game),
+            batched_rules=answers_arrays(policy, game),
             player=player,
         )
         self.blueprint = Blueprint(policy, tree.simulator)

@@ -14,8 +14,8 @@ import pyspiel
 
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.games.histories import string_at
+from spiel_cr.games.opening.batched_rules import BrokenRulesError, of_game
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import BrokenRulesError, of_game
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
@@ -65,7 +65,7 @@ class PartialTree:
         *,
         leaf: HistoryValues,
         player: int,
-        vectorised: bool = True,
+        batched_rules: bool = True,
     ) -> "PartialTree":
         """The start of the game, not expanded.
 
@@ -73,15 +73,15 @@ class PartialTree:
           game: OpenSpiel game string or game, as for `build_tree`.
           max_histories: N, at least 2.
           leaf: what histories at the frontier are worth. It is given states of the
-            vectorised game, if there is one and `vectorised` is true, else OpenSpiel's.
-          player: who resolves.
-          vectorised: play by the game's own rules on arrays, if it has them.
+            batched rules, if there is one and `batched_rules` is true, else
+          OpenSpiel's. player: who resolves.
+          batched_rules: play by the game's own batched rules, if it has them.
 
         Raises:
           ValueError: a bad game.
         """
         game = open_game(game).game
-        rules = of_game(game) if vectorised else None
+        rules = of_game(game) if batched_rules else None
         source = StateSource(game) if rules is None else RulesSource(game, rules)
         simulator = LabelledSimulator(source, observations=True)
         table = NodeTable(max_histories, Ids(), simulator.root())

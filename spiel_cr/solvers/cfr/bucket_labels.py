@@ -13,9 +13,9 @@ import numpy as np
 
 from spiel_cr.common import arrays
 from spiel_cr.games.histories import states_at
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form.decisions import Decisions
-from spiel_cr.games.tree.infostate_strings import vectorised_states_at
+from spiel_cr.games.tree.infostate_strings import batched_states_at
 from spiel_cr.games.tree.tree import GameTree
 
 # What one player's infosets share: nothing, numbers int [I], or a name for each
@@ -42,7 +42,7 @@ def labels_of(
         information-state strings to anything hashable.
       imperfect_recall: let the game say what players forget, by a method
         `bucket_key(player)` of its states, or `bucket_key(states, player)` of its
-        vectorised game, with integers [n] or [n, k].
+        batched rules, with integers [n] or [n, k].
 
     Raises:
       ValueError: both were given, the game has no `bucket_key`, a map does not fit the
@@ -134,10 +134,10 @@ def _of_game(tree: GameTree, player: int) -> np.ndarray:
     infosets, game = tree.infosets[player], tree.game
     if not len(infosets):
         return np.zeros(0, np.int32)
-    rules = vectorised.of_game(game)
+    rules = batched_rules.of_game(game)
     key = getattr(rules, "bucket_key", None)
     if rules is not None and callable(key):
-        states = vectorised_states_at(rules, tree.histories, infosets.history)
+        states = batched_states_at(rules, tree.histories, infosets.history)
         return arrays.ranks([np.asarray(key(some, player)) for some in states])
     keys: list[Hashable] = [None] * len(infosets)
     for number, state in states_at(game, tree.histories, infosets.history):

@@ -152,7 +152,7 @@ def check_tree(
         # It is read, and laid out for networks.
         memory.BASE_BYTES + 2.0 * decisions * row,
         limit,
-        "sample the game without compiling it: give form='stepped' (--compile never)",
+        "sample the game without its tree: give form='simulator' (--form simulator)",
     )
 
 

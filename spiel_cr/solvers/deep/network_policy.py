@@ -22,10 +22,10 @@ from spiel_cr.common import atomic, networks, storage
 from spiel_cr.common.arrays import padded_size
 from spiel_cr.common.jax_utils import precision
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.game_checks import feature_count
 from spiel_cr.games.opening.identity import check_same_decisions
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.policies import result
 from spiel_cr.policies.conversions import StatePolicy
 from spiel_cr.solvers.deep import deep_config
@@ -92,9 +92,9 @@ class DeepPolicy(StatePolicy):
         return _by_action(state, strategy)
 
     def array_probabilities(
-        self, rules: VectorisedGame, states: np.ndarray, player: int
+        self, rules: BatchedRules, states: np.ndarray, player: int
     ) -> np.ndarray:
-        """What networks play at states of rules on arrays.
+        """What networks play at states of batched rules.
 
         Args:
           rules: of the game; must give the tensors that the networks see.
@@ -115,8 +115,8 @@ class DeepPolicy(StatePolicy):
         legal = np.pad(legal, ((0, 0), (0, missing))) if missing else legal
         return self.strategies(read(states, player), legal, player)[0]
 
-    def check_arrays(self, rules: VectorisedGame) -> None:
-        """Refuses rules on arrays whose states networks cannot be asked for.
+    def check_arrays(self, rules: BatchedRules) -> None:
+        """Refuses batched rules whose states networks cannot be asked for.
 
         Args:
           rules: of the game.
@@ -127,7 +127,7 @@ class DeepPolicy(StatePolicy):
         if not callable(getattr(rules, f"{self.average.features}_tensor", None)):
             raise ValueError(
                 f"the networks of {self.game} see {self.average.features} tensors, "
-                f"which its rules on arrays do not make; ask state by state"
+                f"which its batched rules do not make; ask state by state"
             )
         if self.average.rule != SOFTMAX:
             raise ValueError(

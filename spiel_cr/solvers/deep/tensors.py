@@ -1,7 +1,7 @@
 """What is known at positions of games that are never compiled: their tensors.
 
-A game's rules on arrays may give the tensors of many states at once (see
-`games.opening.vectorised.VectorisedGame`); else OpenSpiel's states are stepped, and
+A game's batched rules may give the tensors of many states at once (see
+`games.opening.batched_rules.BatchedRules`); else OpenSpiel's states are stepped, and
 asked one by one. Either way a network is asked about all positions of a depth together,
 in few sizes (`networks.evaluate` pads), so that few programs are compiled.
 """
@@ -23,7 +23,7 @@ from spiel_cr.solvers.deep.infosets import Seen, scale_of
 
 
 class RulesReader:
-    """Reads a source's states, as `Positions.states` has them, by rules on arrays.
+    """Reads a source's states, as `Positions.states` has them, by batched rules.
 
     Attributes:
       item_bytes: what an entry of a tensor takes; 1 where rules say that all entries
@@ -177,7 +177,7 @@ def stepped(
     Args:
       opened: the game.
       features: as `config.FEATURES`.
-      use_rules: take the game's rules on arrays, if they give these tensors.
+      use_rules: take the game's batched rules, if they give these tensors.
 
     Raises:
       ValueError: the game does not provide these tensors.

@@ -35,7 +35,7 @@ def visits_only(
         if holds:
             raise ValueError(
                 f"algorithm={config.name!r}: {setting} is for games that are not "
-                f"compiled; leave it out, or give form='stepped' (--compile never)"
+                f"compiled; leave it out, or give form='simulator' (--form simulator)"
             )
     alone = {f"scheme={config.scheme}": branches, "a target": targets}
     together = {

@@ -153,9 +153,9 @@ def test_the_reference_agrees_with_exact_best_responses(game):
 
 
 def test_the_example_of_the_docs(capsys):
-    page = pathlib.Path(__file__).parents[3] / "docs" / "signals.md"
+    page = pathlib.Path(__file__).parents[3] / "docs" / "public-tree.md"
     section = page.read_text("utf-8").split("\n## GameShrink\n")[1]
     code = section.split("```python\n")[1].split("```")[0]
-    exec(compile(code, "signals.md", "exec"), {"__name__": "docs"})
+    exec(compile(code, "public-tree.md", "exec"), {"__name__": "docs"})
     counts, nothing, rows = capsys.readouterr().out.splitlines()
     assert f"# {counts}\n" in code and nothing == "None" and int(rows) > 0

@@ -55,7 +55,7 @@ class FoldsBot(pyspiel.Bot):
 def test_tables_learn_nearly_best_responses():
     """Against a policy of Kuhn poker that is far from an equilibrium."""
     result = solve_with(
-        "kuhn_poker", "os-mccfr(batch=64)", 1, form="stepped", memory_limit="3GB"
+        "kuhn_poker", "os-mccfr(batch=64)", 1, form="simulator", memory_limit="3GB"
     )
     policy = result.average_policy()
     tree = games.compiled("kuhn")

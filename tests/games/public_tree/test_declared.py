@@ -11,8 +11,8 @@ from game_defs import leduc_poker
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
+from spiel_cr.games.opening.batched_rules import CheckedRules, of_game
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import CheckedRules, of_game
 from spiel_cr.games.public_tree import form, public_nodes
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.declaring import (
@@ -412,8 +412,8 @@ def test_payoffs_that_no_stake_explains_take_more_kernels():
     """They are no false declaration: as long as signals say who gets what."""
 
     class Odd(leduc_poker.LeducPokerGame):
-        def vectorised(self):
-            return Changed(super().vectorised(), returns=by_own_card(returns))
+        def batched_rules(self):
+            return Changed(super().batched_rules(), returns=by_own_card(returns))
 
     game = loading.public_tree_game(Odd())
     assert len(game.kernels) > len(loading.public_tree_game(LEDUC).kernels)
@@ -655,12 +655,12 @@ def test_no_line_of_bets_meets_all_rounds():
 
 
 def test_the_example_of_the_documentation(capsys):
-    """It goes on from the example of vectorised games."""
+    """It goes on from the example of batched rules."""
     docs = pathlib.Path(__file__).parents[3] / "docs"
     names = {"__name__": "example"}
     for page, section, end in (
-        ("vectorised-games.md", "## A complete example", "# Put this into"),
-        ("signals.md", "## Declaring a game", None),
+        ("batched-rules.md", "## A complete example", "# Put this into"),
+        ("public-tree.md", "## Declaring a game", None),
     ):
         text = (docs / page).read_text("utf-8").split(section)[1]
         code = re.findall(r"^```python\n(.*?)^```", text, re.M | re.S)[0]

@@ -142,8 +142,10 @@ def test_solved_like_the_compiled_game():
     """From the game string with ranges: the same iterates by both forms."""
     string = str(load(NO_LIMIT + FULL + RIVER + "," + few_hands(60, RNG(7))))
     found = [
-        spiel_cr.solve(string, "cfr+", 50, layout=spiel_cr.Layout(form)).nash_conv()
-        for form in ("signals", "compiled")
+        spiel_cr.solve(
+            string, "cfr+", 50, options=spiel_cr.GameOptions(form)
+        ).nash_conv()
+        for form in ("public-tree", "tree")
     ]
     # Regrets differ by rounding, which matching carries from iterate to iterate.
     assert abs(found[0] - found[1]) < 1e-9

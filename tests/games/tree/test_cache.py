@@ -13,11 +13,11 @@ import pytest
 import spiel_cr
 from spiel_cr.common import memory, storage
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.games.opening import estimate, vectorised
-from spiel_cr.games.tree import cache, state_walk, vectorised_walk
+from spiel_cr.games.opening import batched_rules, estimate
+from spiel_cr.games.tree import batched_walk, cache, state_walk
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.fingerprints import fingerprint
-from tests.games.tree.test_vectorised import same
+from tests.games.tree.test_batched_rules import same
 from tests.support import games, made_games
 from tests.support.commands import report, run
 
@@ -55,15 +55,15 @@ def no_compiling(monkeypatch):
             raise AssertionError("compiled")
 
         monkeypatch.setattr(state_walk, "walk", refuse)
-        monkeypatch.setattr(vectorised_walk, "walk", refuse)
+        monkeypatch.setattr(batched_walk, "walk", refuse)
 
     return forbid
 
 
 @pytest.mark.parametrize("observations, vectorised", [(True, True), (False, False)])
 @pytest.mark.parametrize("string", STRINGS)
-def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised):
-    options = {"observations": observations, "vectorised": vectorised}
+def test_there_and_back(tmp_path, no_compiling, string, observations, batched_rules):
+    options = {"observations": observations, "batched_rules": batched_rules}
     plain = build_tree(string, **options)
     first = build_tree(string, cache=tmp_path / "new", **options)
     no_compiling()
@@ -78,7 +78,7 @@ def test_there_and_back(tmp_path, no_compiling, string, observations, vectorised
 
 
 def test_strings_are_made_on_demand(tmp_path):
-    """Those of vectorised games are not in the file, and not made by reading it."""
+    """Those of batched rules are not in the file, and not made by reading it."""
     build_tree(LEDUC, cache=tmp_path)
     (path,) = entries(tmp_path)
     arrays, _ = storage.load(path)
@@ -92,8 +92,8 @@ def test_what_tells_entries_apart(tmp_path):
     for options in (
         {},
         {"observations": True},
-        {"vectorised": False},
-        {"observations": True, "vectorised": False},
+        {"batched_rules": False},
+        {"observations": True, "batched_rules": False},
     ):
         build_tree(LEDUC, cache=tmp_path, **options)
     build_tree("python_leduc_poker(stack1=5)", cache=tmp_path)
@@ -126,8 +126,8 @@ def test_the_compilers_own_sources_count(tmp_path, monkeypatch):
 @pytest.mark.parametrize("string", OWN)
 def test_the_projects_games_can_be_kept(string):
     game = spiel_cr.load_game(string)
-    identity = cache.identify(game, vectorised.of_game(game))
-    assert identity["sources"] and identity["vectorised"]
+    identity = cache.identify(game, batched_rules.of_game(game))
+    assert identity["sources"] and identity["batched_rules"]
     assert identity["parameters"] == game.get_parameters()
 
 
@@ -289,9 +289,9 @@ def test_limits_hold_for_what_is_read(tmp_path):
 
 def test_solving_and_resolving_use_it(tmp_path, no_compiling):
     def results():
-        layout = spiel_cr.Layout(cache=tmp_path)
-        solved = spiel_cr.solve(LEDUC, "lp", layout=layout)
-        return solved, spiel_cr.resolve("matrix_rps", iterations=5, layout=layout)
+        options = spiel_cr.GameOptions(cache=tmp_path)
+        solved = spiel_cr.solve(LEDUC, "lp", options=options)
+        return solved, spiel_cr.resolve("matrix_rps", iterations=5, options=options)
 
     before = results()
     assert len(entries(tmp_path)) == 2

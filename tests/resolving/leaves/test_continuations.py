@@ -12,9 +12,9 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import expected_game_score
 
-from spiel_cr import Layout, load_policy, solve
+from spiel_cr import GameOptions, load_policy, solve
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.leaf_values import HistoryValues, _thinned
@@ -227,9 +227,9 @@ def test_bad_values_are_refused(bad):
 
 
 def goofspiel():
-    """Three cards, its rules on arrays, and its states after the first round."""
+    """Three cards, its batched rules, and its states after the first round."""
     tree = compiler.build_tree("python_ii_goofspiel(num_cards=3)")
-    rules = vectorised.of_game(tree.game)
+    rules = batched_rules.of_game(tree.game)
     numbers = np.flatnonzero(tree.histories.parent > 0)
     numbers = numbers[tree.histories.parent[tree.histories.parent[numbers]] == 0]
     return tree, rules, numbers
@@ -299,7 +299,9 @@ def test_rollouts_mean_exact_values(form):
 def test_rollouts_by_a_table_of_a_game_never_compiled():
     """What the table says is what a table by strings says, so rollouts are equal."""
     tree, rules, _ = goofspiel()
-    table = solve(str(tree.game), "os-mccfr(batch=16)", 20, layout=Layout("stepped"))
+    table = solve(
+        str(tree.game), "os-mccfr(batch=16)", 20, options=GameOptions("simulator")
+    )
     policy = table.average_policy()
     strings = conversions.tabular_policy(
         tree, conversions.behaviour_from_policy(tree, policy)
@@ -354,10 +356,10 @@ def test_a_sampled_table_is_not_asked_below_what_it_does_not_have(
 ):
     """To the same bits, and of each line of play fewer states are asked for."""
     forgets = "dark_hex" in game  # A player may come to an infoset on several ways.
-    result = solve(game, algorithm, iterations, layout=Layout("stepped"))
+    result = solve(game, algorithm, iterations, options=GameOptions("simulator"))
     result.save(tmp_path / "policy.npz")
     policy = load_policy(tmp_path / "policy.npz")
-    rules, asked = vectorised.of_game(policy.game), []
+    rules, asked = batched_rules.of_game(policy.game), []
     rows_of = policy.strategy.find
 
     def find(keys):
@@ -380,6 +382,6 @@ def test_a_sampled_table_is_not_asked_below_what_it_does_not_have(
 
 def test_buckets_are_asked_everywhere():
     """One may be met on several ways, and a row lie below a missing one."""
-    layout = Layout("stepped", hand_buckets="3-9")
-    result = solve(_LIMIT, "pcs", 2, layout=layout)
+    options = GameOptions("simulator", hand_buckets="3-9")
+    result = solve(_LIMIT, "pcs", 2, options=options)
     assert not result.average_policy().from_roots

@@ -52,7 +52,7 @@ def test_signals_are_resolved_to_the_end():
         spiel_cr.resolve(
             "kuhn_poker",
             ResolvingConfig(iterations=1, depth=1),
-            layout=spiel_cr.Layout("signals"),
+            options=spiel_cr.GameOptions("public-tree"),
         )
 
 

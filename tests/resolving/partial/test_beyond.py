@@ -23,7 +23,7 @@ from tests.support.made_games import Node
 TOLERANCE = 1e-12
 
 
-def started(name, player, histories, walk, vectorised=True):
+def started(name, player, histories, walk, batched_rules=True):
     """The start of a game in a tree of some histories, nothing solved."""
     policy = solve(games.compiled(name), "cfr+", 3).average_policy()
     start = PartialTree.start(
@@ -31,7 +31,7 @@ def started(name, player, histories, walk, vectorised=True):
         histories,
         leaf=Rollouts(policy, 2, 1, seed=0),
         player=player,
-        vectorised=vectorised,
+        batched_rules=batched_rules,
     )
     blueprint = Blueprint(policy, start.simulator)
     start = dataclasses.replace(start, blueprint=blueprint)
@@ -39,12 +39,14 @@ def started(name, player, histories, walk, vectorised=True):
     return SolvedTree.of(start, player, blueprint, walk=walk), policy
 
 
-@pytest.mark.parametrize("vectorised", [True, False])
+@pytest.mark.parametrize("batched_rules", [True, False])
 @pytest.mark.parametrize("player", [0, 1])
 @pytest.mark.parametrize("name", ["leduc7", "goofspiel4", "liars_dice_1x4"])
-def test_best_responses_are_those_of_the_whole_game(name, player, vectorised):
+def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules):
     tree = games.compiled(name)
-    solved, policy = started(name, player, len(tree.histories) // 3, 10_000, vectorised)
+    solved, policy = started(
+        name, player, len(tree.histories) // 3, 10_000, batched_rules
+    )
     assert solved.exact and solved.snapshot.tree.frontier.any()
     behaviour = behaviour_from_policy(tree, policy)[player]
     d = decompose(tree, player)

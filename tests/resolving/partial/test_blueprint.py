@@ -24,12 +24,14 @@ def load_blueprint(file, game):
 @functools.cache
 def sampled(game):
     algorithm = "os-mccfr(batch=64)"
-    return solve_with(game, algorithm, 20, form="stepped", seed=1)
+    return solve_with(game, algorithm, 20, form="simulator", seed=1)
 
 
 @functools.cache
 def trained(algorithm):
-    return spiel_cr.solve(GOOFSPIEL, algorithm, 1, layout=spiel_cr.Layout("stepped"))
+    return spiel_cr.solve(
+        GOOFSPIEL, algorithm, 1, options=spiel_cr.GameOptions("simulator")
+    )
 
 
 @pytest.fixture
@@ -69,14 +71,14 @@ def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
         load_blueprint(path, game)
 
 
-@pytest.mark.parametrize("vectorised", [True, False])
+@pytest.mark.parametrize("batched_rules", [True, False])
 @pytest.mark.parametrize("networks", [True, False])
-def test_histories_are_asked_for_together_as_one_by_one(networks, vectorised):
-    """By rules on arrays, and by OpenSpiel's states: what its policy says of each."""
+def test_histories_are_asked_for_together_as_one_by_one(networks, batched_rules):
+    """By batched rules, and by OpenSpiel's states: what its policy says of each."""
     policy = sampled(GOOFSPIEL).average_policy()
     if networks:
         policy = trained("mmd(hidden=4,episodes=16,epochs=1)").average_policy()
-    partial = partial_trees.start(GOOFSPIEL, 300, vectorised=vectorised)
+    partial = partial_trees.start(GOOFSPIEL, 300, batched_rules=batched_rules)
     partial_trees.by_levels(partial)
     tree = partial.compile().tree
     blueprint = Blueprint(policy, partial.simulator)
@@ -93,7 +95,7 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, vectorised):
 
 
 def test_where_a_policy_has_nothing_all_actions_are_alike():
-    partial = partial_trees.start(GOOFSPIEL, 9, vectorised=False)
+    partial = partial_trees.start(GOOFSPIEL, 9, batched_rules=False)
     nothing = SimpleNamespace(action_probabilities=lambda state: {})
     odds = Blueprint(nothing, partial.simulator).play(partial.simulator.root(), 0)
     assert odds == pytest.approx([0.25] * 4)

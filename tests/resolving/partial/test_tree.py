@@ -14,7 +14,7 @@ from spiel_cr.games.tree import compiler as tree_lib
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.solvers.solve import solve
-from tests.games.tree.test_vectorised import same
+from tests.games.tree.test_batched_rules import same
 from tests.support import partial_trees
 from tests.support.partial_trees import by_levels, is_whole
 
@@ -27,12 +27,12 @@ GAMES = (
     "python_rock_paper_scissors(num_actions=3)",
 )
 LEDUC = "python_leduc_poker"
-BOTH_WAYS = pytest.mark.parametrize("vectorised", [True, False])
+BOTH_WAYS = pytest.mark.parametrize("batched_rules", [True, False])
 
 
 @functools.cache
-def whole(name, vectorised=True):
-    return tree_lib.build_tree(name, observations=True, vectorised=vectorised)
+def whole(name, batched_rules=True):
+    return tree_lib.build_tree(name, observations=True, batched_rules=batched_rules)
 
 
 def paths(tree):
@@ -51,20 +51,20 @@ def paths(tree):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES)
-def test_enough_capacity_gives_the_whole_game(name, vectorised):
-    tree = whole(name, vectorised)
+def test_enough_capacity_gives_the_whole_game(name, batched_rules):
+    tree = whole(name, batched_rules)
     for capacity in (len(tree.histories), 2 * len(tree.histories)):
-        partial = partial_trees.compiled(name, capacity, vectorised=vectorised)
+        partial = partial_trees.compiled(name, capacity, batched_rules=batched_rules)
         same(partial, tree)
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("name", GAMES[:4])
-def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
+def test_expanding_to_the_end_gives_the_whole_game(name, batched_rules):
     """In steps; N is never exceeded on the way."""
-    tree = whole(name, vectorised)
+    tree = whole(name, batched_rules)
     size = len(tree.histories)
-    grown = partial_trees.start(name, size, vectorised=vectorised)
+    grown = partial_trees.start(name, size, batched_rules=batched_rules)
     for most in range(2, size, max(1, size // 9)):
         by_levels(grown, most)
         assert len(grown) <= most or len(grown) == 1
@@ -77,9 +77,9 @@ def test_expanding_to_the_end_gives_the_whole_game(name, vectorised):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("capacity", [50, 100, 400, 894])
-def test_a_partial_tree_agrees_with_the_whole_one(capacity, vectorised):
+def test_a_partial_tree_agrees_with_the_whole_one(capacity, batched_rules):
     """What is there is the same in the whole game, which goes on at the frontier."""
-    partial = partial_trees.compiled(LEDUC, capacity, vectorised=vectorised)
+    partial = partial_trees.compiled(LEDUC, capacity, batched_rules=batched_rules)
     assert len(partial.histories) <= capacity
     complete = paths(whole(LEDUC))
     for path, (player, utility, cut, key) in paths(partial).items():
@@ -136,7 +136,7 @@ def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for capacity in (len(tree.histories) // 4, len(tree.histories) // 2):
-        partial = partial_trees.compiled(name, capacity, leaf, vectorised=False)
+        partial = partial_trees.compiled(name, capacity, leaf, batched_rules=False)
         mine = [
             _carried(tree, partial, p, behaviour)
             for p, behaviour in enumerate(solved.average)
@@ -159,7 +159,9 @@ def _carried(tree, partial, player, behaviour):
 
 def test_what_solvers_do_with_a_partial_tree():
     """Solved as any game: the linear program's value, and NashConv in the tree."""
-    partial = partial_trees.compiled(LEDUC, 300, exact(whole(LEDUC)), vectorised=False)
+    partial = partial_trees.compiled(
+        LEDUC, 300, exact(whole(LEDUC)), batched_rules=False
+    )
     exactly = solve(partial, "lp")
     found = solve(partial, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
@@ -182,14 +184,14 @@ def split_infosets(partial):
 
 @BOTH_WAYS
 @pytest.mark.parametrize("capacity", [60, 200, 500])
-def test_infosets_stay_whole(capacity, vectorised):
+def test_infosets_stay_whole(capacity, batched_rules):
     """In one go or in steps; and most of the room is used."""
     for steps in (
         [capacity],
         range(20, capacity + 1, 40),
         [20, capacity // 2, capacity],
     ):
-        grown = partial_trees.start(LEDUC, capacity, vectorised=vectorised)
+        grown = partial_trees.start(LEDUC, capacity, batched_rules=batched_rules)
         for most in steps:
             by_levels(grown, most)
             assert split_infosets(grown.compile().tree) == 0

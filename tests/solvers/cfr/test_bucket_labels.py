@@ -11,7 +11,7 @@ import spiel_cr
 from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
 from spiel_cr.evaluation import python_judge
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree import compiler
 from spiel_cr.solvers.algorithms import find
@@ -85,7 +85,9 @@ def compare(game, tree, maps, name, iterations):
     slow = reference.CFR(tree, buckets=bucket_of, **how)
     for _ in range(iterations):
         slow.step()
-    fast = spiel_cr.solve(game, name, iterations, layout=spiel_cr.Layout(buckets=maps))
+    fast = spiel_cr.solve(
+        game, name, iterations, options=spiel_cr.GameOptions(buckets=maps)
+    )
     for ours, theirs in ((fast.current, slow.policy), (fast.average, slow.average())):
         for p in range(2):
             mine = game.infosets[p]
@@ -346,7 +348,7 @@ def test_keys_depend_on_information_alone(string):
 def test_keys_of_states_and_of_arrays(string):
     """Random paths of games too large to walk."""
     game = spiel_cr.load_game(string)
-    rules, random = vectorised.of_game(game), np.random.default_rng(3)
+    rules, random = batched_rules.of_game(game), np.random.default_rng(3)
     keys, rows = [], []
     for _ in range(300):
         state, path = game.new_initial_state(), []
@@ -380,7 +382,7 @@ def test_a_map_of_latent_tic_tac_toe():
 def test_states_serve_where_there_is_no_vectorised_game(monkeypatch):
     game = compiled(FORGETFUL[1])
     fast = bucket_labels.labels_of(game, imperfect_recall=True)
-    monkeypatch.setattr(leduc_poker.LeducPokerGame, "vectorised", lambda self: None)
+    monkeypatch.setattr(leduc_poker.LeducPokerGame, "batched_rules", lambda self: None)
     slow = bucket_labels.labels_of(game, imperfect_recall=True)
     for p in range(2):
         assert same_partition(fast[p].tolist(), slow[p].tolist())

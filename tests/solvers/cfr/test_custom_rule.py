@@ -35,17 +35,17 @@ def test_the_example_is_short():
 @pytest.mark.parametrize(
     ("game", "form", "share"),
     [
-        ("kuhn_poker", "compiled", 0.05),
-        pytest.param("leduc_poker", "compiled", 0.05, marks=pytest.mark.slow),
-        (_RIVER, "signals", 0.05),
-        ("dark_hex(board_size=2)", "worlds", 0.05),
+        ("kuhn_poker", "tree", 0.05),
+        pytest.param("leduc_poker", "tree", 0.05, marks=pytest.mark.slow),
+        (_RIVER, "public-tree", 0.05),
+        ("dark_hex(board_size=2)", "phantom", 0.05),
     ],
 )
 def test_the_example_converges(game, form, share):
     """Hedge loses a small share of what its first, uniform, strategy loses."""
-    layout = spiel_cr.Layout(form)
-    uniform = spiel_cr.solve(game, _HEDGE, 1, layout=layout).nash_conv()
-    result = spiel_cr.solve(game, _HEDGE, 1000, layout=layout)
+    options = spiel_cr.GameOptions(form)
+    uniform = spiel_cr.solve(game, _HEDGE, 1, options=options).nash_conv()
+    result = spiel_cr.solve(game, _HEDGE, 1000, options=options)
     assert result.algorithm == "hedge" and result.nash_conv() < share * uniform
 
 
@@ -58,9 +58,10 @@ def test_same_as_the_shipped_one():
     config = CFRConfig("mine", Rule(custom=CustomRule(plus)), gamma=2.0)
     quadratic = spiel_cr.solve("kuhn_poker", config, 200)
     assert np.abs(quadratic.average[0] - theirs.average[0]).max() > 1e-6
-    shared = spiel_cr.Layout(buckets=([0, 0, 1, 2, 3, 4], None))
+    shared = spiel_cr.GameOptions(buckets=([0, 0, 1, 2, 3, 4], None))
     both = [
-        spiel_cr.solve("kuhn_poker", rule, 50, layout=shared) for rule in (plus, "cfr+")
+        spiel_cr.solve("kuhn_poker", rule, 50, options=shared)
+        for rule in (plus, "cfr+")
     ]
     np.testing.assert_allclose(both[0].average[0], both[1].average[0], atol=1e-9)
 

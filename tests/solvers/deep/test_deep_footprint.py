@@ -94,7 +94,7 @@ def test_tables_of_critics_are_refused_before_they_are_read(monkeypatch):
     tree = spiel_cr.build_tree("leduc_poker")
     config, room = find("mmd").config, memory.BASE_BYTES + 2 * 3780 * 2 * 30 * 4
     deep_footprint.check_tree(config, tree, room)
-    with pytest.raises(GameTooLargeError, match="3,780 decisions.*--compile never"):
+    with pytest.raises(GameTooLargeError, match="3,780 decisions.*--form simulator"):
         deep_footprint.check_tree(config, tree, room - 1)
     deep_footprint.check_tree(find("sd-cfr").config, tree, 1)
     # `solve` asks before it makes a solver.
@@ -113,5 +113,5 @@ def test_a_run_is_refused_before_any_work(monkeypatch):
             "phantom_ttt",
             "deep-cfr(capacity=100000000)",
             spiel_cr.Goal(seconds=1.0),
-            layout=spiel_cr.Layout("stepped", memory_limit="2GB"),
+            options=spiel_cr.GameOptions("simulator", memory_limit="2GB"),
         )

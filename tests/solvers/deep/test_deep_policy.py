@@ -12,7 +12,7 @@ import spiel_cr
 from spiel_cr import load_bot, load_policy
 from spiel_cr.common import networks, storage
 from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.players.opponent_strings import (
     read_opponent,
     rivals_of,
@@ -188,7 +188,7 @@ def test_a_bot_needs_a_file():
 def test_networks_are_asked_for_arrays_of_states():
     """As state by state, at all decisions of II-goofspiel with three cards."""
     loaded = spiel_cr.load_game("python_ii_goofspiel(num_cards=3)")
-    rules = vectorised.of_game(loaded)
+    rules = batched_rules.of_game(loaded)
     size = loaded.information_state_tensor_size()
     wide = Shape(size, 3, 4, 1)
     own = [

@@ -545,7 +545,7 @@ def test_stratified_draws_leave_less_to_chance(kuhn):
 
 @pytest.mark.slow
 def test_games_that_are_not_compiled_are_played_by_tensors():
-    """By rules on arrays and by states alike: both see the same."""
+    """By batched rules and by states alike: both see the same."""
     for use_rules in (True, False):
         game = load_game("liars_dice(numdice=1,dice_sides=3)")
         way = stepped(open_game(game), use_rules=use_rules)

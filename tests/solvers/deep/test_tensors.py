@@ -71,7 +71,7 @@ def test_games_without_tensors_are_refused():
 
 @pytest.fixture(scope="module")
 def dice() -> tuple[TreeKnowledge, Stepped]:
-    """Liar's dice, compiled and by rules on arrays."""
+    """Liar's dice, compiled and by batched rules."""
     return TreeKnowledge(build_tree(DICE)), stepped(open_game(DICE))
 
 

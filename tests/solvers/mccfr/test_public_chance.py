@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import spiel_cr
-from spiel_cr import Goal, Layout
+from spiel_cr import GameOptions, Goal
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
 from spiel_cr.evaluation.responses.board_response import BoardResponse
@@ -36,12 +36,12 @@ def source_of(game, buckets=None):
 
 
 def solve(game=ONE_CARD, goal=20, algorithm="pcs", **options):
-    layout = Layout(
-        "stepped",
+    game_options = GameOptions(
+        "simulator",
         hand_buckets=options.pop("buckets", BUCKETS.get(game)),
         memory_limit=options.pop("memory_limit", "3GB"),
     )
-    return spiel_cr.solve(game, algorithm, goal, layout=layout, **options)
+    return spiel_cr.solve(game, algorithm, goal, options=game_options, **options)
 
 
 def by_listing(source, strategy):
@@ -245,14 +245,14 @@ def test_refusals(game, options, said):
 
 
 def test_forms_that_know_no_such_buckets_are_refused():
-    auto = Layout(hand_buckets="3-4", memory_limit="3GB")
-    assert spiel_cr.solve(ONE_CARD, "pcs", 1, layout=auto).table.keys == "buckets 3-4"
-    for form in ("compiled", "signals"):
-        layout = Layout(form, hand_buckets="3-4")
-        with pytest.raises(ValueError, match=r"hand_buckets=.* form='stepped'"):
-            spiel_cr.solve(ONE_CARD, "es-mccfr", 1, layout=layout)
+    auto = GameOptions(hand_buckets="3-4", memory_limit="3GB")
+    assert spiel_cr.solve(ONE_CARD, "pcs", 1, options=auto).table.keys == "buckets 3-4"
+    for form in ("tree", "public-tree"):
+        options = GameOptions(form, hand_buckets="3-4")
+        with pytest.raises(ValueError, match=r"hand_buckets=.* form='simulator'"):
+            spiel_cr.solve(ONE_CARD, "es-mccfr", 1, options=options)
     with pytest.raises(ValueError, match="'pcs'.* samples boards"):
-        spiel_cr.solve("kuhn_poker", "pcs", 1, layout=Layout("compiled"))
+        spiel_cr.solve("kuhn_poker", "pcs", 1, options=GameOptions("tree"))
 
 
 def test_a_run_goes_on_where_memory_is_another(tmp_path):
@@ -283,7 +283,9 @@ def test_memory_is_refused_before_hands_are_compared():
             "numRanks=13,numHoleCards=2,numBoardCards=0 3 1 1)",
             "pcs",
             1,
-            layout=Layout("stepped", hand_buckets="169-9-9-9", memory_limit="1GB"),
+            options=GameOptions(
+                "simulator", hand_buckets="169-9-9-9", memory_limit="1GB"
+            ),
         )
 
 
@@ -297,7 +299,7 @@ def test_sampled_averages_of_external_sampling_are_those_of_the_whole_game():
                 "leduc_poker",
                 f"es-mccfr(averaging={kind},batch=32)",
                 60,
-                layout=Layout("stepped"),
+                options=GameOptions("simulator"),
                 seed=1,
             ).average_policy(),
         )

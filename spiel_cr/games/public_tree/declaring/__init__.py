@@ -1,4 +1,4 @@
-"""Signal games from rules on arrays: the public tree, stakes, deals, kernels."""
+"""Signal games from batched rules: the public tree, stakes, deals, kernels."""
 
 from spiel_cr.games.public_tree.declaring.declaration import build
 from spiel_cr.games.public_tree.declaring.public_tree_rules import PublicTreeRules

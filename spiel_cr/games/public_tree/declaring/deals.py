@@ -11,7 +11,7 @@ import numpy as np
 
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.games.histories import CHANCE
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.public_tree.declaring.line import Line
 from spiel_cr.games.public_tree.declaring.numbers import Numbers
 from spiel_cr.games.public_tree.declaring.public_tree import PublicTree
@@ -288,7 +288,7 @@ class Dealing:
 
 
 def play(
-    rules: VectorisedGame, outcomes: np.ndarray, bets: list[int] | np.ndarray
+    rules: BatchedRules, outcomes: np.ndarray, bets: list[int] | np.ndarray
 ) -> np.ndarray:
     """The states after deals and bets.
 

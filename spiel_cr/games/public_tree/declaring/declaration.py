@@ -1,6 +1,6 @@
-"""A signal game from rules on arrays that declare their signals.
+"""A signal game from batched rules that declare their signals.
 
-docs/signals.md has a complete example. What is checked of a declaration, and how:
+docs/public-tree.md has a complete example. What is checked of a declaration, and how:
 
 - legal actions, who acts, odds of deals and signals do not depend on the other side,
   that is, on deals or on bets: on 2 to 1024 random deals, each through the whole
@@ -26,8 +26,8 @@ import pyspiel
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.games.histories import CHANCE
+from spiel_cr.games.opening.batched_rules import CheckedRules
 from spiel_cr.games.opening.estimate import Watch
-from spiel_cr.games.opening.vectorised import CheckedRules
 from spiel_cr.games.public_tree.declaring import deals as dealing
 from spiel_cr.games.public_tree.declaring.deals import Dealing, Dealt
 from spiel_cr.games.public_tree.declaring.line import (
@@ -62,11 +62,11 @@ def build(
     progress: bool = False,
     memory_limit: memory.Limit = None,
 ) -> PublicTreeGame:
-    """Builds the signal game that rules on arrays declare.
+    """Builds the signal game that batched rules declare.
 
     Args:
       game: a sequential OpenSpiel game.
-      rules: its rules on arrays, which declare signals.
+      rules: its batched rules, which declare signals.
       random: consumed, by the deals on which leaves are compared and checked.
       progress: show the deals played so far on stderr, after a second; commands
         always do.
@@ -96,8 +96,8 @@ def build(
     if classes * _FEWEST_COMPARED > _MOST_PAYOFFS:
         raise GameTooLargeError(
             f"{game}: {classes:,} leaves of its public tree may all pay differently, "
-            f"and to compare them would take long; give its vectorised game a method "
-            f"payoff_key (docs/signals.md)"
+            f"and to compare them would take long; give its batched rules a method "
+            f"payoff_key (docs/public-tree.md)"
         )
     samples = deals(classes, _FEWEST_COMPARED)
     num_deals = _expected_deals(tree, samples, every)

@@ -146,6 +146,6 @@ class Comparison:
         game = self.tree.asked.game
         raise InvalidGameError(
             f"{game}: {describe_history(game, history)} {what}, so this is no game of "
-            f"public actions and dealt signals; correct its vectorised game, or leave "
+            f"public actions and dealt signals; correct its batched rules, or leave "
             f"`signal` out"
         )

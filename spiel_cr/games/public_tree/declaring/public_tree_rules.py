@@ -1,6 +1,6 @@
-"""Rules on arrays that declare a signal game, to solve it in that form.
+"""Batched rules that declare a signal game, to solve it in that form.
 
-A vectorised game (see `games.opening.vectorised`) declares that its actions are public
+A batched rules (see `games.opening.batched_rules`) declares that its actions are public
 and that its private information is only dealt by one more method, `signal`.
 """
 
@@ -8,11 +8,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 
 
-class PublicTreeRules(VectorisedGame, Protocol):
-    """A vectorised game that declares its signals.
+class PublicTreeRules(BatchedRules, Protocol):
+    """A batched rules that declares its signals.
 
     It may also have
 
@@ -39,5 +39,5 @@ class PublicTreeRules(VectorisedGame, Protocol):
 
 
 def declares(rules: Any) -> bool:
-    """Whether a vectorised game declares its signals."""
+    """Whether batched rules declares its signals."""
     return callable(getattr(rules, "signal", None))

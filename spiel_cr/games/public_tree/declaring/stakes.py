@@ -62,7 +62,7 @@ def find_stakes(tree: PublicTree, deals: Deals, prefer: np.ndarray) -> Stakes:
                 f"{tree.asked.game}: its leaves pay in more than {_MOST_KERNELS} "
                 f"ways that are no multiples of each other, so its payoffs do "
                 f"not factor into bets and signals; leave `signal` out of its "
-                f"vectorised game"
+                f"batched rules"
             )
         # Leaves of the line of bets first, and the smallest stakes.
         size = np.abs(paid[todo]).max(axis=1)

@@ -324,7 +324,7 @@ def _own_parents(
 def _entries(
     make: _Builder, row: np.ndarray, width: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """See `Layout`."""
+    """See `GameOptions`."""
     game, boards = make.game, make.boards
     betting, hands = game.betting, boards.hands
     counts = np.bincount(betting.parent[1:], minlength=len(betting))

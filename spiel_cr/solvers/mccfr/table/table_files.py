@@ -87,8 +87,8 @@ def load_table_policy(
     opened = Opened(loaded)
     if kind == key_making.RULES and key_making.kind_for(opened) != kind:
         raise ValueError(
-            f"{path} was made by the rules on arrays of {named}, and {loaded} has none "
-            f"here; install what has them, or solve with --no-vectorised"
+            f"{path} was made by the batched rules of {named}, and {loaded} has none "
+            f"here; install what has them, or solve with --no-batched-rules"
         )
     arrays = storage.load(path)[0]
     try:

@@ -7,14 +7,14 @@ import numpy as np
 import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.games.opening.vectorised import VectorisedGame
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.policies import result
 from spiel_cr.policies.conversions import SUM_TOLERANCE, StatePolicy
 from spiel_cr.solvers.mccfr.table.strategy import TableStrategy
 
-# Information states whose rows are remembered: making a key from rules on arrays plays
+# Information states whose rows are remembered: making a key from batched rules plays
 # the whole history again. Some 200 bytes each.
 _REMEMBERED = 1 << 18
 # Arrays of a table, and their types in files.
@@ -92,7 +92,7 @@ class TablePolicy(StatePolicy):
         return dict(zip(legal, (found / found.sum()).tolist(), strict=True))
 
     def array_probabilities(
-        self, rules: VectorisedGame, states: np.ndarray, player: int
+        self, rules: BatchedRules, states: np.ndarray, player: int
     ) -> np.ndarray:
         """Probabilities at many states at once, by the rules of the table's keys.
 

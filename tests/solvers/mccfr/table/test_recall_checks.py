@@ -63,17 +63,17 @@ def test_few_matches_are_side_by_side_where_many_actions_are_legal():
 
 def test_what_the_memory_does_not_hold_is_refused_before_matches(monkeypatch):
     monkeypatch.setattr(recall_checks, "check_source", None)
-    layout = spiel_cr.Layout("stepped", memory_limit="2GB")
+    options = spiel_cr.GameOptions("simulator", memory_limit="2GB")
     with pytest.raises(GameTooLargeError, match="choose batch=[1-9][0-9]* or less"):
         spiel_cr.solve(
-            "blotto(coins=30,fields=5)", "os-mccfr(batch=4096)", 1, layout=layout
+            "blotto(coins=30,fields=5)", "os-mccfr(batch=4096)", 1, options=options
         )
 
 
 def test_more_actions_than_a_table_counts_are_refused():
     """They were called other numbers of actions at the same information state."""
-    layout = spiel_cr.Layout("stepped", memory_limit="2GB")
+    options = spiel_cr.GameOptions("simulator", memory_limit="2GB")
     with pytest.raises(GameTooLargeError, match="up to 176,851 actions, .* 65,535;"):
         spiel_cr.solve(
-            "blotto(coins=100,fields=4)", "os-mccfr(batch=1)", 1, layout=layout
+            "blotto(coins=100,fields=4)", "os-mccfr(batch=1)", 1, options=options
         )

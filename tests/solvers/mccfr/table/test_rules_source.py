@@ -1,4 +1,4 @@
-"""Positions by rules on arrays are those of OpenSpiel's states."""
+"""Positions by batched rules are those of OpenSpiel's states."""
 
 import numpy as np
 import pyspiel
@@ -111,7 +111,7 @@ def test_keys_of_states_do_not_depend_on_questions_before():
 
 
 def test_games_without_rules_are_refused():
-    with pytest.raises(ValueError, match="kuhn_poker.* has no rules on arrays"):
+    with pytest.raises(ValueError, match="kuhn_poker.* has no batched rules"):
         RulesSource(load_game("kuhn_poker"))
 
 

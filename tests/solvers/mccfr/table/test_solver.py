@@ -80,7 +80,7 @@ def test_settings_that_need_a_tree(algorithm, said):
 
 
 def settings_of(algorithm):
-    return find(algorithm).config_in("stepped")
+    return find(algorithm).config_in("simulator")
 
 
 def test_defaults_without_compiling():

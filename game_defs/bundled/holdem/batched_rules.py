@@ -27,7 +27,7 @@ _CALL, _RAISE, _ACTIONS = 1, 2, 3
 _MOST_CARDS = 7
 
 
-def vectorised_universal_poker(game: pyspiel.Game) -> "VectorisedLimitPoker | None":
+def batched_universal_poker(game: pyspiel.Game) -> "BatchedLimitPoker | None":
     """The rules of a `universal_poker` with limited bets on arrays.
 
     None where bets are not limited, for subgames (`boardCards`, `potSize`,
@@ -48,7 +48,7 @@ def vectorised_universal_poker(game: pyspiel.Game) -> "VectorisedLimitPoker | No
 
 
 @functools.lru_cache(maxsize=4)
-def _make(parameters: tuple[tuple[str, Any], ...]) -> "VectorisedLimitPoker | None":
+def _make(parameters: tuple[tuple[str, Any], ...]) -> "BatchedLimitPoker | None":
     """Make the rules; cached, because reading the bets off takes a second in hold'em.
 
     Args:
@@ -62,7 +62,7 @@ def _make(parameters: tuple[tuple[str, Any], ...]) -> "VectorisedLimitPoker | No
     shape = loaded.information_state_tensor_shape()
     try:
         tree = betting.play(loaded, rules, _deal(rules))
-        return VectorisedLimitPoker(rules, tree, int(np.prod(shape)))
+        return BatchedLimitPoker(rules, tree, int(np.prod(shape)))
     except ValueError:
         return None
 
@@ -90,7 +90,7 @@ def _deal(rules: Rules) -> Deal:
     return Deal(hands, board)
 
 
-class VectorisedLimitPoker:
+class BatchedLimitPoker:
     """Many states of a limit game; the methods are those of `pyspiel.State`.
 
     States are int64 [n, 5]: the node of the public tree that bets have led to, how many
@@ -99,7 +99,7 @@ class VectorisedLimitPoker:
     """
 
     def __init__(self, rules: Rules, tree: PublicTree, features: int) -> None:
-        """Use `vectorised_universal_poker` instead.
+        """Use `batched_universal_poker` instead.
 
         Args:
           rules: deck and private cards.
@@ -242,17 +242,17 @@ class VectorisedLimitPoker:
         return np.concatenate([who, own, board, self._bets[states[:, _NODE]]], axis=1)
 
 
-class BucketedLimitPoker(VectorisedLimitPoker):
+class BucketedLimitPoker(BatchedLimitPoker):
     """A limit game whose players are told the buckets of their cards."""
 
     def __init__(
         self,
-        whole: VectorisedLimitPoker,
+        whole: BatchedLimitPoker,
         counts: tuple[int, ...],
         arrays: Mapping[str, np.ndarray] | None,
         tick: Callable[[], object],
     ) -> None:
-        """Use `VectorisedLimitPoker.bucketed` instead."""
+        """Use `BatchedLimitPoker.bucketed` instead."""
         vars(self).update(vars(whole))
         made = self._buckets = Buckets(self._rules, counts, arrays, tick)
         self.counts, self.held = counts, made.held

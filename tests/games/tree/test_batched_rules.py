@@ -9,9 +9,9 @@ import pytest
 
 from game_defs import rock_paper_scissors
 from spiel_cr.common.errors import TooManyHistoriesError
-from spiel_cr.games.opening import vectorised
+from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.tree import numbering, state_walk, vectorised_check, vectorised_walk
+from spiel_cr.games.tree import batched_check, batched_walk, numbering, state_walk
 from spiel_cr.games.tree.compiler import build_tree
 from tests.support import games, made_games, reference, tabled
 from tests.support.made_games import TERMINAL
@@ -71,7 +71,7 @@ def same(ours, theirs, name=""):
 def both_ways(string, observations=True):
     return (
         build_tree(string, observations=observations),
-        build_tree(string, observations=observations, vectorised=False),
+        build_tree(string, observations=observations, batched_rules=False),
     )
 
 
@@ -110,7 +110,7 @@ def test_node_for_node_large(string):
 @pytest.mark.parametrize("string", LARGE)
 def test_random_games(string):
     """Every step of games too large to walk, both players' information included."""
-    vectorised_check.check_rollouts(string, np.random.default_rng(5), rollouts=40)
+    batched_check.check_rollouts(string, np.random.default_rng(5), rollouts=40)
 
 
 @pytest.mark.parametrize("string", SMALL[:1] + SMALL[4:5] + SMALL[8:9])
@@ -124,7 +124,7 @@ def test_no_state_is_visited(string, monkeypatch):
     compiled = build_tree(string)
     assert compiled.num_terminals > 0
     with pytest.raises(AssertionError, match="walked"):
-        build_tree(string, vectorised=False)
+        build_tree(string, batched_rules=False)
 
 
 # The builder on every game of the catalogue.
@@ -138,9 +138,9 @@ def table(name):
 @pytest.mark.parametrize("case", games.SMALL, ids=lambda case: case.name)
 @pytest.mark.parametrize("observations, chunk", [(True, 3), (False, 1 << 14)])
 def test_builder_on_the_catalogue(case, observations, chunk, monkeypatch):
-    monkeypatch.setattr(vectorised, "_CHUNK", chunk)
+    monkeypatch.setattr(batched_rules, "_CHUNK", chunk)
     game = games.compiled(case.name).game
-    ours = vectorised_walk.walk(game, table(case.name), observations=observations)
+    ours = batched_walk.walk(game, table(case.name), observations=observations)
     theirs, _ = state_walk.walk(game, observations=observations)
     for field in ("parent", "action", "player", "utility", "chance", "level_start"):
         np.testing.assert_array_equal(getattr(ours, field), getattr(theirs, field))
@@ -152,7 +152,7 @@ def test_random_made_games(seed):
     """Players who cannot count each other's moves: infosets that span depths."""
     game = made_games.random_game(seed, turns="by history" if seed % 2 else "by depth")
     rules = tabled.Tabled(reference.Tree(game))
-    ours = vectorised_walk.walk(game, rules, observations=True)
+    ours = batched_walk.walk(game, rules, observations=True)
     theirs, _ = state_walk.walk(game, observations=True)
     same(numbering.number(ours, game)[:2], numbering.number(theirs, game)[:2])
 
@@ -169,7 +169,7 @@ def test_masks_are_copied_only_where_an_outcome_has_no_probability(monkeypatch):
     monkeypatch.setattr(
         rules, "legal_actions_mask", lambda states: ask(states).view(Mask)
     )
-    walked = vectorised_walk.walk(games.compiled("kuhn").game, rules)
+    walked = batched_walk.walk(games.compiled("kuhn").game, rules)
     assert len(walked) == 58 and not len(walked.dropped)
 
 
@@ -182,18 +182,18 @@ def test_nothing_is_recorded_where_the_game_tells_nothing():
 
     game = games.compiled("kuhn").game
     rules = Shy(reference.Tree(game))
-    assert vectorised_walk.walk(game, rules, observations=True).observations is None
+    assert batched_walk.walk(game, rules, observations=True).observations is None
 
 
 def test_a_game_may_have_none():
     class Game(rock_paper_scissors.RockPaperScissorsGame):
-        def vectorised(self):
+        def batched_rules(self):
             return None
 
     compiled = build_tree(Game())
     same(compiled, build_tree("python_rock_paper_scissors"))
     with pytest.raises(ValueError, match="not vectorised"):
-        vectorised_check.check(Game(), np.random.default_rng(0))
+        batched_check.check(Game(), np.random.default_rng(0))
 
 
 # Strings on demand.
@@ -203,7 +203,7 @@ def test_a_game_may_have_none():
     "string", ["python_leduc_poker", "python_scotland_yard(rounds=3)"]
 )
 def test_strings_are_made_when_asked_for(string):
-    """By a vectorised game that makes them, and by one that leaves it to OpenSpiel."""
+    """By batched rules that makes them, and by one that leaves it to OpenSpiel."""
     compiled = build_tree(string)
     for player, infosets in enumerate(compiled.infosets):
         keys = infosets.keys
@@ -261,7 +261,7 @@ def test_too_many_histories_are_refused(limit):
 def test_counting_large_games(string, histories, terminals):
     """By visits, which keep nothing."""
     opened, found = open_game(string), np.zeros(2, int)
-    for visit in vectorised.visits(opened.game, opened.rules):
+    for visit in batched_rules.visits(opened.game, opened.rules):
         found += len(visit.player), np.count_nonzero(visit.player == TERMINAL)
     assert found.tolist() == [histories, terminals]
 
@@ -270,7 +270,7 @@ def test_counting_large_games(string, histories, terminals):
 
 
 class _Wrong(tabled.Tabled):
-    """The vectorised game of Kuhn poker with one method replaced."""
+    """The batched rules of Kuhn poker with one method replaced."""
 
     def __init__(self, method, change):
         super().__init__(reference.Tree(games.compiled("kuhn").game))
@@ -298,4 +298,4 @@ class _Wrong(tabled.Tabled):
 def test_what_is_no_game_is_refused(method, change, words):
     game = games.compiled("kuhn").game
     with pytest.raises(ValueError, match=words):
-        vectorised_walk.walk(game, _Wrong(method, change))
+        batched_walk.walk(game, _Wrong(method, change))

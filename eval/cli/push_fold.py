@@ -1,4 +1,4 @@
-"""The command `jam-fold`: a tournament of two or three players, jam or fold.
+"""The command `push-fold`: a tournament of two or three players, jam or fold.
 
 Stacks are by position: button/small blind/big blind, or small blind/big blind. All
 stacks that the chips allow are solved, and the charts of the given ones printed: J is
@@ -35,7 +35,7 @@ _BOARDS = 204_800
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "solve a two- or three-player tournament of jam-or-fold hold'em"
-    parser = add_command(commands, "jam-fold", _solve, text, __doc__, resumes=True)
+    parser = add_command(commands, "push-fold", _solve, text, __doc__, resumes=True)
     text = "chips by position, such as 4500/4500/4500"
     parser.option("--stacks", text, required=True, metavar="A/B[/C]")
     text = "of the places from the first, such as 50/30/20"

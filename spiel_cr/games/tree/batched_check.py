@@ -1,6 +1,6 @@
-"""The contract of vectorised games: do they play the game of OpenSpiel's states?
+"""The contract of batched rules: do they play the game of OpenSpiel's states?
 
-For the tests of any vectorised game; nothing else in the package uses it.
+For the tests of any batched rules; nothing else in the package uses it.
 """
 
 import contextlib
@@ -12,8 +12,8 @@ import pyspiel
 
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.one_line import one_line
+from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.opening.vectorised import VectorisedGame
 from spiel_cr.games.tree.compiler import build_tree
 
 # Of this many states at once tensors are compared: OpenSpiel makes lists of them.
@@ -27,10 +27,10 @@ def check(
     rollouts: int = 100,
     max_histories: int = 20_000,
 ) -> None:
-    """Compares a vectorised game with its states: on samples, and all if it is small.
+    """Compares batched rules with its states: on samples, and all if it is small.
 
     Args:
-      game: OpenSpiel game string or game with a `vectorised` method.
+      game: OpenSpiel game string or game with a `batched_rules` method.
       random: consumed by the rollouts.
       rollouts: how many.
       max_histories: games with more are not compared as a whole.
@@ -53,9 +53,12 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     """
     compiled, walked = (
         build_tree(
-            game, observations=True, max_histories=max_histories, vectorised=vectorised
+            game,
+            observations=True,
+            max_histories=max_histories,
+            batched_rules=batched_rules,
         )
-        for vectorised in (True, False)
+        for batched_rules in (True, False)
     )
     _compare(compiled.game, "histories", compiled.histories, walked.histories)
     for player in range(2):
@@ -81,7 +84,7 @@ def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
         )
     if not same:
         raise ValueError(
-            f"{one_line(game)}: {name} by the vectorised game is not that of its states"
+            f"{one_line(game)}: {name} by the batched rules is not that of its states"
         )
 
 
@@ -91,11 +94,11 @@ def check_rollouts(
     """Plays a game at random, by states and vectorised at once.
 
     At every step both must agree on who acts, on legal actions, chances, utilities and
-    information. The vectorised game gets read-only arrays, since it must not change
+    information. The batched rules gets read-only arrays, since it must not change
     them.
 
     Args:
-      game: OpenSpiel game string or game with a `vectorised` method.
+      game: OpenSpiel game string or game with a `batched_rules` method.
       random: consumed, one draw a step and rollout.
       rollouts: how many, all at the same time.
 
@@ -136,7 +139,7 @@ def _read_only(rows: np.ndarray) -> np.ndarray:
 class _Comparison:
     """What was seen of a game so far; information must correspond one to one."""
 
-    def __init__(self, game: pyspiel.Game, rules: VectorisedGame) -> None:
+    def __init__(self, game: pyspiel.Game, rules: BatchedRules) -> None:
         self._game = game
         self._rules = rules
         self._string_of: dict[tuple, str] = {}
@@ -212,7 +215,7 @@ class _Comparison:
         made, wanted = make(rows, player), np.array(tensors, np.float32)
         if made.dtype not in (bool, np.float32) or made.shape != wanted.shape:
             raise ValueError(
-                f"{self._game}: information_state_tensor of the vectorised game gives "
+                f"{self._game}: information_state_tensor of the batched rules gives "
                 f"{made.dtype} {list(made.shape)}, where float32 or bool "
                 f"{list(wanted.shape)} is right"
             )
@@ -221,7 +224,7 @@ class _Comparison:
             row, place = wrong[0].tolist()
             raise ValueError(
                 f"{self._game}: after actions {states[row].history()} "
-                f"information_state_tensor of the vectorised game gives "
+                f"information_state_tensor of the batched rules gives "
                 f"{float(made[row, place])} at place {place}, where "
                 f"{wanted[row, place]} is right"
             )
@@ -234,5 +237,5 @@ class _Comparison:
             if mine != wanted:
                 raise ValueError(
                     f"{self._game}: after actions {state.history()} {method} of the "
-                    f"vectorised game gives {mine}, where {wanted} is right"
+                    f"batched rules gives {mine}, where {wanted} is right"
                 )

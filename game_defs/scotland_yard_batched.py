@@ -10,7 +10,7 @@ _FUGITIVE, _TEAM = 0, 1
 _NODES, _TRIPS, _UTILITY, _PATH = range(4)
 
 
-class VectorisedScotlandYard:
+class BatchedScotlandYard:
     """Many states of Scotland Yard; the methods are those of `pyspiel.State`.
 
     States are int16 [n, columns]: how many nodes the fugitive's path has, how many
@@ -20,7 +20,7 @@ class VectorisedScotlandYard:
     """
 
     def __init__(self, rules: Rules) -> None:
-        """Use `game.vectorised()` instead."""
+        """Use `game.batched_rules()` instead."""
         self._rules = rules
         self._team = len(rules.detectives)
         self._targets = np.array(rules.targets)

@@ -1,13 +1,13 @@
-"""Vectorised games: a game's own rules on arrays of states, visited level by level.
+"""Batched rules: a game's own batched rules, visited level by level.
 
 OpenSpiel visits one state at a time, which takes a game written in Python tens of
 microseconds. A game that can play its rules on many states at once says so by a method
 
-    def vectorised(self) -> VectorisedGame | None: ...
+    def vectorised(self) -> BatchedRules | None: ...
 
 of its `pyspiel.Game` class; `build_tree` then asks that object instead of the states.
-None means that these parameters are not supported. `vectorised_check.check` compares
-both ways. docs/vectorised-games.md has a complete example.
+None means that these parameters are not supported. `batched_check.check` compares
+both ways. docs/batched-rules.md has a complete example.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from spiel_cr.games.opening.game_checks import CHANCE_TOLERANCE, describe_histor
 _CHUNK = 1 << 14
 
 
-class VectorisedGame(Protocol):
+class BatchedRules(Protocol):
     """The rules of a sequential two-player game on arrays of states.
 
     `states` is an array whose first axis is the states; what lies behind that, and its
@@ -52,7 +52,7 @@ class VectorisedGame(Protocol):
     alike when it forgets things (see `solvers.cfr.bucket_labels`). One that puts hands
     into buckets has
 
-        bucketed(counts, arrays, tick) -> VectorisedGame
+        bucketed(counts, arrays, tick) -> BatchedRules
         bucket_bytes() -> int
 
     (see `games.simulation.boards.BoardRules`). One whose actions
@@ -117,7 +117,7 @@ class Visit(NamedTuple):
 
 
 class BrokenRulesError(InvalidGameError):
-    """Rules on arrays break a promise at one history.
+    """Batched rules break a promise at one history.
 
     Attributes:
       history: number of the history, or its index in the states that were given.
@@ -129,7 +129,7 @@ class BrokenRulesError(InvalidGameError):
     ) -> None:
         after = "" if action < 0 else f" after action {action}"
         super().__init__(
-            f"{one_line(game)}: in a state of its vectorised game{after} {what}"
+            f"{one_line(game)}: in a state of its batched rules{after} {what}"
         )
         self.history, self.action = history, action
         self._game, self._what = game, what
@@ -152,23 +152,23 @@ class BrokenRulesError(InvalidGameError):
         path = path if self.action < 0 else [*path, self.action]
         place = describe_history(self._game, path)
         return InvalidGameError(
-            f"{self._game}: {place} in its vectorised game {self._what}"
+            f"{self._game}: {place} in its batched rules {self._what}"
         )
 
 
 class CheckedRules(NamedTuple):
-    """Rules on arrays whose answers are checked when they are asked.
+    """Batched rules whose answers are checked when they are asked.
 
     Methods raise InvalidGameError where an array is of another kind, and
     BrokenRulesError where what it says of one state cannot be.
 
     Attributes:
       game: for messages.
-      rules: the game's vectorised game.
+      rules: the game's batched rules.
     """
 
     game: pyspiel.Game
-    rules: VectorisedGame
+    rules: BatchedRules
 
     def players(self, states: np.ndarray) -> np.ndarray:
         """int8 [n], who acts: 0, 1, CHANCE or TERMINAL."""
@@ -284,7 +284,7 @@ class CheckedRules(NamedTuple):
 
     def _wrong(self, method: str, array: np.ndarray, wanted: str) -> InvalidGameError:
         return InvalidGameError(
-            f"{one_line(self.game)}: {method} of the vectorised game gives "
+            f"{one_line(self.game)}: {method} of the batched rules gives "
             f"{array.dtype} "
             f"{list(array.shape)}; it must give {wanted}"
         )
@@ -309,31 +309,31 @@ class _Children(NamedTuple):
     dropped: np.ndarray
 
 
-def of_game(game: pyspiel.Game) -> VectorisedGame | None:
-    """The game's vectorised game, if it has one for these parameters.
+def of_game(game: pyspiel.Game) -> BatchedRules | None:
+    """The game's batched rules, if it has one for these parameters.
 
-    A game that OpenSpiel bundles has no method `vectorised`. For such games there are
-    entry points of the group `spiel_cr.vectorised`, named after the game: functions of
-    the loaded game that return its vectorised game or None.
+    A game that OpenSpiel bundles has no method `batched_rules`. For such games there
+    are entry points of the group `spiel_cr.batched_rules`, named after the game:
+    functions of the loaded game that return its batched rules or None.
     """
-    make = getattr(game, "vectorised", None)
+    make = getattr(game, "batched_rules", None)
     if callable(make):
         return make()
     name: str = game.get_type().short_name
     if name == "turn_based_simultaneous_game":
         name = game.get_parameters()["game"]["name"]
-    bundled = plugins.registered("spiel_cr.vectorised", name)
+    bundled = plugins.registered("spiel_cr.batched_rules", name)
     return None if bundled is None else bundled(game)
 
 
 def visits(
-    game: pyspiel.Game, rules: VectorisedGame, *, observations: bool = False
+    game: pyspiel.Game, rules: BatchedRules, *, observations: bool = False
 ) -> Iterator[Visit]:
     """Visits every history in breadth-first order, many at a time.
 
     Args:
       game: for messages.
-      rules: its vectorised game.
+      rules: its batched rules.
       observations: also ask what the player who does not act has observed.
 
     Yields:
@@ -372,7 +372,7 @@ def visits(
 
 def below(
     game: pyspiel.Game,
-    rules: VectorisedGame,
+    rules: BatchedRules,
     states: np.ndarray,
     player: np.ndarray,
     *,
@@ -382,7 +382,7 @@ def below(
 
     Args:
       game: for messages.
-      rules: its vectorised game.
+      rules: its batched rules.
       states: some.
       player: int8 [n], who acts at them.
       observations: also ask what the player who does not act has observed.
@@ -431,7 +431,7 @@ def _children(checked: CheckedRules, block: _Live, some: slice) -> _Children:
     return _Children(below, number[where], action, chance, dropped)
 
 
-def _path_to(game: pyspiel.Game, rules: VectorisedGame, history: int) -> list[int]:
+def _path_to(game: pyspiel.Game, rules: BatchedRules, history: int) -> list[int]:
     """Actions from the root to a history, by walking to it again."""
     parents, actions, known = [], [], 0
     walk = visits(game, rules)

@@ -1,4 +1,4 @@
-"""The fast walk: all histories of a vectorised game, level by level."""
+"""The fast walk: all histories of batched rules, level by level."""
 
 from collections.abc import Callable
 
@@ -8,29 +8,29 @@ import pyspiel
 from spiel_cr.common.arrays import ranks, smallest_dtype
 from spiel_cr.common.errors import too_many_histories
 from spiel_cr.games.histories import Histories
-from spiel_cr.games.opening.vectorised import VectorisedGame, Visit, visits
+from spiel_cr.games.opening.batched_rules import BatchedRules, Visit, visits
 from spiel_cr.games.tree.tree import MAX_HISTORIES
 
 
 def walk(
     game: pyspiel.Game,
-    rules: VectorisedGame,
+    rules: BatchedRules,
     *,
     observations: bool = False,
     max_histories: int = MAX_HISTORIES,
     watch: Callable[[int], None] | None = None,
 ) -> Histories:
-    """All histories of a game by its rules on arrays, as `state_walk.walk` finds them.
+    """All histories of a game by its batched rules, as `state_walk.walk` finds them.
 
     Args:
       game: for messages.
-      rules: its vectorised game.
+      rules: its batched rules.
       observations: also record what the player who does not act has observed.
       max_histories: refuse games with more histories than this.
       watch: is called now and then with the number of histories so far.
 
     Raises:
-      InvalidGameError: the vectorised game gave something that is no game; names the
+      InvalidGameError: the batched rules gave something that is no game; names the
         history.
       TooManyHistoriesError: there are more than `max_histories` histories.
     """

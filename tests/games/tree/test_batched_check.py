@@ -8,11 +8,11 @@ import pytest
 
 from game_defs import rock_paper_scissors
 from spiel_cr.common.errors import TooManyHistoriesError
-from spiel_cr.games.tree import vectorised_check
+from spiel_cr.games.tree import batched_check
 
 
-class _Broken(rock_paper_scissors.VectorisedRockPaperScissors):
-    """A vectorised game with one method replaced by a wrong one."""
+class _Broken(rock_paper_scissors.BatchedRockPaperScissors):
+    """A batched rules with one method replaced by a wrong one."""
 
     def __init__(self, method, change):
         super().__init__(3)
@@ -45,11 +45,11 @@ def _spoil(result, states):
 )
 def test_the_contract_notices(method, change, words):
     class Game(rock_paper_scissors.RockPaperScissorsGame):
-        def vectorised(self):
+        def batched_rules(self):
             return _Broken(method, change)
 
     with pytest.raises(ValueError, match=words):
-        vectorised_check.check(Game(), np.random.default_rng(2))
+        batched_check.check(Game(), np.random.default_rng(2))
 
 
 @pytest.mark.parametrize(
@@ -64,32 +64,32 @@ def test_the_contract_notices(method, change, words):
 )
 def test_the_contract_notices_tensors(tensor, words):
     class Game(rock_paper_scissors.RockPaperScissorsGame):
-        def vectorised(self):
-            rules = rock_paper_scissors.VectorisedRockPaperScissors(3)
+        def batched_rules(self):
+            rules = rock_paper_scissors.BatchedRockPaperScissors(3)
             rules.information_state_tensor = lambda states, player: np.repeat(
                 tensor[None], len(states), axis=0
             )
             return rules
 
     with pytest.raises(ValueError, match=words):
-        vectorised_check.check(Game(), np.random.default_rng(2), rollouts=1)
+        batched_check.check(Game(), np.random.default_rng(2), rollouts=1)
 
 
 def test_the_contract_compares_whole_trees():
     class Game(rock_paper_scissors.RockPaperScissorsGame):
-        def vectorised(self):
+        def batched_rules(self):
             return _Broken("returns", lambda x, s: np.where(s[:, 0] == 1, x, x + 1))
 
     with pytest.raises(ValueError, match="histories.utility by the vectorised"):
-        vectorised_check.check_tree(Game())
+        batched_check.check_tree(Game())
     right = "python_rock_paper_scissors"
-    vectorised_check.check(right, np.random.default_rng(0), max_histories=5)
+    batched_check.check(right, np.random.default_rng(0), max_histories=5)
     with pytest.raises(TooManyHistoriesError):
-        vectorised_check.check_tree(right, max_histories=5)
+        batched_check.check_tree(right, max_histories=5)
 
 
 def test_the_example_of_the_documentation(capsys):
-    page = pathlib.Path(__file__).parents[3] / "docs" / "vectorised-games.md"
+    page = pathlib.Path(__file__).parents[3] / "docs" / "batched-rules.md"
     (code,) = re.findall(r"^```python\n(.*?)^```", page.read_text("utf-8"), re.M | re.S)
     names = {"__name__": "example"}
     exec(compile(code, page.name, "exec"), names)
