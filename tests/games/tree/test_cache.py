@@ -60,7 +60,7 @@ def no_compiling(monkeypatch):
     return forbid
 
 
-@pytest.mark.parametrize("observations, vectorised", [(True, True), (False, False)])
+@pytest.mark.parametrize("observations, batched_rules", [(True, True), (False, False)])
 @pytest.mark.parametrize("string", STRINGS)
 def test_there_and_back(tmp_path, no_compiling, string, observations, batched_rules):
     options = {"observations": observations, "batched_rules": batched_rules}
