@@ -21,7 +21,7 @@ READERS = {
     "leaf": parse_leaf,
     "leaf of a resolver": resolve_at,
     "bot": lambda text: load_bot(games.compiled("kuhn"), text, 0),
-    # On a game that is not compiled: a partial tree grows with the match.
+    # On a game that is not compiled: a lookahead tree grows with the match.
     "partial bot": lambda text: load_bot("kuhn_poker", text, 0),
     "opponent": lambda text: load_opponent(text, games.compiled("kuhn")),
     "comparison": registry.expand,

@@ -62,7 +62,7 @@ EXCEPTIONS = (
     ("part", "*resolving/leaves/*", "of what is computed at a time"),
     (
         "expansion",
-        "spiel_cr/resolving/partial/*",
+        "spiel_cr/resolving/lookahead/*",
         "`EXPANSION_SHARE`: of time, to expand nodes",
     ),
 )
@@ -162,7 +162,7 @@ def test_the_search_finds_what_it_should():
     text = "gates_of = Gate(1)  # playouts\n'''Third stage: x'''\nobserved = 1\n"
     always = {("gate", 1), ("playout", 1), ("stage:", 2)}
     assert found_in("game_defs/a.py", text) == always
-    assert found_in("spiel_cr/resolving/partial/a.py", text) == {
+    assert found_in("spiel_cr/resolving/lookahead/a.py", text) == {
         *always,
         ("observed", 3),
     }

@@ -5,13 +5,13 @@ import dataclasses
 from open_spiel.python.policy import Policy
 
 from spiel_cr.common.checks import COUNT, check_settings, check_whole
-from spiel_cr.resolving.partial.blueprint import check_blueprint
+from spiel_cr.resolving.lookahead.blueprint import check_blueprint
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 
 
 @dataclasses.dataclass(frozen=True)
-class PartialConfig:
-    """How partial trees follow a match.
+class LookaheadConfig:
+    """How lookahead trees follow a match.
 
     Attributes:
       max_histories: N, the most histories that a tree ever has.
@@ -41,18 +41,18 @@ class PartialConfig:
         check_blueprint(self.blueprint)
 
     def check(self, resolving: ResolvingConfig) -> None:
-        """Raises ValueError where settings do not go with partial trees."""
+        """Raises ValueError where settings do not go with lookahead trees."""
         needed = {"depth": None, "values": "iterates"}
         for name, value in needed.items():
             given = getattr(resolving, name)
             if given not in (value, None):
                 raise ValueError(
                     f"{name}={given!r} does not go with max_histories, which needs "
-                    f"{name}={value!r}: the lookahead ends at a partial tree's "
+                    f"{name}={value!r}: the lookahead ends at a lookahead tree's "
                     f"frontier; leave {name} out"
                 )
         if resolving.sampled is not None:
             raise ValueError(
-                f"solver={resolving.solver!r}: partial trees are solved by full-width "
+                f"solver={resolving.solver!r}: lookahead trees need full-width "
                 f"solvers; choose one such as cfr+"
             )

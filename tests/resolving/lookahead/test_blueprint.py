@@ -1,4 +1,4 @@
-"""What a player of partial trees takes from a blueprint."""
+"""What a player of lookahead trees takes from a blueprint."""
 
 import functools
 from types import SimpleNamespace
@@ -9,9 +9,9 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
-from spiel_cr.resolving.partial.blueprint import Blueprint, blueprint_of
-from spiel_cr.resolving.partial.partial_config import PartialConfig
-from tests.support import partial_trees
+from spiel_cr.resolving.lookahead.blueprint import Blueprint, blueprint_of
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from tests.support import lookahead_trees
 from tests.support.solving import solve_with
 
 GOOFSPIEL = "python_ii_goofspiel(num_cards=4)"
@@ -51,12 +51,12 @@ def test_files_of_both_kinds_are_read(path, tmp_path):
         expected = spiel_cr.load_policy(file, game)
         given = load_blueprint(file, game).action_probabilities(state)
         assert given == pytest.approx(expected.action_probabilities(state))
-        assert PartialConfig(9, file).blueprint == file
+        assert LookaheadConfig(9, file).blueprint == file
     with pytest.raises(ValueError, match="a policy of .* was given for"):
         load_blueprint(path, spiel_cr.load_game(solved))
     (tmp_path / "bad.npz").write_bytes(b"nothing")
     with pytest.raises(DamagedFileError):
-        PartialConfig(9, str(tmp_path / "bad.npz"))
+        LookaheadConfig(9, str(tmp_path / "bad.npz"))
 
 
 def test_networks_that_play_are_read_and_banks_are_refused(tmp_path):
@@ -78,13 +78,13 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, batched_rules)
     policy = sampled(GOOFSPIEL).average_policy()
     if networks:
         policy = trained("mmd(hidden=4,episodes=16,epochs=1)").average_policy()
-    partial = partial_trees.start(GOOFSPIEL, 300, batched_rules=batched_rules)
-    partial_trees.by_levels(partial)
-    tree = partial.compile().tree
-    blueprint = Blueprint(policy, partial.simulator)
+    lookahead = lookahead_trees.start(GOOFSPIEL, 300, batched_rules=batched_rules)
+    lookahead_trees.by_levels(lookahead)
+    tree = lookahead.snapshot().tree
+    blueprint = Blueprint(policy, lookahead.simulator)
     for player in range(2):
         mine = np.flatnonzero(tree.histories.player == player)
-        nodes = partial.nodes(partial.compile().ids[mine])
+        nodes = lookahead.nodes(lookahead.snapshot().ids[mine])
         odds = np.split(
             blueprint.play(nodes, player), np.cumsum(nodes.num_actions)[:-1]
         )
@@ -95,9 +95,9 @@ def test_histories_are_asked_for_together_as_one_by_one(networks, batched_rules)
 
 
 def test_where_a_policy_has_nothing_all_actions_are_alike():
-    partial = partial_trees.start(GOOFSPIEL, 9, batched_rules=False)
+    lookahead = lookahead_trees.start(GOOFSPIEL, 9, batched_rules=False)
     nothing = SimpleNamespace(action_probabilities=lambda state: {})
-    odds = Blueprint(nothing, partial.simulator).play(partial.simulator.root(), 0)
+    odds = Blueprint(nothing, lookahead.simulator).play(lookahead.simulator.root(), 0)
     assert odds == pytest.approx([0.25] * 4)
 
 
@@ -118,7 +118,7 @@ def test_a_player_without_one_samples_it():
 @pytest.mark.parametrize("given", [7, "nothing.npz", b"x"])
 def test_what_is_no_blueprint_is_refused(given):
     with pytest.raises((ValueError, OSError), match="blueprint=|nothing.npz"):
-        PartialConfig(9, given)
+        LookaheadConfig(9, given)
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""The histories of a partial tree in columns, and how they are expanded."""
+"""The histories of a lookahead tree in columns, and how they are expanded."""
 
 import copy
 
@@ -8,7 +8,7 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.games.histories import CHANCE, TERMINAL, actions_to
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
-from spiel_cr.resolving.partial.frontier import Rows
+from spiel_cr.resolving.lookahead.frontier import Rows
 
 # Length of the columns at first; it doubles as they fill.
 _FIRST_LENGTH = 1 << 10
@@ -43,8 +43,8 @@ class NodeTable:
       depth: int32, moves from the root.
       first: int32, the first child; -1: not expanded.
       chance: float64, probability of the chance moves from the root.
-      own_reach: float64 [n, 2], each player's probability of playing to there, by the
-        strategies found last, and uniformly where there are none (`growth.py`).
+      player_reach: Each player's reach probability, float64 [n, 2], by the blueprint,
+        or by uniform play without one (`growth.py`).
       spread: float64, how uncertain the leaf value is, as far as that was asked for;
         else that of the parent.
       value: float64 [n, k], leaf values as far as they were asked for, else NaN.
@@ -73,7 +73,7 @@ class NodeTable:
         self.num_actions = np.empty(length, np.int32)
         self.stub = np.zeros(length, bool)
         self.chance = np.empty(length, np.float64)
-        self.own_reach = np.ones((length, 2), np.float64)
+        self.player_reach = np.ones((length, 2), np.float64)
         self.spread = np.ones(length, np.float64)
         self.value = np.empty((length, 1), np.float64)
         self.utility = np.empty(length, np.float64)
@@ -110,10 +110,10 @@ class NodeTable:
         new = self._append(nodes, parent)
         self.depth[new] = self.depth[parent] + 1
         self.chance[new] = self.chance[parent] * nodes.factor
-        self.own_reach[new] = self.own_reach[parent]
+        self.player_reach[new] = self.player_reach[parent]
         for p in range(2):
             acts = self.player[parent] == p
-            self.own_reach[new, p] /= np.where(acts, self.num_actions[parent], 1)
+            self.player_reach[new, p] /= np.where(acts, self.num_actions[parent], 1)
         self.spread[new] = self.spread[parent]
 
     def _append(self, nodes: Nodes, parent: np.ndarray) -> slice:

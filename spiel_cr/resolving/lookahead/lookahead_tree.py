@@ -1,4 +1,4 @@
-"""Games too large to be compiled whole: a partial tree of at most N histories.
+"""Games too large to be compiled whole: a lookahead tree of at most N histories.
 
 Histories that were not expanded are its *frontier*: in the compiled game they are
 TERMINAL, with a leaf value for a utility. `grow` expands more of them. `focus` drops
@@ -20,18 +20,18 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.games.simulation.rules_source import RulesSource
 from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
-from spiel_cr.resolving.partial import compiling as compiler
-from spiel_cr.resolving.partial import growth
-from spiel_cr.resolving.partial.blueprint import Blueprint
-from spiel_cr.resolving.partial.frontier import Rows, breadth_first, with_choices
-from spiel_cr.resolving.partial.nodes import Ids, NodeTable
+from spiel_cr.resolving.lookahead import growth
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first, with_choices
+from spiel_cr.resolving.lookahead.node_table import Ids, NodeTable
+from spiel_cr.resolving.lookahead.snapshot import Snapshot, snapshot_of
 
 # An odd number whose bits look random, of the golden ratio.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 @dataclasses.dataclass(frozen=True, eq=False, repr=False)
-class PartialTree:
+class LookaheadTree:
     """A part of a game tree, of at most `max_histories` histories.
 
     Histories have ids, which they keep while the tree grows, and in trees made of it by
@@ -66,7 +66,7 @@ class PartialTree:
         leaf: HistoryValues,
         player: int,
         batched_rules: bool = True,
-    ) -> "PartialTree":
+    ) -> "LookaheadTree":
         """The start of the game, not expanded.
 
         Args:
@@ -151,7 +151,7 @@ class PartialTree:
         most: int,
         begins: bool = False,
         deadline: float | None = None,
-    ) -> tuple["PartialTree", np.ndarray, list[str]] | None:
+    ) -> tuple["LookaheadTree", np.ndarray, list[str]] | None:
         """The public state of the player's next decision, all that may be taken for it.
 
         Args:
@@ -216,7 +216,7 @@ class PartialTree:
         """
         self.table.truncate(most)
 
-    def focus(self, ids: np.ndarray) -> "PartialTree":
+    def focus(self, ids: np.ndarray) -> "LookaheadTree":
         """A tree with only what leads to some histories, and what comes after them.
 
         Their ancestors stay, with all their moves. What a dropped move led to becomes a
@@ -254,7 +254,7 @@ class PartialTree:
         dropped = np.union1d(self.dropped, self.table.label[: len(parent)][lost])
         return dataclasses.replace(self, table=table, dropped=dropped)
 
-    def compile(self) -> compiler.Snapshot:
+    def snapshot(self) -> Snapshot:
         """The tree as a compiled game, which ends at the frontier.
 
         If that is the whole game, it is what `build_tree` gives, bit for bit.
@@ -262,7 +262,7 @@ class PartialTree:
         Raises:
           ImperfectRecallError: in what is there a player seems to forget something.
         """
-        return compiler.snapshot_of(self._rows(), self.table.states, self.simulator)
+        return snapshot_of(self._rows(), self.table.states, self.simulator)
 
     def unvalued(self) -> np.ndarray:
         """int64, rows at which the tree ends and whose leaf values are not known."""
@@ -270,7 +270,7 @@ class PartialTree:
         return leaves[np.isnan(self.table.value[leaves]).any(axis=1)]
 
     def value_leaves(self) -> None:
-        """Asks for the leaf values that are missing; `compile` does so by itself."""
+        """Asks for the leaf values that are missing; `snapshot` does so by itself."""
         table, new = self.table, self.unvalued()
         if not len(new):
             return
@@ -294,12 +294,3 @@ class PartialTree:
             *(rows, leaves, table.value[leaves], table.player[leaves]),
             *(table.label[leaves], table.observation[leaves], 1 - self.player),
         )
-
-
-def no_capacity(partial: PartialTree, player: int) -> ValueError:
-    """What to raise for a tree that has no decision of a player."""
-    return ValueError(
-        f"max_histories={partial.table.capacity} has no room for a decision of player "
-        f"{player} in {partial.game}; raise it, or, if that player never decides "
-        f"anything there, let another bot such as 'uniform' play"
-    )

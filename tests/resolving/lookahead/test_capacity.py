@@ -10,14 +10,14 @@ from spiel_cr.games.sequence_form import layout
 from spiel_cr.games.sequence_form.layout import PaddedShape
 from spiel_cr.policies.leaf_values import HistoryValues
 from spiel_cr.resolving.clock import Clock, Cost
-from spiel_cr.resolving.partial import layer_solver
-from spiel_cr.resolving.partial.blueprint import Blueprint
-from spiel_cr.resolving.partial.capacity import Capacities
-from spiel_cr.resolving.partial.layer_solver import LayerSolver
-from spiel_cr.resolving.partial.solved_tree import SolvedTree
+from spiel_cr.resolving.lookahead import layer_solver
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.capacity import Capacities
+from spiel_cr.resolving.lookahead.layer_solver import LayerSolver
+from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
-from tests.support import partial_trees
+from tests.support import lookahead_trees
 
 
 def padded_shape(*levels, rows):
@@ -75,11 +75,11 @@ def test_the_last_shapes_take_the_same_in_other_places():
 def test_no_solver_is_made_where_there_is_no_time_for_it():
     config = ResolvingConfig(iterations=20, move_ms=50)
     layers = LayerSolver(0, config, 500, Clock(50, 20))
-    tree = partial_trees.start("kuhn_poker", 500)
+    tree = lookahead_trees.start("kuhn_poker", 500)
     beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
 
     def lay_out(tree):
-        return SolvedTree.of(tree, 0, beliefs, walk=1000)
+        return SolvedLookahead.of(tree, 0, beliefs, walk=1000)
 
     later = time.perf_counter() + 60
     assert layers.solve(tree, lay_out, 58, later).accepted
@@ -110,9 +110,11 @@ def test_shapes_are_met_again_before_there_is_a_clock(monkeypatch):
     for move_ms, runs in ((50, [(1, 1), (2, 3), (3, 3)]), (None, [(4, 3), (5, 3)])):
         config = ResolvingConfig(iterations=3, move_ms=move_ms)
         layers = LayerSolver(0, config, 500, Clock(None, 3))
-        tree = partial_trees.start("kuhn_poker", 500)
+        tree = lookahead_trees.start("kuhn_poker", 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=1000)
+        lay_out = functools.partial(
+            SolvedLookahead.of, player=0, incumbent=beliefs, walk=1000
+        )
         for _ in range(2):
             layers.solve(tree, lay_out, 58, None)
         assert run == runs
@@ -125,9 +127,11 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
     layers = LayerSolver(0, config, 500, Clock(50, 3))
 
     def solved(game, most, walk):
-        tree = partial_trees.start(game, 500)
+        tree = lookahead_trees.start(game, 500)
         beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-        lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=walk)
+        lay_out = functools.partial(
+            SolvedLookahead.of, player=0, incumbent=beliefs, walk=walk
+        )
         return layers.solve(tree, lay_out, most, time.perf_counter() + 60)
 
     assert not solved("python_leduc_poker", 400, 0).exact
@@ -143,7 +147,7 @@ def test_shapes_of_what_is_not_solved_are_compiled_too():
 def test_lay_outs_that_come_to_nothing_cost_time():
     """Else they are begun again at each move, each as late as the one before."""
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
-    tree = partial_trees.start("python_leduc_poker", 500)
+    tree = lookahead_trees.start("python_leduc_poker", 500)
     assert layers.affordable(time.perf_counter() + 0.05)
 
     called = []
@@ -162,13 +166,13 @@ def test_lay_outs_that_come_to_nothing_cost_time():
 def test_a_machine_that_was_busy_is_found_idle_again():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     layers._expanding.add(500, 0.01)
-    layers._laying.add(500, 0.2)
+    layers._building.add(500, 0.2)
     refused = 0
     while not layers.affordable(time.perf_counter() + 0.05):
         refused += 1
     # Of a fifth of a second for 500 histories, 0.7 of 50 ms are left for 100.
     assert 50 < refused < 500
-    layers._laying.add(500, 0.2)
+    layers._building.add(500, 0.2)
     assert not layers.affordable(time.perf_counter() + 0.05)
 
 
@@ -187,8 +191,8 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     for number in range(2):
         leaf = SlowValue()
-        tree = partial_trees.start("python_leduc_poker", 500, leaf)
-        partial_trees.by_levels(tree, 100)
+        tree = lookahead_trees.start("python_leduc_poker", 500, leaf)
+        lookahead_trees.by_levels(tree, 100)
         soon = time.perf_counter() + 0.3
         assert layers.solve(tree, lambda tree: None, 100, soon) is None
         assert (leaf.asked == 0) == bool(number)
@@ -200,7 +204,7 @@ def test_leaves_are_not_valued_where_there_is_no_time_for_it():
 def test_histories_that_are_there_need_not_be_expanded():
     layers = LayerSolver(0, ResolvingConfig(move_ms=50), 500, Clock(50, None))
     layers._expanding.add(100, 3.0)
-    layers._laying.add(100, 0.5)
+    layers._building.add(100, 0.5)
     soon = time.perf_counter() + 5
     # Of 3.5 s for 0.035 each, and with 90 that cost 0.005.
     assert layers.affordable(soon) == 0
@@ -209,8 +213,8 @@ def test_histories_that_are_there_need_not_be_expanded():
 
 def test_what_is_not_there_with_all_its_moves_is_not_laid_out():
     layers = LayerSolver(0, ResolvingConfig(iterations=1), 500, Clock(None, 1))
-    tree = partial_trees.start("python_leduc_poker", 500)
-    partial_trees.by_levels(tree, 100)
+    tree = lookahead_trees.start("python_leduc_poker", 500)
+    lookahead_trees.by_levels(tree, 100)
     ends, called = tree.table.id[tree.table.frontier()], []
     assert not tree.is_expanded(ends) and tree.is_expanded(tree.table.id[:1])
     assert layers.solve(tree, called.append, 100, None, roots=ends) is None
@@ -228,9 +232,11 @@ def test_forced_moves_have_no_places(monkeypatch):
 
     monkeypatch.setattr(layer_solver, "shapes_of", shapes_of)
     layers = LayerSolver(0, ResolvingConfig(iterations=3), 5000, Clock(None, 3))
-    tree = partial_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
+    tree = lookahead_trees.start("python_ii_goofspiel(num_cards=3)", 5000)
     beliefs = Blueprint(UniformRandomPolicy(tree.game), tree.simulator)
-    lay_out = functools.partial(SolvedTree.of, player=0, plan=beliefs, walk=100_000)
+    lay_out = functools.partial(
+        SolvedLookahead.of, player=0, incumbent=beliefs, walk=100_000
+    )
     assert layers.solve(tree, lay_out, 5000, None, start=True).accepted
     for shape in needs[0]:
         assert [len(counts) for counts in shape.levels] == [1, 7]

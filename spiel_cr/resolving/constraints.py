@@ -26,7 +26,7 @@ from spiel_cr.resolving.decomposition import Decomposition
 _ROUNDING = 1e-12
 
 
-class Beyond(NamedTuple):
+class BelowLookahead(NamedTuple):
     """What follows the ends of a tree that ends before its game, one player fixed.
 
     The opponent's sequences go on from its extended ones (`Decomposition`), in the
@@ -48,11 +48,11 @@ class Beyond(NamedTuple):
     gain: np.ndarray
 
 
-class Responses:
+class OpponentResponses:
     """What the opponent's best responses get at augmented infosets of a game."""
 
     def __init__(
-        self, decomposition: Decomposition, beyond: Beyond | None = None
+        self, decomposition: Decomposition, beyond: BelowLookahead | None = None
     ) -> None:
         """Augmented infosets become points with one action, see `Decomposition`.
 
@@ -101,6 +101,6 @@ class Responses:
         values = best_values(self._points, total)
         return np.append(values[self._augmented], total[0])
 
-    def rises(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+    def exceeds(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
         """bool [n], where values are larger than before, by more than rounding."""
         return after > before + self._rounding

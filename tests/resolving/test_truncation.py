@@ -17,10 +17,10 @@ from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.layers import DepthLimit
 from spiel_cr.resolving.leaves import Continuations
-from spiel_cr.resolving.lookahead import look_ahead, warn_if_never_cut
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_roles import TreeRole
+from spiel_cr.resolving.truncation import truncate_layer, warn_if_never_truncated
 from tests.support import games, reference
 from tests.support.forests import forest_reach, forest_value
 from tests.support.made_games import (
@@ -184,7 +184,7 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
     """Depth reached, and the player's next turn in a new subgame is there or past."""
     d, tree, numbers = cut(name, player), compiled(name), node_numbers(name)
     table = Table(by_history(name))
-    found = look_ahead(d, number, depth, table)
+    found = truncate_layer(d, number, depth, table)
     walk = Walk(name, player, number, depth)
     (asked,) = table.asked
     assert {numbers[h] for h in asked} == walk.leaves
@@ -200,7 +200,7 @@ def test_cut_where_the_walk_stops(name, player, number, depth):
         kept = {(p, keys[i]) for i in np.flatnonzero(found.kept[p])}
         assert kept == {key for key in walk.kept if key[0] == p}
     # What continual resolving needs is never cut off.
-    assert found.kept[player][d.own_layer == number].all()
+    assert found.kept[player][d.player_layer == number].all()
 
 
 def test_some_infosets_are_partly_beyond_the_cut():
@@ -225,7 +225,7 @@ def test_a_forest_is_worth_the_game_that_is_cut_off(name, player, number, depth)
     rng = np.random.default_rng(8)
     opponent_values = rng.normal(size=len(d.augmented_layer))
     choice = rng.uniform(0.1, 0.9, size=len(d.augmented_layer))
-    lookahead = look_ahead(d, number, depth, Table(values))
+    lookahead = truncate_layer(d, number, depth, Table(values))
     forest = gadget.build_forest(d, number, reach, opponent_values, lookahead)
     follow = choice[forest.augmented]
     found = forest_value(forest, forest_reach(forest, d, behaviours, follow))
@@ -256,7 +256,7 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
     ones = np.ones(d.tree.infosets[player].decisions.num_sequences)
     augmented = np.ones(len(d.augmented_layer))
     for number in range(1, d.num_layers + 1):
-        far = look_ahead(d, number, 100, UniformValue())
+        far = truncate_layer(d, number, 100, UniformValue())
         limited = gadget.build_forest(d, number, ones, augmented, far).form.payoffs
         free = gadget.build_forest(d, number, ones, augmented).form.payoffs
         for a, b in zip(limited, free, strict=True):
@@ -266,10 +266,10 @@ def test_a_lookahead_to_the_end_changes_nothing(name, player):
 def test_bad_depths_and_values_are_refused():
     d = cut("kuhn", 0)
     with pytest.raises(ValueError, match="depth=0"):
-        look_ahead(d, 1, 0, UniformValue())
+        truncate_layer(d, 1, 0, UniformValue())
     for bad in (lambda t, h: np.full(len(h), np.nan), lambda t, h: np.zeros(1)):
         with pytest.raises(ValueError, match="leaf value gave an array of shape"):
-            look_ahead(d, 1, 1, LeafValue(bad, "histories"))
+            truncate_layer(d, 1, 1, LeafValue(bad, "histories"))
 
 
 def test_a_depth_limited_player_uses_the_leaf_value():
@@ -288,7 +288,7 @@ def test_a_depth_limited_player_uses_the_leaf_value():
         assert resolver.statistics.programs_compiled == 0
     tree = compiled("kuhn")
     first = tree.infosets[0].decisions.first_sequence
-    top = first[np.flatnonzero(cut("kuhn", 0).own_layer == 1)]
+    top = first[np.flatnonzero(cut("kuhn", 0).player_layer == 1)]
     # With the queen passing is better than betting if no bet follows it.
     assert (strategies[1][top] < 0.05).all() and strategies[0][top].max() > 0.9
     limitless = Resolver(compiled("kuhn"), 0, ResolvingConfig("pdcfr+", 200))
@@ -299,7 +299,7 @@ def test_a_depth_limited_player_uses_the_leaf_value():
 def roots_cut(name, player, layer, depth, unit="moves"):
     """int64 [R], where a layer's lookahead ends in several values per history."""
     leaf = Continuations(random_behaviours(compiled(name), 4), 2)
-    choices = look_ahead(cut(name, player), layer, depth, leaf, unit=unit).choices
+    choices = truncate_layer(cut(name, player), layer, depth, leaf, unit=unit).choices
     return np.zeros(0, np.int64) if choices is None else choices.histories
 
 
@@ -342,9 +342,9 @@ def test_rounds_end_where_chance_moves_after_a_player(player):
 
 def test_a_depth_that_cuts_nothing_is_warned_of(caplog):
     roles = [cut("kuhn", player) for player in PLAYERS]
-    warn_if_never_cut(roles, 1, "moves")
+    warn_if_never_truncated(roles, 1, "moves")
     assert not caplog.messages
-    warn_if_never_cut(roles, 50, "moves")
+    warn_if_never_truncated(roles, 50, "moves")
     (said,) = caplog.messages
     assert said.startswith("depth=50 (moves): every lookahead reaches the end of kuhn")
 

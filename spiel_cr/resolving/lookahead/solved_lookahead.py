@@ -1,4 +1,4 @@
-"""A partial tree, the plan of the player in it, and what is promised and solved."""
+"""A lookahead tree, the plan of the player in it, and what is promised and solved."""
 
 import dataclasses
 import functools
@@ -9,40 +9,41 @@ from spiel_cr.common.arrays import ranges
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
+from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest
 from spiel_cr.resolving.gadget_fronts import Gadget
-from spiel_cr.resolving.partial.beyond import walk_beyond
-from spiel_cr.resolving.partial.blueprint import Blueprint
-from spiel_cr.resolving.partial.compiling import Snapshot
-from spiel_cr.resolving.partial.partial_tree import PartialTree
-from spiel_cr.resolving.plans import Responses
+from spiel_cr.resolving.lookahead.below_lookahead import walk_below
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.snapshot import Snapshot
 from spiel_cr.solvers.cfr.solver import Solver
 
 
 @dataclasses.dataclass
-class SolvedTree:
-    """What a player knows of the game: a partial tree, and its plan there.
+class SolvedLookahead:
+    """A lookahead tree and the player's incumbent strategy there.
 
-    Promises, and what a solution must keep, are those of `plans.py`. Best responses are
-    exact where what follows the tree can be walked (`beyond.py`), and the opponent
-    forgets neither what it was told nor which of the player's moves that followed: else
-    it may take the subgame for another one, which was dropped before anything of it was
-    expanded. What cannot be walked ends with the tree, where the opponent has its
-    continuations, which are not all that it can do; so nothing is solved there. On
-    II-goofspiel with 6 cards a start, solved in 20,000 histories and better by such
-    responses, was a plan nine times as exploitable as its blueprint.
+    `constraints.py` describes the constraints and which solutions satisfy them. Best
+    responses are exact if the game below the tree can be enumerated
+    (`below_lookahead.py`), and if the opponent remembers its observations and which of
+    the player's moves they followed. (Otherwise the opponent may confuse the subgame
+    with another one that was dropped before it was expanded.) If the game below the
+    tree cannot be enumerated, the opponent is limited to its continuation strategies at
+    the tree's leaves. Such a tree is not solved, because these are only some of the
+    opponent's options: on 6-card II-goofspiel a tree of 20,000 histories that improved
+    on its blueprint against such responses was nine times as exploitable.
 
     Attributes:
-      partial: the tree.
-      plan: what was played before, and is played beyond the tree: what was solved
+      lookahead: the tree.
+      incumbent: what was played before, and is played beyond the tree: what was solved
         there, and the blueprint.
       snapshot: it as a compiled game.
       decomposition: the layers of the compiled game.
       layer: the layer that is solved.
       whole: whether it is solved from the start of the game, without gadget.
       behaviour: float64 [S of i], the plan in the tree.
-      promised: float64 [G + 1], what the opponent's best responses get against it.
+      constraints: float64 [G + 1], what the opponent's best responses get against it.
       responses: these best responses.
       exact: whether they go on to the end of the game.
       accepted: whether the layer's solution keeps what was promised, and is the plan.
@@ -50,34 +51,34 @@ class SolvedTree:
         None: that cannot be solved.
     """
 
-    partial: PartialTree
-    plan: "SolvedTree | Blueprint"
+    lookahead: LookaheadTree
+    incumbent: "SolvedLookahead | Blueprint"
     snapshot: Snapshot
     decomposition: Decomposition
     layer: int
     whole: bool
     behaviour: np.ndarray
-    promised: np.ndarray
-    responses: Responses
+    constraints: np.ndarray
+    responses: OpponentResponses
     exact: bool
     accepted: bool = False
-    after: dict[int, "SolvedTree | None"] = dataclasses.field(default_factory=dict)
+    after: dict[int, "SolvedLookahead | None"] = dataclasses.field(default_factory=dict)
 
     @classmethod
     def of(
         cls,
-        partial: PartialTree,
+        lookahead: LookaheadTree,
         player: int,
-        plan: "SolvedTree | Blueprint",
+        incumbent: "SolvedLookahead | Blueprint",
         roots: np.ndarray | None = None,
         walk: int = 0,
-    ) -> "SolvedTree | None":
+    ) -> "SolvedLookahead | None":
         """Nothing is solved yet.
 
         Args:
-          partial: the tree.
+          lookahead: the tree.
           player: i.
-          plan: that of the player so far.
+          incumbent: that of the player so far.
           roots: int64 [n], ids of the player's decisions in one public state, whose
             subgame is to be solved; None: the whole tree.
           walk: histories beyond the tree to walk at most.
@@ -91,7 +92,7 @@ class SolvedTree:
           ImperfectRecallError: a player forgets something.
           HiddenTurnsError: the whole tree has no layers.
         """
-        snapshot = partial.compile()
+        snapshot = lookahead.snapshot()
         try:
             d = decompose(snapshot.tree, player)
         except HiddenTurnsError:
@@ -104,19 +105,28 @@ class SolvedTree:
             layer = int(d.layer[rows[0]])
             at = d.roots[d.layer[d.roots] == layer]
             below = snapshot.labels[1 - player][d.other_layer >= layer]
-            shared = np.isin(below, partial.dropped).any()
+            shared = np.isin(below, lookahead.dropped).any()
             if shared or not np.array_equal(at, np.sort(rows)):
                 return None
         own = snapshot.tree.infosets[player]
         behaviour = np.ones(1)
         if len(own):
-            nodes = partial.nodes(snapshot.ids[own.history])
-            behaviour = np.append(1.0, plan.play(nodes, player))
-        beyond = walk_beyond(partial, snapshot, d, plan, walk)
-        responses = Responses(d, beyond)
-        promised = responses.values(behaviour)
+            nodes = lookahead.nodes(snapshot.ids[own.history])
+            behaviour = np.append(1.0, incumbent.play(nodes, player))
+        beyond = walk_below(lookahead, snapshot, d, incumbent, walk)
+        responses = OpponentResponses(d, beyond)
+        constraints = responses.values(behaviour)
         return cls(
-            *(partial, plan, snapshot, d, layer, roots is None, behaviour, promised),
+            *(
+                lookahead,
+                incumbent,
+                snapshot,
+                d,
+                layer,
+                roots is None,
+                behaviour,
+                constraints,
+            ),
             *(responses, beyond is not None),
         )
 
@@ -131,7 +141,7 @@ class SolvedTree:
         odds = np.empty(len(of_known))
         odds[of_known] = self.behaviour[self._sequences(at[known])]
         if not known.all():
-            odds[~of_known] = self.plan.play(nodes.select(~known), player)
+            odds[~of_known] = self.incumbent.play(nodes.select(~known), player)
         return odds
 
     def forget(self) -> None:
@@ -151,7 +161,7 @@ class SolvedTree:
 
     def is_solved(self, infoset: int) -> bool:
         """Whether an infoset is in the layer that is solved, or before it."""
-        return bool(self.decomposition.own_layer[infoset] <= self.layer)
+        return bool(self.decomposition.player_layer[infoset] <= self.layer)
 
     def strategy(self, infoset: int) -> tuple[list[int], np.ndarray]:
         """Actions at an infoset of the player, and its probabilities, float64 [A]."""
@@ -166,22 +176,22 @@ class SolvedTree:
             self.decomposition,
             self.layer,
             reach,
-            self.promised[:-1],
+            self.constraints[:-1],
             gadget=gadget,
             whole=self.whole,
         )
 
-    def replan(self, game: Forest, solver: Solver) -> None:
+    def accept_if_safe(self, game: Forest, solver: Solver) -> None:
         """Takes a solution in if it keeps what was promised."""
         d, found = self.decomposition, self.behaviour.copy()
         found[self._sequences(game.own)] = solver.average_behaviour(self.player)[1:]
-        rises = self.responses.rises(self.promised, self.responses.values(found))
+        exceeds = self.responses.exceeds(self.constraints, self.responses.values(found))
         if self.whole:
-            self.accepted = not rises[-1]
+            self.accepted = not exceeds[-1]
         else:
             reach = reach_from_behaviour(d.decisions, self.behaviour)
             reached = reach[d.decisions.parent[game.own]].any()
-            self.accepted = bool(reached and not rises[:-1][game.augmented].any())
+            self.accepted = bool(reached and not exceeds[:-1][game.augmented].any())
         if self.accepted:
             self.behaviour = found
 

@@ -1,4 +1,4 @@
-"""Where a partial tree grows next, by how both players play in their blueprint.
+"""Where a lookahead tree grows next, by how both players play in their blueprint.
 
 Exploration is one-sided
 (Zhang & Sandholm 2025, "General search techniques without common knowledge for
@@ -16,8 +16,8 @@ import numpy as np
 from spiel_cr.common.arrays import groups, joint_components
 from spiel_cr.games.histories import CHANCE
 from spiel_cr.games.simulation.labelled import LabelledSimulator
-from spiel_cr.resolving.partial.blueprint import Blueprint
-from spiel_cr.resolving.partial.nodes import NodeTable
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.node_table import NodeTable
 
 # Of the room that is left, this share is given away at a time.
 _SHARE = 0.25
@@ -43,7 +43,7 @@ def grow(
     already, as soon as they are met: none of these is at the frontier.
 
     Args:
-      table: the histories; `own_reach` and `spread` say how much they matter.
+      table: the histories; `player_reach` and `spread` say how much they matter.
       simulator: of the game.
       most: rows to have at most.
       blueprint: how players go; None: alike everywhere.
@@ -81,7 +81,7 @@ def is_late(deadline: float | None) -> bool:
 
 def urgency(table: NodeTable, rows: np.ndarray) -> np.ndarray:
     """float64 [n], how much histories matter; only their ratios mean something."""
-    first, second = table.own_reach[rows].T
+    first, second = table.player_reach[rows].T
     weight = table.chance[rows] * table.spread[rows]
     return weight * (first / _total(first) + second / _total(second))
 
@@ -161,8 +161,8 @@ def _follow(table: NodeTable, rows: np.ndarray, blueprint: Blueprint) -> None:
         if len(mine):
             children = table.children(mine)
             odds = blueprint.play(table.nodes(mine), p)
-            reach = table.own_reach[table.parent[children], p]
-            table.own_reach[children, p] = reach * odds
+            reach = table.player_reach[table.parent[children], p]
+            table.player_reach[children, p] = reach * odds
 
 
 def _due(table: NodeTable) -> np.ndarray:

@@ -1,4 +1,4 @@
-"""A partial tree ends at its frontier, where the opponent may choose how it goes on.
+"""A lookahead tree ends at its frontier, where the opponent may choose how it goes on.
 
 With several values for a history (`resolving/leaves/continuations.py`) the opponent of
 the resolving player decides there, once for all histories that it cannot tell apart,
@@ -20,7 +20,7 @@ _ACTING, _WAITING, _OWN = range(3)
 
 
 class Rows(NamedTuple):
-    """Histories in any order, as a partial tree is compiled.
+    """Histories in any order, as a lookahead tree is compiled.
 
     Attributes:
       id: int64 [n], numbers that last; negative for what no table has.
@@ -84,7 +84,7 @@ def with_choices(
     known = np.where(own, label, observation).astype(np.int64)
     kind = np.where(own, _ACTING, _WAITING)
     known_here = known >= 0
-    last = _last_own(rows, chooser)[leaves]
+    last = _last_step_of(rows, chooser)[leaves]
     known, kind = np.where(known_here, known, last), np.where(known_here, kind, _OWN)
     rows = Rows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
@@ -115,7 +115,7 @@ def with_choices(
     return Rows(*(np.append(mine, new.astype(mine.dtype)) for mine, new in columns))
 
 
-def _last_own(rows: Rows, player: int) -> np.ndarray:
+def _last_step_of(rows: Rows, player: int) -> np.ndarray:
     """int64 [n], numbers for what a player did last and knew then."""
     acts = rows.player == player
     step = np.zeros(len(rows.id), np.int64)

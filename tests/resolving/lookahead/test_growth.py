@@ -5,13 +5,13 @@ import dataclasses
 import numpy as np
 import pytest
 
-from tests.support import partial_trees
+from tests.support import lookahead_trees
 
 LEDUC = "leduc_poker"
 
 
 def grown(most, *, player=0, game=LEDUC):
-    tree = partial_trees.start(game, max(most, 4000), player=player)
+    tree = lookahead_trees.start(game, max(most, 4000), player=player)
     tree.grow(300)
     tree.grow(most)
     return tree
@@ -69,22 +69,22 @@ class FirstActions:
 
 def test_growth_follows_the_blueprint():
     """Where neither player goes, nothing is expanded as long as something else is."""
-    tree = partial_trees.start(LEDUC, 4000)
+    tree = lookahead_trees.start(LEDUC, 4000)
     dataclasses.replace(tree, blueprint=FirstActions()).grow(1200)
     table = tree.table
     expanded = np.flatnonzero(table.first[: table.used] >= 0)
-    assert (table.own_reach[table.frontier()] == 0).all(axis=1).any()
+    assert (table.player_reach[table.frontier()] == 0).all(axis=1).any()
     # Each player's reach is that of its own moves.
     for row in expanded[expanded > 0]:
         parent = table.parent[row]
         first = row == table.first[parent]
         for p in range(2):
             moved = table.player[parent] == p
-            expected = table.own_reach[parent, p] * (first if moved else 1)
-            assert table.own_reach[row, p] == expected
+            expected = table.player_reach[parent, p] * (first if moved else 1)
+            assert table.player_reach[row, p] == expected
     # Histories to which neither goes are at most those of an infoset that another
     # history of it leads to.
-    nobody = (table.own_reach[: table.used] == 0).all(axis=1)
+    nobody = (table.player_reach[: table.used] == 0).all(axis=1)
     leads = np.unique(table.infosets(expanded[~nobody[expanded]]))
     alone = expanded[nobody[expanded] & (table.player[expanded] >= 0)]
     assert np.isin(table.infosets(alone), leads).all()

@@ -1,4 +1,4 @@
-"""Compiles the histories of a partial tree."""
+"""Compiles the histories of a lookahead tree."""
 
 import dataclasses
 from typing import NamedTuple
@@ -11,18 +11,18 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
 from spiel_cr.games.tree.infostate_strings import lazy_strings
 from spiel_cr.games.tree.tree import GameTree, assemble
-from spiel_cr.resolving.partial.frontier import Rows, breadth_first
+from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first
 
 
 class Snapshot(NamedTuple):
-    """A partial tree as it is now, compiled.
+    """A lookahead tree as it is now, compiled.
 
     Attributes:
       tree: the compiled game; `tree.frontier` tells where it ends before the game does.
       ids: int64 [N], the lasting number of each history; no other history has it, in
         any tree made of the same one.
       labels: for each player int32 [I], a number for each infoset, which lasts as long
-        as the partial tree and all that was made of it.
+        as the lookahead tree and all that was made of it.
     """
 
     tree: GameTree
@@ -33,7 +33,7 @@ class Snapshot(NamedTuple):
 def snapshot_of(
     rows: Rows, states: np.ndarray, simulator: LabelledSimulator
 ) -> Snapshot:
-    """A partial tree as a compiled game, which ends at the frontier.
+    """A lookahead tree as a compiled game, which ends at the frontier.
 
     If that is the whole game, it is what `build_tree` gives, bit for bit.
 

@@ -1,7 +1,7 @@
 """Blueprints from files, and how they play at histories of games not compiled.
 
-A player of partial trees plays it where it has solved nothing, and its trees grow where
-it goes. One that is given none samples one, without compiling the game.
+A lookahead player follows its blueprint wherever it has solved nothing, and its trees
+grow where the blueprint leads. A player without a blueprint samples one, tree-free.
 """
 
 import dataclasses
@@ -64,7 +64,7 @@ def blueprint_of(
       OSError, DamagedFileError: the file cannot be read.
       ValueError: it is for another game; or of networks that the game's rules on
         arrays cannot ask, see `DeepPolicy.check_arrays`.
-      ImperfectRecallError: a player forgets, which none may on partial trees.
+      ImperfectRecallError: a player forgets, which none may on lookahead trees.
       GameTooLargeError: the memory does not hold what sampling meets.
     """
     if isinstance(given, str):

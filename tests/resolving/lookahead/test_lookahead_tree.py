@@ -1,4 +1,4 @@
-"""Partial trees are parts of the whole game, and grow into it."""
+"""Lookahead trees are parts of the whole game, and grow into it."""
 
 import dataclasses
 import functools
@@ -15,8 +15,8 @@ from spiel_cr.policies import conversions
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.solvers.solve import solve
 from tests.games.tree.test_batched_rules import same
-from tests.support import partial_trees
-from tests.support.partial_trees import by_levels, is_whole
+from tests.support import lookahead_trees
+from tests.support.lookahead_trees import by_levels, is_whole
 
 GAMES = (
     "kuhn_poker",
@@ -54,8 +54,10 @@ def paths(tree):
 def test_enough_capacity_gives_the_whole_game(name, batched_rules):
     tree = whole(name, batched_rules)
     for capacity in (len(tree.histories), 2 * len(tree.histories)):
-        partial = partial_trees.compiled(name, capacity, batched_rules=batched_rules)
-        same(partial, tree)
+        lookahead = lookahead_trees.compiled(
+            name, capacity, batched_rules=batched_rules
+        )
+        same(lookahead, tree)
 
 
 @BOTH_WAYS
@@ -64,45 +66,45 @@ def test_expanding_to_the_end_gives_the_whole_game(name, batched_rules):
     """In steps; N is never exceeded on the way."""
     tree = whole(name, batched_rules)
     size = len(tree.histories)
-    grown = partial_trees.start(name, size, batched_rules=batched_rules)
+    grown = lookahead_trees.start(name, size, batched_rules=batched_rules)
     for most in range(2, size, max(1, size // 9)):
         by_levels(grown, most)
         assert len(grown) <= most or len(grown) == 1
         assert not is_whole(grown)
-        assert len(grown.compile().tree.histories) == len(grown)
+        assert len(grown.snapshot().tree.histories) == len(grown)
     by_levels(grown)
     assert is_whole(grown)
-    same(grown.compile().tree, tree)
+    same(grown.snapshot().tree, tree)
 
 
 @BOTH_WAYS
 @pytest.mark.parametrize("capacity", [50, 100, 400, 894])
 def test_a_partial_tree_agrees_with_the_whole_one(capacity, batched_rules):
     """What is there is the same in the whole game, which goes on at the frontier."""
-    partial = partial_trees.compiled(LEDUC, capacity, batched_rules=batched_rules)
-    assert len(partial.histories) <= capacity
+    lookahead = lookahead_trees.compiled(LEDUC, capacity, batched_rules=batched_rules)
+    assert len(lookahead.histories) <= capacity
     complete = paths(whole(LEDUC))
-    for path, (player, utility, cut, key) in paths(partial).items():
+    for path, (player, utility, cut, key) in paths(lookahead).items():
         if cut:
             assert player == TERMINAL
             assert complete[path][0] != TERMINAL
             assert utility == 0
         else:
             assert complete[path] == (player, utility, False, key)
-    assert partial.frontier.sum() > 0
+    assert lookahead.frontier.sum() > 0
 
 
 def test_levels_are_whole_and_then_infosets():
     """No room is left for an infoset of the last level that was left out."""
     capacity = 300
-    partial = partial_trees.compiled(LEDUC, capacity)
+    lookahead = lookahead_trees.compiled(LEDUC, capacity)
     tree, depth = whole(LEDUC), {}
     children = np.bincount(tree.histories.parent[1:], minlength=len(tree.histories))
     histories = {
         tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))
     }
     expanded, left_out = {}, {}
-    for path, (_, _, cut, _) in paths(partial).items():
+    for path, (_, _, cut, _) in paths(lookahead).items():
         h = histories[path]
         if children[h]:
             player = int(tree.histories.player[h])
@@ -116,7 +118,7 @@ def test_levels_are_whole_and_then_infosets():
     last = min(depth[True])
     for (level, _, _), members in left_out.items():
         if level == last:
-            assert len(partial.histories) + children[members].sum() > capacity
+            assert len(lookahead.histories) + children[members].sum() > capacity
 
 
 def exact(tree, behaviour=None):
@@ -136,22 +138,22 @@ def test_exact_values_at_the_frontier_give_the_value_of_the_whole_game(name):
     leaf = exact(tree, solved.average)
     expected = conversions.history_values(tree, solved.average)[0]
     for capacity in (len(tree.histories) // 4, len(tree.histories) // 2):
-        partial = partial_trees.compiled(name, capacity, leaf, batched_rules=False)
+        lookahead = lookahead_trees.compiled(name, capacity, leaf, batched_rules=False)
         mine = [
-            _carried(tree, partial, p, behaviour)
+            _carried(tree, lookahead, p, behaviour)
             for p, behaviour in enumerate(solved.average)
         ]
-        assert partial.frontier.sum() > 5
-        found = conversions.history_values(partial, mine)[0]
+        assert lookahead.frontier.sum() > 5
+        found = conversions.history_values(lookahead, mine)[0]
         assert found == pytest.approx(expected, abs=1e-12)
 
 
-def _carried(tree, partial, player, behaviour):
+def _carried(tree, lookahead, player, behaviour):
     numbers = {key: i for i, key in enumerate(tree.infosets[player].keys)}
     first = tree.infosets[player].decisions.first_sequence
     result = [1.0]
-    counts = partial.infosets[player].decisions.num_actions
-    for key, count in zip(partial.infosets[player].keys, counts, strict=True):
+    counts = lookahead.infosets[player].decisions.num_actions
+    for key, count in zip(lookahead.infosets[player].keys, counts, strict=True):
         begin = first[numbers[key]]
         result += behaviour[begin : begin + count].tolist()
     return np.array(result)
@@ -159,23 +161,23 @@ def _carried(tree, partial, player, behaviour):
 
 def test_what_solvers_do_with_a_partial_tree():
     """Solved as any game: the linear program's value, and NashConv in the tree."""
-    partial = partial_trees.compiled(
+    lookahead = lookahead_trees.compiled(
         LEDUC, 300, exact(whole(LEDUC)), batched_rules=False
     )
-    exactly = solve(partial, "lp")
-    found = solve(partial, "cfr+", 2000)
+    exactly = solve(lookahead, "lp")
+    found = solve(lookahead, "cfr+", 2000)
     assert found.nash_conv() < 1e-2
     first, second = (
-        conversions.history_values(partial, result.average)[0]
+        conversions.history_values(lookahead, result.average)[0]
         for result in (exactly, found)
     )
     assert first == pytest.approx(second, abs=1e-2)
 
 
-def split_infosets(partial):
+def split_infosets(lookahead):
     """How many infosets are at the frontier with some histories of a level only."""
     complete, seen = paths(whole(LEDUC)), {}
-    for path, (_, _, cut, _) in paths(partial).items():
+    for path, (_, _, cut, _) in paths(lookahead).items():
         player, _, _, key = complete[path]
         if player >= 0:
             seen.setdefault((len(path), player, key), set()).add(cut)
@@ -191,41 +193,41 @@ def test_infosets_stay_whole(capacity, batched_rules):
         range(20, capacity + 1, 40),
         [20, capacity // 2, capacity],
     ):
-        grown = partial_trees.start(LEDUC, capacity, batched_rules=batched_rules)
+        grown = lookahead_trees.start(LEDUC, capacity, batched_rules=batched_rules)
         for most in steps:
             by_levels(grown, most)
-            assert split_infosets(grown.compile().tree) == 0
+            assert split_infosets(grown.snapshot().tree) == 0
             assert len(grown) <= most
         assert 0.7 * capacity < len(grown) <= capacity
 
 
 def test_taking_back_leaves_infosets_whole():
-    grown = partial_trees.start(LEDUC, 895)
+    grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 800)
     for most in (600, 333, 203, 175, 155, 60):
         grown.truncate(most)
         assert 0 < len(grown) <= most
-        assert split_infosets(grown.compile().tree) == 0
+        assert split_infosets(grown.snapshot().tree) == 0
     grown.truncate(0)
     assert len(grown) == 1
     by_levels(grown)
-    same(grown.compile().tree, whole(LEDUC))
+    same(grown.snapshot().tree, whole(LEDUC))
 
 
 # Focusing, and public states.
 
 
 def test_ids_last_while_the_tree_grows():
-    grown = partial_trees.start(LEDUC, 895)
+    grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 100)
-    early = grown.compile()
+    early = grown.snapshot()
     names = dict(zip(early.ids.tolist(), paths(early.tree), strict=True))
     labels = [
         dict(zip(early.labels[p].tolist(), early.tree.infosets[p].keys, strict=True))
         for p in range(2)
     ]
     by_levels(grown)
-    late = grown.compile()
+    late = grown.snapshot()
     later = dict(zip(late.ids.tolist(), paths(late.tree), strict=True))
     assert len(set(later)) == 895
     assert all(later[number] == path for number, path in names.items())
@@ -236,9 +238,9 @@ def test_ids_last_while_the_tree_grows():
 
 
 def test_focus_keeps_what_leads_there_and_what_comes_after():
-    grown = partial_trees.start(LEDUC, 895)
+    grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown)
-    snapshot = grown.compile()
+    snapshot = grown.snapshot()
     histories = snapshot.tree.histories
     infoset = int(np.flatnonzero(histories.player == 1)[40])
     members = np.flatnonzero(
@@ -248,7 +250,7 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
     assert len(targets) > 1
     focused = grown.focus(snapshot.ids[members])
     assert len(focused) < len(grown) / 2
-    small = focused.compile()
+    small = focused.snapshot()
     complete = paths(snapshot.tree)
     deepest = 0
     for path, (player, utility, cut, key) in paths(small.tree).items():
@@ -263,52 +265,52 @@ def test_focus_keeps_what_leads_there_and_what_comes_after():
     assert deepest > 0
     # Growing again brings back what came after, with the same infosets.
     by_levels(focused)
-    again = paths(focused.compile().tree)
+    again = paths(focused.snapshot().tree)
     for path, row in complete.items():
         if any(path[: len(t)] == t for t in targets):
             assert again[path] == row
 
 
 def test_the_last_expansions_are_taken_back():
-    grown = partial_trees.start(LEDUC, 895)
+    grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 200)
-    before = grown.compile()
+    before = grown.snapshot()
     by_levels(grown, 800)
     grown.truncate(len(before.ids))
-    after = grown.compile()
+    after = grown.snapshot()
     np.testing.assert_array_equal(after.ids, before.ids)
     np.testing.assert_array_equal(
         after.tree.histories.player, before.tree.histories.player
     )
     by_levels(grown)
-    same(grown.compile().tree, whole(LEDUC))
+    same(grown.snapshot().tree, whole(LEDUC))
 
 
 def test_ids_are_one_history_in_all_trees():
     """Of trees made of the same one, too, whichever is grown first."""
-    grown = partial_trees.start(LEDUC, 895)
+    grown = lookahead_trees.start(LEDUC, 895)
     by_levels(grown, 100)
-    snapshot = grown.compile()
+    snapshot = grown.snapshot()
     frontier = snapshot.ids[snapshot.tree.frontier]
     trees = [grown.focus(frontier[:9]), grown.focus(frontier[9:18]), grown]
     histories, shared = {}, 0
     for tree in trees:
         by_levels(tree, 300)
-        compiled = tree.compile()
+        compiled = tree.snapshot()
         for id_, path in zip(compiled.ids.tolist(), paths(compiled.tree), strict=True):
             shared += id_ in histories
             assert histories.setdefault(id_, path) == path
     assert shared > 30
-    assert set(trees[0].compile().ids) != set(trees[1].compile().ids)
+    assert set(trees[0].snapshot().ids) != set(trees[1].snapshot().ids)
 
 
 def test_focus_on_a_history_and_what_comes_after():
-    grown = partial_trees.start("kuhn_poker", 58)
+    grown = lookahead_trees.start("kuhn_poker", 58)
     by_levels(grown)
-    snapshot = grown.compile()
+    snapshot = grown.snapshot()
     deep = int(np.flatnonzero(snapshot.tree.histories.player >= 0)[-1])
     family = snapshot.ids[[int(snapshot.tree.histories.parent[deep]), deep]]
-    grown.rows(grown.focus(family).compile().ids)
+    grown.rows(grown.focus(family).snapshot().ids)
 
 
 @pytest.mark.parametrize("player", [0, 1])
@@ -322,7 +324,7 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
     acts = tree.histories.player == player
     path = {h: tuple(tree.histories.actions_to(h)) for h in d.roots.tolist()}
     subgame, checked = d.augmented_subgame[d.root_augmented], 0
-    start = partial_trees.start(name, len(tree.histories), player=player)
+    start = lookahead_trees.start(name, len(tree.histories), player=player)
     for infoset in range(len(own)):
         way, at = [], infoset
         while at >= 0:
@@ -345,14 +347,14 @@ def test_public_states_are_the_roots_of_the_whole_game_s_subgames(name, player):
 
 
 def _infosets(tree, place, ids):
-    """The infosets of the whole game at histories of a partial tree."""
+    """The infosets of the whole game at histories of a lookahead tree."""
     paths = [tuple(_path(place.table, row)) for row in place.rows(ids)]
     at = {tuple(tree.histories.actions_to(h)): h for h in range(len(tree.histories))}
     return {int(tree.histories.infoset[at[path]]) for path in paths}
 
 
 def test_no_public_state_without_capacity_time_or_a_way():
-    start = partial_trees.start("kuhn_poker", 58, player=1)
+    start = lookahead_trees.start("kuhn_poker", 58, player=1)
     ids, key = start.table.id[:1], whole("kuhn_poker").infosets[1].keys[0]
 
     def found(key, **limits):
@@ -375,9 +377,9 @@ def _path(table, row):
 def test_capacity_that_is_not_used_takes_no_memory():
     tracemalloc.start()
     try:
-        grown = partial_trees.start("kuhn_poker", 10**8)
+        grown = lookahead_trees.start("kuhn_poker", 10**8)
         by_levels(grown)
-        smaller = grown.focus(grown.compile().ids[-1:])
+        smaller = grown.focus(grown.snapshot().ids[-1:])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -394,19 +396,21 @@ def drawn(game, histories):
 @pytest.mark.parametrize("name", ["phantom_ttt", "python_ii_goofspiel(num_cards=7)"])
 def test_games_that_are_never_whole(name):
     capacity = 5000
-    partial = partial_trees.compiled(name, capacity, drawn)
-    assert 0.9 * capacity < len(partial.histories) <= capacity
-    assert partial.frontier.sum() > capacity / 2
-    solved = solve(partial, "cfr+", 50)
-    behaviours = [conversions.uniform_behaviour(i.decisions) for i in partial.infosets]
+    lookahead = lookahead_trees.compiled(name, capacity, drawn)
+    assert 0.9 * capacity < len(lookahead.histories) <= capacity
+    assert lookahead.frontier.sum() > capacity / 2
+    solved = solve(lookahead, "cfr+", 50)
+    behaviours = [
+        conversions.uniform_behaviour(i.decisions) for i in lookahead.infosets
+    ]
     alike = dataclasses.replace(solved, average=tuple(behaviours))
     assert solved.nash_conv() < 0.5 * alike.nash_conv()
 
 
 def test_dropped_histories_are_asked_for():
-    grown = partial_trees.start("kuhn_poker", 58)
+    grown = lookahead_trees.start("kuhn_poker", 58)
     by_levels(grown)
-    ids = grown.compile().ids
+    ids = grown.snapshot().ids
     focused = grown.focus(ids[-1:])
     with pytest.raises(KeyError, match="dropped"):
         focused.rows(ids)

@@ -1,4 +1,4 @@
-"""A layer of a partial tree, grown, laid out and solved, under a clock or without one.
+"""A layer of a lookahead tree: grown, built and solved, with or without a time limit.
 
 Trees are laid out in padded shapes that are learnt before the first match
 (`capacity.py`), so that nothing is compiled in it.
@@ -15,9 +15,9 @@ from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.sequence_form.layout import PaddedShapes, shapes_of
 from spiel_cr.resolving.clock import Clock, Cost
 from spiel_cr.resolving.gadget import Forest
-from spiel_cr.resolving.partial.capacity import Capacities, size_of
-from spiel_cr.resolving.partial.partial_tree import PartialTree
-from spiel_cr.resolving.partial.solved_tree import SolvedTree
+from spiel_cr.resolving.lookahead.capacity import Capacities, size_of
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import full_width_solver
 from spiel_cr.solvers.algorithms import CFR, find
@@ -37,7 +37,7 @@ _EXPANSION_SHARE = 0.7
 _START_ITERATIONS = 10
 
 # A tree with the player's plan; None: it cannot be resolved.
-LayOut: TypeAlias = Callable[[PartialTree], SolvedTree | None]
+LayOut: TypeAlias = Callable[[LookaheadTree], SolvedLookahead | None]
 
 
 class LayerSolver:
@@ -65,11 +65,11 @@ class LayerSolver:
         # By who updates first, to whose order a program belongs.
         self._capacities = Capacities(), Capacities()
         # For `close`, the last game of either.
-        self._laid_out: dict[int, Forest] = {}
+        self._last_games: dict[int, Forest] = {}
         self._closed = False
         # To expand histories, to value leaves, and to lay all out; and to make a solver
         # for so many places of padded shapes.
-        self._expanding, self._valuing, self._laying = Cost(), Cost(), Cost()
+        self._expanding, self._valuing, self._building = Cost(), Cost(), Cost()
         self._making = Cost()
         self.shrunk = self.most_histories = 0
 
@@ -83,12 +83,12 @@ class LayerSolver:
         if deadline is None:
             return self._most
         left = _EXPANSION_SHARE * (deadline - time.perf_counter())
-        (fixed, each), (more, more_each) = self._expanding.line, self._laying.line
+        (fixed, each), (more, more_each) = self._expanding.line, self._building.line
         left, each = left - fixed - more + each * known, each + more_each
         least = min(_LEAST, self._most)
         if left < each * least:
             self._expanding.fade()
-            self._laying.fade()
+            self._building.fade()
             return 0
         return min(max(least, int(left / each)), self._most) if each else self._most
 
@@ -106,26 +106,26 @@ class LayerSolver:
         Only under a clock: otherwise there is time to compile whenever it is needed.
         """
         for first, capacities in enumerate(self._capacities):
-            game = self._laid_out[first if first in self._laid_out else 1 - first]
+            game = self._last_games[first if first in self._last_games else 1 - first]
             free = forced.leave_out(game.decisions, game.payoffs)
             if not len(capacities):
                 shapes = capacities.learn(shapes_of(free.decisions, free.payoffs))
                 assert shapes is not None
                 self._solver_for(game, free, shapes, first, None)
             self._solver_for(game, free, capacities.close(), first, None)
-        self._laid_out.clear()
+        self._last_games.clear()
         self._closed = True
 
     def solve(
         self,
-        tree: PartialTree,
+        tree: LookaheadTree,
         lay_out: LayOut,
         most: int,
         deadline: float | None,
         *,
         roots: np.ndarray | None = None,
         start: bool = False,
-    ) -> SolvedTree | None:
+    ) -> SolvedLookahead | None:
         """Grows a tree and solves the layer of its roots, if it can be checked.
 
         Args:
@@ -158,11 +158,11 @@ class LayerSolver:
             if roots is not None and not tree.is_expanded(roots):
                 if hurry is not None:  # there may be time for more than is thought
                     self._expanding.fade()
-                    self._laying.fade()
+                    self._building.fade()
                 return None
             if not self._value(tree, hurry):
                 return None
-            if not _is_time(self._laying, len(tree), hurry):
+            if not _is_time(self._building, len(tree), hurry):
                 return None
             begun = time.perf_counter()
             solved, free = lay_out(tree), None
@@ -172,12 +172,12 @@ class LayerSolver:
             if solved is not None and game is not None and (solved.exact or learns):
                 free = forced.leave_out(game.decisions, game.payoffs)
             # What comes to nothing takes its time, too.
-            self._laying.add(len(tree), time.perf_counter() - begun)
+            self._building.add(len(tree), time.perf_counter() - begun)
             if solved is None or game is None:
                 return None
             first = self._player ^ game.front.other_first
             if learns:
-                self._laid_out[first] = game
+                self._last_games[first] = game
             if free is None:
                 return solved
             need = shapes_of(free.decisions, free.payoffs)
@@ -188,7 +188,7 @@ class LayerSolver:
                     return None
                 if solved.exact:
                     with self._clock.solve(solver, deadline, iterations):
-                        solved.replan(game, solver)
+                        solved.accept_if_safe(game, solver)
                 return solved
             self.shrunk += 1
             if deadline is not None and time.perf_counter() > deadline:
@@ -196,7 +196,7 @@ class LayerSolver:
             tree.truncate(int(_SHRINK * len(tree)))
         return None
 
-    def _value(self, tree: PartialTree, deadline: float | None) -> bool:
+    def _value(self, tree: LookaheadTree, deadline: float | None) -> bool:
         """Values where the tree ends; False: there is no time for so many leaves."""
         if not (count := len(tree.unvalued())):
             return True

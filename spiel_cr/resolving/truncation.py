@@ -17,18 +17,18 @@ from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.games.histories import CHANCE, TERMINAL, Histories
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget import Choices, Lookahead
+from spiel_cr.resolving.gadget import Choices, Truncation
 from spiel_cr.resolving.leaves.leaf_strings import DepthUnit
 
 
-def look_ahead(
+def truncate_layer(
     decomposition: Decomposition,
     number: int,
     depth: int,
     value: HistoryValues,
     *,
     unit: DepthUnit = "moves",
-) -> Lookahead:
+) -> Truncation:
     """Cuts a layer's subgames off.
 
     Args:
@@ -44,7 +44,7 @@ def look_ahead(
       ValueError: a depth below 1, another unit, or values that are no finite numbers.
     """
     d, histories = decomposition, decomposition.tree.histories
-    within, cut = _within_and_cut(d, number, depth, unit, whole_states=value.k > 1)
+    within, cut = _within_and_cut(d, number, depth, unit, entire_states=value.k > 1)
     leaves = np.flatnonzero(cut)
     first, second = (np.zeros(len(infosets), bool) for infosets in d.tree.infosets)
     kept = first, second
@@ -54,26 +54,26 @@ def look_ahead(
     values = leaf_utilities(value, d.tree, leaves, d.player)
     if value.k > 1:
         choices = Choices(leaves, values) if len(leaves) else None
-        return Lookahead(ends, histories.utility[ends], kept, choices)
-    return Lookahead(
+        return Truncation(ends, histories.utility[ends], kept, choices)
+    return Truncation(
         histories=np.concatenate([ends, leaves]),
         values=np.concatenate([histories.utility[ends], values[:, 0]]),
         kept=kept,
     )
 
 
-def warn_if_never_cut(
+def warn_if_never_truncated(
     decompositions: Sequence[Decomposition], depth: int, unit: DepthUnit
 ) -> None:
     """Logs a warning where every lookahead reaches the end, so that no leaf is used.
 
     Args:
       decompositions: of the roles that are resolved.
-      depth, unit: of the lookaheads, see `look_ahead`.
+      depth, unit: of the lookaheads, see `truncate_layer`.
     """
     for role in decompositions:
         for number in range(1, role.num_layers + 1):
-            _, cut = _within_and_cut(role, number, depth, unit, whole_states=True)
+            _, cut = _within_and_cut(role, number, depth, unit, entire_states=True)
             if cut.any():
                 return
     game = decompositions[0].tree.game
@@ -85,13 +85,13 @@ def warn_if_never_cut(
 
 
 def _within_and_cut(
-    d: Decomposition, number: int, depth: int, unit: DepthUnit, *, whole_states: bool
+    d: Decomposition, number: int, depth: int, unit: DepthUnit, *, entire_states: bool
 ) -> tuple[np.ndarray, np.ndarray]:
     """bool [N] each: what a layer's lookaheads hold with their ends, and cut ends.
 
     Args:
-      d, number, depth, unit: see `look_ahead`.
-      whole_states: of a public state all histories are cut off, or none.
+      d, number, depth, unit: see `truncate_layer`.
+      entire_states: of a public state all histories are cut off, or none.
 
     Raises:
       ValueError: a depth below 1, or another unit.
@@ -103,8 +103,8 @@ def _within_and_cut(
     is_root[d.roots[d.layer[d.roots] == number] if number > 1 else 0] = True
     passed = _passed(histories, is_root, unit)
     due = (d.layer > number) & (histories.player != TERMINAL) & (passed >= depth)
-    if whole_states:
-        due = _whole_states(d, due)
+    if entire_states:
+        due = _entire_states(d, due)
     within = np.zeros(len(histories), bool)
     cut = np.zeros(len(histories), bool)
     for level in histories.by_depth:
@@ -134,7 +134,7 @@ def _passed(histories: Histories, is_root: np.ndarray, unit: str) -> np.ndarray:
     return passed
 
 
-def _whole_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
+def _entire_states(d: Decomposition, due: np.ndarray) -> np.ndarray:
     """bool [N], roots of public states of which at least one history is due."""
     state = d.augmented_subgame[d.root_augmented]
     count = int(state.max(initial=-1)) + 1

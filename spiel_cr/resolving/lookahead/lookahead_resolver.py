@@ -1,12 +1,12 @@
-"""Continual resolving in a game that is never compiled whole.
+"""Continual re-solving with lookahead trees, for games too large to build.
 
-The player has a blueprint, and at each of its decisions a *plan*: what it solved last,
-beyond that what it solved before, and the blueprint beyond all. A decision lies in a
-public state: all histories that players may take for each other. These are the roots of
-a subgame. A tree of at most N histories is grown below them, and its gadget game is
-solved; see `SolvedTree` for what is promised to the opponent, and for which solutions
-become the plan. Where a public state has no room, the plan is played, and the next one
-is looked for from there.
+The player has an *incumbent strategy* for the complete game: its last solution, below
+that earlier solutions, and the blueprint everywhere else. A decision belongs to a
+public state: the histories that some player cannot distinguish. These are the roots of
+a subgame. A lookahead tree of at most N histories is grown below them, and its gadget
+game is solved. `SolvedLookahead` describes the constraints and which solutions are
+accepted into the incumbent strategy. If a public state does not fit, the player follows
+the incumbent strategy, and continues from there to the next public state.
 """
 
 import dataclasses
@@ -24,11 +24,15 @@ from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import Blueprint, answers_arrays, blueprint_of
-from spiel_cr.resolving.partial.layer_solver import LayerSolver
-from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_tree import PartialTree, no_capacity
-from spiel_cr.resolving.partial.solved_tree import SolvedTree
+from spiel_cr.resolving.lookahead.blueprint import (
+    Blueprint,
+    answers_arrays,
+    blueprint_of,
+)
+from spiel_cr.resolving.lookahead.layer_solver import LayerSolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.cfr import cfr
 
@@ -52,12 +56,12 @@ _MOST_KEPT = 1 << 17
 
 
 @dataclasses.dataclass
-class PartialStatistics:
+class LookaheadStatistics:
     """How a player came to its answers since it was made, besides `clock.Statistics`.
 
     Attributes:
       resolved: by a solution of the decision's subgame.
-      plan: by what an earlier solution says of it.
+      incumbent: by what an earlier solution says of it.
       blueprint: by the blueprint.
       exact: subgames whose check went on to the end of the game.
       shrunk: times that a tree had to be made smaller to fit a program's shapes.
@@ -65,7 +69,7 @@ class PartialStatistics:
     """
 
     resolved: int = 0
-    plan: int = 0
+    incumbent: int = 0
     blueprint: int = 0
     exact: int = 0
     shrunk: int = 0
@@ -85,12 +89,12 @@ class _Place:
     """
 
     number: int
-    tree: PartialTree
+    tree: LookaheadTree
     ids: np.ndarray
     after: dict[str, "_Place | None"] = dataclasses.field(default_factory=dict)
 
 
-class PartialResolver:
+class LookaheadResolver:
     """Resolves for one player of a game that cannot be compiled whole.
 
     It plays one match at a time: a new one forgets the labels of infosets that were met
@@ -99,7 +103,7 @@ class PartialResolver:
     Attributes:
       player: whose decisions.
       config: how subgames are solved.
-      settings: how partial trees are made.
+      settings: how lookahead trees are made.
       counts: how it came to its answers.
       blueprint: what is played where nothing is solved.
       solved: the tree of the match, and the plan there.
@@ -110,7 +114,7 @@ class PartialResolver:
         game: pyspiel.Game,
         player: int,
         config: ResolvingConfig,
-        settings: PartialConfig,
+        settings: LookaheadConfig,
         *,
         seed: int = 0,
     ) -> None:
@@ -121,7 +125,7 @@ class PartialResolver:
           player: 0 or 1.
           config: how subgames are solved; `init_ms` is for the blueprint and for
             solving the start.
-          settings: how partial trees are made.
+          settings: how lookahead trees are made.
           seed: of all that it draws.
 
         Raises:
@@ -131,7 +135,7 @@ class PartialResolver:
         settings.check(config)
         self.player, self.config, self.settings = player, config, settings
         self._clock = Clock(config.move_ms, config.iterations)
-        self.counts = PartialStatistics()
+        self.counts = LookaheadStatistics()
         self._draws = int(np.random.default_rng(seed).integers(2**63))
         most = settings.max_histories
         self._layers = LayerSolver(player, config, most, self._clock)
@@ -145,7 +149,7 @@ class PartialResolver:
         k = settings.k or 1 + min(_MOST_BIASED, game.num_distinct_actions())
         rollouts = settings.rollouts or _ROLLOUTS[config.move_ms is not None]
         self._leaf = Rollouts(policy, k, rollouts, seed)
-        tree = PartialTree.start(
+        tree = LookaheadTree.start(
             game,
             most,
             leaf=self._leaf,
@@ -172,7 +176,7 @@ class PartialResolver:
             self._layers.close()
         self._forget_all()
         self._clock.restart_statistics()
-        self.counts = PartialStatistics()
+        self.counts = LookaheadStatistics()
         self.restart()
 
     @property
@@ -208,17 +212,17 @@ class PartialResolver:
             for number in range(len(self._stages), len(stages)):
                 self._decide(stages, number)
             self._stages = list(stages)
-            answer, plan = None, self.solved
-            while (infoset := plan.find(stages[-1].seen[-1])) < 0:
-                if not isinstance(plan.plan, SolvedTree):
+            answer, incumbent = None, self.solved
+            while (infoset := incumbent.find(stages[-1].seen[-1])) < 0:
+                if not isinstance(incumbent.incumbent, SolvedLookahead):
                     self.counts.blueprint += 1
                     break
-                plan = plan.plan
+                incumbent = incumbent.incumbent
             else:
-                answer = plan.strategy(infoset)
-                resolved = plan.accepted and plan.is_solved(infoset)
+                answer = incumbent.strategy(infoset)
+                resolved = incumbent.accepted and incumbent.is_solved(infoset)
                 self.counts.resolved += resolved
-                self.counts.plan += not resolved
+                self.counts.incumbent += not resolved
         self.statistics.programs_compiled += cfr.programs() - programs
         self.counts.shrunk = self._layers.shrunk
         self.counts.most_histories = self._layers.most_histories
@@ -292,7 +296,7 @@ class PartialResolver:
         solved = self._solve(place, number, deadline)
         if solved is not None and solved.exact:
             self.solved = solved
-            if self._may_keep(len(solved.partial)):
+            if self._may_keep(len(solved.lookahead)):
                 after[number] = solved
         elif deadline is None:  # under one a larger tree may be checked another time
             after[number] = None
@@ -304,16 +308,16 @@ class PartialResolver:
 
     def _solve(
         self, place: _Place, number: int, deadline: float | None
-    ) -> SolvedTree | None:
+    ) -> SolvedLookahead | None:
         tree = place.tree.focus(place.ids)
         # What leads to the place is there: it has to be laid out only.
         if not (most := self._layers.affordable(deadline, len(tree))):
             return None
         self._leaf.draw_from(self._number(number))
         lay_out = functools.partial(
-            SolvedTree.of,
+            SolvedLookahead.of,
             player=self.player,
-            plan=self.solved,
+            incumbent=self.solved,
             roots=place.ids,
             walk=_WALK[self.config.move_ms is not None] * most,
         )
@@ -321,24 +325,28 @@ class PartialResolver:
             self._layers.solve(tree, lay_out, most, deadline, roots=place.ids)
         )
 
-    def _counted(self, solved: SolvedTree | None) -> SolvedTree | None:
+    def _counted(self, solved: SolvedLookahead | None) -> SolvedLookahead | None:
         """Notes whether what follows a tree could be walked."""
         self.counts.exact += solved is not None and solved.exact
         return solved
 
-    def _solve_start(self, end: float | None) -> SolvedTree:
+    def _solve_start(self, end: float | None) -> SolvedLookahead:
         """Grows and solves the tree that every match begins with."""
         tree, most = self._root.tree.focus(self._root.ids), self.settings.max_histories
         self._leaf.draw_from(self._number("start"))
         lay_out = functools.partial(
-            SolvedTree.of,
+            SolvedLookahead.of,
             player=self.player,
-            plan=self.blueprint,
+            incumbent=self.blueprint,
             walk=_WALK[0] * most,
         )
         solved = self._counted(self._layers.solve(tree, lay_out, most, end, start=True))
         if solved is None or not len(solved.decomposition.decisions):
-            raise no_capacity(tree, self.player)
+            raise ValueError(
+                f"max_histories={most}: the lookahead tree does not reach a decision of "
+                f"player {self.player} in {tree.game}; raise max_histories, or, if that "
+                f"player never decides anything, let another bot such as 'uniform' play"
+            )
         return solved
 
     def _forget_all(self) -> None:

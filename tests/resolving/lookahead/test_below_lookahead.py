@@ -1,4 +1,4 @@
-"""What the opponent gets beyond a partial tree: best responses of the whole game."""
+"""What the opponent gets beyond a lookahead tree: best responses of the whole game."""
 
 import dataclasses
 
@@ -10,13 +10,13 @@ from spiel_cr import build_tree, solve
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.policies.conversions import behaviour_from_policy
+from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.leaves.rollout_values import Rollouts
-from spiel_cr.resolving.partial.blueprint import Blueprint
-from spiel_cr.resolving.partial.partial_tree import PartialTree
-from spiel_cr.resolving.partial.solved_tree import SolvedTree
-from spiel_cr.resolving.plans import Responses
-from tests.support import games, made_games, partial_trees
+from spiel_cr.resolving.lookahead.blueprint import Blueprint
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.solved_lookahead import SolvedLookahead
+from tests.support import games, lookahead_trees, made_games
 from tests.support.made_games import Node
 
 # Sums of hundreds of doubles of size 1.
@@ -26,7 +26,7 @@ TOLERANCE = 1e-12
 def started(name, player, histories, walk, batched_rules=True):
     """The start of a game in a tree of some histories, nothing solved."""
     policy = solve(games.compiled(name), "cfr+", 3).average_policy()
-    start = PartialTree.start(
+    start = LookaheadTree.start(
         games.compiled(name).game,
         histories,
         leaf=Rollouts(policy, 2, 1, seed=0),
@@ -36,7 +36,7 @@ def started(name, player, histories, walk, batched_rules=True):
     blueprint = Blueprint(policy, start.simulator)
     start = dataclasses.replace(start, blueprint=blueprint)
     start.grow(histories)
-    return SolvedTree.of(start, player, blueprint, walk=walk), policy
+    return SolvedLookahead.of(start, player, blueprint, walk=walk), policy
 
 
 @pytest.mark.parametrize("batched_rules", [True, False])
@@ -50,37 +50,37 @@ def test_best_responses_are_those_of_the_whole_game(name, player, batched_rules)
     assert solved.exact and solved.snapshot.tree.frontier.any()
     behaviour = behaviour_from_policy(tree, policy)[player]
     d = decompose(tree, player)
-    values = Responses(d).values(behaviour)
-    np.testing.assert_allclose(solved.promised[-1], values[-1], atol=TOLERANCE)
+    values = OpponentResponses(d).values(behaviour)
+    np.testing.assert_allclose(solved.constraints[-1], values[-1], atol=TOLERANCE)
     # Those of the first layer, all of whose roots the tree has.
     first, mine = d.augmented_layer == 1, solved.decomposition.augmented_layer == 1
     whole = np.sort(values[:-1][first])
-    found = np.sort(solved.promised[:-1][mine])
+    found = np.sort(solved.constraints[:-1][mine])
     np.testing.assert_allclose(found, whole, atol=TOLERANCE)
 
 
-def by_infosets(partial, most, random):
+def by_infosets(lookahead, most, random):
     """Expands infosets that are drawn, and what must come with them."""
-    table = partial.table
+    table = lookahead.table
     while table.used < most and len(frontier := table.frontier()):
         infosets = table.infosets(frontier)
         expanded = table.infosets(np.flatnonzero(table.first[: table.used] >= 0))
         due = np.isin(infosets, expanded) | (table.player[frontier] == CHANCE)
         if not due.any():
             due = infosets == random.choice(infosets)
-        table.expand_rows(partial.simulator, frontier[due])
+        table.expand_rows(lookahead.simulator, frontier[due])
 
 
-def a_third_of(tree, random, *, whole_states):
+def a_third_of(tree, random, *, entire_states):
     """A third of a game as seen by player 0, under uniform play."""
     count = len(tree.histories)
-    start = partial_trees.start(tree.game, count, player=0)
+    start = lookahead_trees.start(tree.game, count, player=0)
     uniform = Blueprint(UniformRandomPolicy(tree.game), start.simulator)
-    if whole_states:
+    if entire_states:
         start.grow(count // 3)
     else:
         by_infosets(start, count // 3, random)
-    return SolvedTree.of(start, 0, uniform, walk=100_000)
+    return SolvedLookahead.of(start, 0, uniform, walk=100_000)
 
 
 def change(solved, game, infosets, random):
@@ -113,12 +113,15 @@ def test_trees_that_end_within_infosets_are_not_checked(name):
     """Some of whose histories, beyond the tree, would be played by the old plan."""
     random = np.random.default_rng(0)
     tree = games.compiled(name)
-    assert not a_third_of(tree, random, whole_states=False).exact
-    solved = a_third_of(tree, random, whole_states=True)
-    assert solved.exact and len(solved.partial.table.frontier())
+    assert not a_third_of(tree, random, entire_states=False).exact
+    solved = a_third_of(tree, random, entire_states=True)
+    assert solved.exact and len(solved.lookahead.table.frontier())
     game, own = decompose(tree, 0), solved.snapshot.tree.infosets[0]
     behaviour, whole = change(solved, game, range(len(own)), random)
-    said, true = solved.responses.values(behaviour), Responses(game).values(whole)
+    said, true = (
+        solved.responses.values(behaviour),
+        OpponentResponses(game).values(whole),
+    )
     assert said[-1] == pytest.approx(true[-1], abs=TOLERANCE)
 
 
@@ -126,9 +129,9 @@ FORGETS = {"depth": 7, "max_actions": 3, "remembered": 0.2, "transient": 0.9}
 UNCOUNTED = {"depth": 8, "turns": "by history", "remembered": 0.3, "transient": 0.5}
 
 
-@pytest.mark.parametrize("whole_states", [True, False])
+@pytest.mark.parametrize("entire_states", [True, False])
 @pytest.mark.parametrize("kind", [FORGETS, UNCOUNTED], ids=["forgets", "uncounted"])
-def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, whole_states):
+def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, entire_states):
     """Also where players are told what they forget, and cannot count turns."""
     random, checked, kept = np.random.default_rng(0), 0, 0
     for seed in range(60):
@@ -139,32 +142,38 @@ def test_what_keeps_a_subgames_promises_never_makes_the_plan_worse(kind, whole_s
             game = decompose(tree, 0)
         except HiddenTurnsError:
             continue
-        solved = a_third_of(tree, random, whole_states=whole_states)
+        solved = a_third_of(tree, random, entire_states=entire_states)
         if not solved.exact:
             continue
         checked += 1
-        d, responses, in_game = solved.decomposition, solved.responses, Responses(game)
-        for subgame in range(d.own_subgame.max(initial=-1) + 1):
-            mine = np.flatnonzero(d.own_subgame == subgame)
+        d, responses, in_game = (
+            solved.decomposition,
+            solved.responses,
+            OpponentResponses(game),
+        )
+        for subgame in range(d.player_subgame.max(initial=-1) + 1):
+            mine = np.flatnonzero(d.player_subgame == subgame)
             for _ in range(10):
                 behaviour, whole = change(solved, game, mine, random)
                 said, true = responses.values(behaviour), in_game.values(whole)
                 assert said[-1] == pytest.approx(true[-1], abs=TOLERANCE)
-                rises = responses.rises(solved.promised, said)[:-1]
-                if not rises[d.augmented_subgame == subgame].any():
+                exceeds = responses.exceeds(solved.constraints, said)[:-1]
+                if not exceeds[d.augmented_subgame == subgame].any():
                     kept += 1
-                    assert true[-1] <= solved.promised[-1] + TOLERANCE
+                    assert true[-1] <= solved.constraints[-1] + TOLERANCE
     assert checked >= 10 and kept >= 200
 
 
 def test_what_is_too_much_to_walk_ends_with_the_tree():
     solved, _ = started("leduc7", 0, 200, 200)
     assert not solved.exact
-    labels = solved.partial.simulator.acting_labels
+    labels = solved.lookahead.simulator.acting_labels
     known = [len(own) for own in labels]
-    again = SolvedTree.of(solved.partial, 0, solved.partial.blueprint, walk=2000)
+    again = SolvedLookahead.of(
+        solved.lookahead, 0, solved.lookahead.blueprint, walk=2000
+    )
     # One rollout each: the opponent chooses what looks best, and is wrong.
-    assert again.exact and abs(again.promised[-1] - solved.promised[-1]) > 0.01
+    assert again.exact and abs(again.constraints[-1] - solved.constraints[-1]) > 0.01
     assert [len(own) for own in labels] == known
 
 
@@ -189,7 +198,7 @@ def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
     """After a failure it may guess at the same infoset as without one."""
     game = made_games.MadeGame(hidden_failure, "hidden_failure")
     decompose(build_tree(game), 0)
-    start = partial_trees.start(game, 24, player=0)
+    start = lookahead_trees.start(game, 24, player=0)
     uniform = Blueprint(UniformRandomPolicy(game), start.simulator)
     place, ids = start, start.table.id[:1]
     for number, key in enumerate(("m", "m0 1 ")):
@@ -200,6 +209,6 @@ def test_subgames_that_the_opponent_takes_for_none_are_not_solved(whole):
     if whole:
         subgame.grow(24)
     assert len(subgame.table.frontier()) == (0 if whole else 2)
-    solved = SolvedTree.of(subgame, 0, uniform, roots=ids, walk=100)
+    solved = SolvedLookahead.of(subgame, 0, uniform, roots=ids, walk=100)
     # In the tree there is no way to solve it; beyond it, none to check it.
     assert solved is None if whole else not solved.exact

@@ -1,4 +1,4 @@
-"""What the opponent can do beyond a partial tree's frontier, where that can be walked.
+"""The opponent's options below a lookahead tree, if these can be enumerated.
 
 The player goes on by its plan there, so the opponent meets one fixed strategy: the
 rest of the game is walked level by level, and nothing of it is kept but the opponent's
@@ -12,13 +12,13 @@ import numpy as np
 
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
+from spiel_cr.resolving.constraints import BelowLookahead
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.partial.compiling import Snapshot
-from spiel_cr.resolving.partial.partial_tree import PartialTree
-from spiel_cr.resolving.plans import Beyond
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
+from spiel_cr.resolving.lookahead.snapshot import Snapshot
 
 
-class Plan(Protocol):
+class Incumbent(Protocol):
     """How a player goes on: a blueprint, or what was solved and a blueprint."""
 
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
@@ -32,7 +32,7 @@ class _Level(NamedTuple):
       nodes: the histories.
       weight: float64 [n], probability of chance, and of the player beyond the frontier.
       own: int64 [n], the player's last sequence within the tree.
-      other: int64 [n], the opponent's extended sequence, see `Beyond`.
+      other: int64 [n], the opponent's extended sequence, see `BelowLookahead`.
     """
 
     nodes: Nodes
@@ -49,20 +49,20 @@ class _Level(NamedTuple):
         return _Level(nodes, *map(_joined, self[1:], more[1:]))
 
 
-def walk_beyond(
-    partial: PartialTree,
+def walk_below(
+    lookahead: LookaheadTree,
     snapshot: Snapshot,
     d: Decomposition,
-    plan: Plan,
+    incumbent: Incumbent,
     most: int,
-) -> Beyond | None:
+) -> BelowLookahead | None:
     """Walks all that may follow the frontier if the player plays its plan.
 
     Args:
-      partial: the tree.
+      lookahead: the tree.
       snapshot: it as a compiled game.
       d: the layers of that.
-      plan: of the player whose layers they are.
+      incumbent: of the player whose layers they are.
       most: histories to walk at most.
 
     Returns:
@@ -71,7 +71,7 @@ def walk_beyond(
       some that were dropped, or comes after different numbers of moves or extended
       sequences.
     """
-    player, table = d.player, partial.table
+    player, table = d.player, lookahead.table
     rows = table.frontier()
     order = np.argsort(snapshot.ids)
     at = order[np.searchsorted(snapshot.ids, table.id[rows], sorter=order)]
@@ -81,13 +81,15 @@ def walk_beyond(
         d.tree.histories.sequence[player][at].astype(np.int64),
         d.extended[at].astype(np.int64),
     )
-    simulator = LabelledSimulator(partial.simulator.source, observations=False)
-    simulator.acting_labels = partial.simulator.acting_labels
+    simulator = LabelledSimulator(lookahead.simulator.source, observations=False)
+    simulator.acting_labels = lookahead.simulator.acting_labels
     counts = [len(labels) for labels in simulator.acting_labels]
-    known = np.append(snapshot.labels[1 - player], partial.dropped)
+    known = np.append(snapshot.labels[1 - player], lookahead.dropped)
     known_of = snapshot.labels[player], known
     try:
-        return _walk(frontier, table.depth[rows], simulator, d, known_of, plan, most)
+        return _walk(
+            frontier, table.depth[rows], simulator, d, known_of, incumbent, most
+        )
     finally:
         for labels, count in zip(simulator.acting_labels, counts, strict=True):
             labels.forget(count)
@@ -99,9 +101,9 @@ def _walk(
     simulator: LabelledSimulator,
     d: Decomposition,
     known_of: tuple[np.ndarray, np.ndarray],
-    plan: Plan,
+    incumbent: Incumbent,
     most: int,
-) -> Beyond | None:
+) -> BelowLookahead | None:
     mine, known = known_of  # Infosets of the player and of the opponent.
     sequences = d.tree.infosets[1 - d.player].decisions.num_sequences
     sequences += len(d.augmented_layer)
@@ -135,17 +137,17 @@ def _walk(
             begins = sequences + np.cumsum(num_actions) - num_actions
             level.other[acts] = begins[group]
             sequences += int(num_actions.sum())
-        level = _children(level, simulator, d.player, plan)
+        level = _children(level, simulator, d.player, incumbent)
     parent, num_actions = np.concatenate(points, axis=1)
     own, other, gain = np.concatenate(ends, axis=1)
     sign = 1.0 if d.player == 1 else -1.0
-    return Beyond(
+    return BelowLookahead(
         parent, num_actions, own.astype(np.int64), other.astype(np.int64), sign * gain
     )
 
 
 def _children(
-    level: _Level, simulator: LabelledSimulator, player: int, plan: Plan
+    level: _Level, simulator: LabelledSimulator, player: int, incumbent: Incumbent
 ) -> _Level:
     """What comes next; the opponent's sequences are those of its first actions."""
     if not len(level.own):
@@ -161,7 +163,7 @@ def _children(
     own = actor == player
     if own.any():
         acting = nodes.player == player
-        weight[own] *= plan.play(nodes.select(acting), player)
+        weight[own] *= incumbent.play(nodes.select(acting), player)
     other = level.other[parents] + np.where(actor == 1 - player, place, 0)
     return _Level(below, weight, level.own[parents], other)
 

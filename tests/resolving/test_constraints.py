@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from spiel_cr import solve
+from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.layers import DepthLimit, LayerState
 from spiel_cr.resolving.leaves import Continuations
-from spiel_cr.resolving.plans import Responses
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.tree_roles import TreeRole
@@ -32,14 +32,14 @@ def test_values_of_best_responses_by_trying_all_plans(player):
     policy = reference.from_behaviours(tree, behaviours)
     keys = [(1 - player, key) for key in tree.infosets[1 - player].keys]
 
-    def value(index, plan):
+    def value(index, incumbent):
         node = walked.nodes[index]
         if node.player == reference.TERMINAL:
             return node.utility * (1 if player == 1 else -1)
         odds = node.probabilities if node.key is None else policy[node.key]
         if node.player == 1 - player:
-            odds = {plan[node.key]: 1.0}
-        return sum(p * value(node.children[a], plan) for a, p in odds.items())
+            odds = {incumbent[node.key]: 1.0}
+        return sum(p * value(node.children[a], incumbent) for a, p in odds.items())
 
     def best(histories):
         roots = [numbers[history] for history in histories]
@@ -47,12 +47,12 @@ def test_values_of_best_responses_by_trying_all_plans(player):
             walked.nodes[r].chance * walked.own_reach(r, player, policy) for r in roots
         ]
         return max(
-            sum(w * value(r, plan) for r, w in zip(roots, weights, strict=True))
+            sum(w * value(r, incumbent) for r, w in zip(roots, weights, strict=True))
             for moves in itertools.product((0, 1), repeat=len(keys))
-            for plan in [dict(zip(keys, moves, strict=True))]
+            for incumbent in [dict(zip(keys, moves, strict=True))]
         )
 
-    found = Responses(d).values(behaviours[player])
+    found = OpponentResponses(d).values(behaviours[player])
     expected = [
         best(d.roots[d.root_augmented == g]) for g in range(len(d.augmented_layer))
     ]
@@ -135,13 +135,13 @@ def test_where_the_player_never_comes_the_plan_stays():
     """Kuhn poker, player 0 always bets first: its second turn, after passing."""
     tree = games.compiled("kuhn")
     d = decompose(tree, 0)
-    plan, other = random_behaviours(tree, 5)
+    incumbent, other = random_behaviours(tree, 5)
     opening = d.decisions.first_sequence[d.decisions.parent == 0]
-    leaf = Continuations((plan, other), 2)
+    leaf = Continuations((incumbent, other), 2)
 
     def resolved(passing):
-        plan[opening], plan[opening + 1] = passing, 1 - passing
-        state = LayerState(plan, np.zeros(len(d.augmented_layer)))
+        incumbent[opening], incumbent[opening + 1] = passing, 1 - passing
+        state = LayerState(incumbent, np.zeros(len(d.augmented_layer)))
 
         def solver_of(layers, forest):
             solver = strategies.solver_of(forest.form, "cfr+", values=True)
@@ -150,8 +150,8 @@ def test_where_the_player_never_comes_the_plan_stays():
 
         return TreeRole(d, DepthLimit(1, "moves", leaf)).resolve(2, state, solver_of)
 
-    np.testing.assert_array_equal(resolved(0.0).behaviour, plan)
-    assert np.abs(resolved(0.5).behaviour - plan).max() > 0.01
+    np.testing.assert_array_equal(resolved(0.0).behaviour, incumbent)
+    assert np.abs(resolved(0.5).behaviour - incumbent).max() > 0.01
 
 
 def test_promises_are_best_responses_whatever_is_asked_for():

@@ -1,4 +1,4 @@
-"""Partial trees that grow level by level, and end in given values."""
+"""Lookahead trees that grow level by level, and end in given values."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from spiel_cr.common.arrays import groups
 from spiel_cr.games.opening.batched_rules import BrokenRulesError
 from spiel_cr.policies.leaf_functions import LeafValue
 from spiel_cr.policies.leaf_values import HistoryValues
-from spiel_cr.resolving.partial.partial_tree import PartialTree
+from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
 
 
 def nothing(game, histories):
@@ -17,7 +17,7 @@ def nothing(game, histories):
 def start(game, capacity, leaf=nothing, *, player=0, batched_rules=True):
     """The start of a game in a tree that ends in a function's values."""
     value = leaf if isinstance(leaf, HistoryValues) else LeafValue(leaf, "histories")
-    return PartialTree.start(
+    return LookaheadTree.start(
         game, capacity, leaf=value, player=player, batched_rules=batched_rules
     )
 
@@ -26,7 +26,7 @@ def compiled(game, capacity, leaf=nothing, *, batched_rules=True):
     """At most so many histories of a game, compiled; level by level."""
     tree = start(game, capacity, leaf, batched_rules=batched_rules)
     by_levels(tree)
-    return tree.compile().tree
+    return tree.snapshot().tree
 
 
 def is_whole(tree):
@@ -46,7 +46,7 @@ def by_levels(tree, most=None):
         depth = table.depth[frontier]
         frontier = frontier[depth == depth.min()]
         group = groups(table.infosets(frontier))
-        reach = table.chance[frontier] * table.own_reach[frontier].prod(axis=1)
+        reach = table.chance[frontier] * table.player_reach[frontier].prod(axis=1)
         cost = np.bincount(group, table.num_actions[frontier])
         left_out = False
         for infoset in np.argsort(-np.bincount(group, reach), kind="stable"):

@@ -1,6 +1,6 @@
 """Padded shapes with slack, so that nothing is compiled during a match.
 
-A program belongs to the shapes of its arrays. The subgames that a player of a partial
+A program belongs to the shapes of its arrays. The subgames that a player of a lookahead
 tree meets all differ; each is laid out in one of a few padded shapes (see
 `layout.PaddedShape`), which are learnt from subgames met before the first match.
 """
