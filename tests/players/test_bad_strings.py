@@ -160,7 +160,7 @@ ROWS = {
     ],
     "partial bot": [
         ("resolving(iterations=5,warmup_matches=2)", "max_histories"),
-        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "no room"),
+        ("resolving(iterations=5,max_histories=3,blueprint_iterations=1)", "not reach"),
         ("resolving(iterations=5,max_histories=0)", "max_histories=0"),
         ("resolving(iterations=5,max_histories=58,depth=2)", "depth"),
         ("resolving(iterations=5,max_histories=58,values=best_response)", "iterates"),

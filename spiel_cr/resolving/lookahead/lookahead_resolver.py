@@ -343,9 +343,9 @@ class LookaheadResolver:
         solved = self._counted(self._layers.solve(tree, lay_out, most, end, start=True))
         if solved is None or not len(solved.decomposition.decisions):
             raise ValueError(
-                f"max_histories={most}: the lookahead tree does not reach a decision of "
-                f"player {self.player} in {tree.game}; raise max_histories, or, if that "
-                f"player never decides anything, let another bot such as 'uniform' play"
+                f"max_histories={most}: the lookahead tree does not reach a decision "
+                f"of player {self.player} in {tree.game}; raise max_histories, or, if "
+                f"that player never decides anything, use another bot such as 'uniform'"
             )
         return solved
 
