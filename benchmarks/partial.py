@@ -25,8 +25,8 @@ from benchmarks.frame import Benchmark, Option, Part, Row, Table, product
 from benchmarks.games import game_of, string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation import traversing
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation import traversal
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 # The histories that partial trees may have: a ninth of all, a quarter, a half.
@@ -82,10 +82,10 @@ def measure(game: str, bot: str, blueprint: int, seed: int) -> Row:
             solved.save(f"{folder}/blueprint.npz")
             bot = f"{bot[:-1]},blueprint={folder}/blueprint.npz)"
         first, second = (
-            traversing.traverse(tree, spiel_cr.load_bot(tree, bot, seat, seed=seed))
+            traversal.traverse(tree, spiel_cr.load_bot(tree, bot, seat, seed=seed))
             for seat in range(2)
         )
-    evaluation = traversing.evaluate(tree, (first, second))
+    evaluation = traversal.evaluate(tree, (first, second))
     return {
         "histories": len(tree.histories),
         "of_blueprint": of_blueprint,

@@ -3,7 +3,7 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation.responses import ismcts_br
+from spiel_cr.evaluation.responses import ismcts_search
 from spiel_cr.players import bots
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.partial.partial_config import PartialConfig
@@ -20,7 +20,7 @@ KUHN = "kuhn_poker"
 def search(seed):
     tree = games.compiled("kuhn")
     other = uniform_behaviour(tree.infosets[1].decisions)
-    ismcts_br.search_response(tree, 0, other, seed=seed)
+    ismcts_search.search_response(tree, 0, other, seed=seed)
 
 
 def sample(seed):

@@ -23,9 +23,9 @@ from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.executing import HERE, Executor, in_order
 from spiel_cr.common.memory import Limit
+from spiel_cr.evaluation.abrupt_phantom import Streamed
 from spiel_cr.evaluation.response_config import Behaviours
-from spiel_cr.evaluation.response_seats import seated
-from spiel_cr.evaluation.streamed import Streamed
+from spiel_cr.evaluation.result import seated
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game

@@ -6,10 +6,10 @@ import pytest
 from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
-from spiel_cr.evaluation.root_responses import setting as settings
-from spiel_cr.evaluation.root_responses.players import TablePlayer, UniformPlayer
-from spiel_cr.evaluation.root_responses.table_responder import TableResponder
-from spiel_cr.evaluation.root_responses.unplanned import Unplanned
+from spiel_cr.evaluation.responses import table_response as settings
+from spiel_cr.evaluation.responses.fixed_players import TablePlayer, UniformPlayer
+from spiel_cr.evaluation.responses.table_responder import TableResponder
+from spiel_cr.evaluation.responses.table_response import Unplanned
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import load_game, open_game
 from spiel_cr.games.simulation.rules_source import RulesSource

@@ -17,9 +17,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from spiel_cr.evaluation.root_responses.response import NUM_HABITS, Response, habit_of
-from spiel_cr.evaluation.root_responses.setting import Setting
-from spiel_cr.evaluation.root_responses.unplanned import Unplanned
+from spiel_cr.evaluation.responses.table_response import (
+    NUM_HABITS,
+    Response,
+    Setting,
+    Unplanned,
+    habit_of,
+)
 from spiel_cr.games.simulation.simulator import Positions
 from spiel_cr.solvers.mccfr.table.index import Index, distinct
 

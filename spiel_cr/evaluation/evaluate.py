@@ -7,11 +7,13 @@ of JSON.
 
 import dataclasses
 import itertools
+import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
 import pyspiel
+from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
@@ -23,12 +25,23 @@ from spiel_cr.common.executing import HERE, Executor
 from spiel_cr.common.json_log import JsonLog, Record, has_begun
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation import playing, python_judge, traversing
-from spiel_cr.games.tree.compiler import as_tree
+from spiel_cr.evaluation import openspiel_evaluator, traversal
+from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
+from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.phantom.game import PhantomGame
+from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
+from spiel_cr.players.bot_strings import is_bot, read_bot
+from spiel_cr.players.given_players import (
+    GivenPlayer,
+    check_order,
+    read_policy,
+    seat_bot,
+)
 from spiel_cr.players.opponent_strings import public_tree_file
+from spiel_cr.policies import best_responses, conversions
 
 EVALUATORS = ("traversing", "playing")
 # Of an evaluation that plays, where no number is given.
@@ -86,7 +99,7 @@ class EvaluatorConfig:
     def matches_of(self, seat: int) -> list[int]:
         """The numbers of the matches in which the player has this seat."""
         count = MATCHES if self.matches is None else self.matches
-        return [match for match in range(count) if playing.seat_of(match) == seat]
+        return [match for match in range(count) if traversal.seat_of(match) == seat]
 
 
 class Evaluations(NamedTuple):
@@ -94,12 +107,12 @@ class Evaluations(NamedTuple):
 
     Attributes:
       repeats: one for each bot.
-      mean: mean NashConv, see `traversing.summarise`.
+      mean: mean NashConv, see `traversal.summarise`.
       half_width: of the 95 % confidence interval around it; None with one bot.
     """
 
-    repeats: list[traversing.Evaluation]
-    mean: traversing.Evaluation
+    repeats: list[traversal.Evaluation]
+    mean: traversal.Evaluation
     half_width: float | None
 
 
@@ -131,8 +144,8 @@ def evaluate_repeatedly(
     if not (out and has_begun(out, config.evaluator)):
         bot_strings.read_bot(bot)
     compiled = _compiled(game, bot, config.evaluator, memory_limit)
-    if not python_judge.is_too_deep(compiled):  # otherwise spiel_cr evaluates
-        python_judge.check_memory(compiled, memory_limit)
+    if not openspiel_evaluator.is_too_deep(compiled):  # otherwise spiel_cr evaluates
+        openspiel_evaluator.check_memory(compiled, memory_limit)
     settings = {
         "game": str(compiled.game),
         "bot": bot,
@@ -158,7 +171,7 @@ def evaluate_repeatedly(
         log.arrange(keys)
         found = [_judged(compiled, config, log, r) for r in range(config.repeats)]
     half_width = mean_and_half_width([one.nash_conv for one in found])[1]
-    return Evaluations(found, traversing.summarise(found), half_width)
+    return Evaluations(found, traversal.summarise(found), half_width)
 
 
 def _keys(config: EvaluatorConfig) -> Iterator[tuple[int, ...]]:
@@ -192,32 +205,32 @@ class _Asked:
             self._bot = (repeat, seat), bot
         bot = self._bot[1]
         if match:
-            met = playing.play(compiled, bot, match[0], seed=seed)
+            met = traversal.play(compiled, bot, match[0], seed=seed)
             row = {**met._asdict(), "work": met.work._asdict()}
         else:
-            found = traversing.traverse(compiled, bot, progress=self._progress)
+            found = traversal.traverse(compiled, bot, progress=self._progress)
             row = {"behaviour": found.behaviour.tolist(), "work": found.work._asdict()}
         return {"repeat": repeat, "seat": seat, **row}
 
 
 def _judged(
     compiled: GameTree, config: EvaluatorConfig, log: JsonLog, repeat: int
-) -> traversing.Evaluation:
+) -> traversal.Evaluation:
     """One bot in both seats, by its lines."""
     seats = []
     for seat in range(2):
         if config.plays:
             keys = [(repeat, seat, match) for match in config.matches_of(seat)]
             shown = [_met(log.records[key]) for key in keys]
-            seats.append(playing.aggregate(compiled, seat, shown))
+            seats.append(traversal.aggregate(compiled, seat, shown))
             continue
         row = log.records[repeat, seat]
         met = np.ones(len(compiled.infosets[seat]), np.int64)
-        work = traversing.Work(**row["work"])
+        work = traversal.Work(**row["work"])
         behaviour = np.array(row["behaviour"])
-        seats.append(traversing.SeatStrategy(behaviour, met, work))
+        seats.append(traversal.SeatStrategy(behaviour, met, work))
     announce("judging")
-    return traversing.evaluate(compiled, (seats[0], seats[1]))
+    return traversal.evaluate(compiled, (seats[0], seats[1]))
 
 
 def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
@@ -247,15 +260,15 @@ def _line_check(compiled: GameTree, plays: bool) -> Callable[[Record], None]:
 
     def check(record: Record) -> None:
         checks.check_fields(record, _LINE | (_PLAYED if plays else _ASKED))
-        if set(record["work"]) != set(traversing.Work._fields):
-            raise ValueError(f"has work other than {traversing.Work._fields}")
+        if set(record["work"]) != set(traversal.Work._fields):
+            raise ValueError(f"has work other than {traversal.Work._fields}")
         seat = record["seat"]
         sums = []
         if plays:
             policies = record["policies"]
             sizes = [actions[seat].get(key) for key in record["keys"]]
             fits = sizes == [len(policy) for policy in policies]
-            fits = fits and playing.seat_of(record["match"]) == seat
+            fits = fits and traversal.seat_of(record["match"]) == seat
             sums = [sum(policy) for policy in policies]
         else:
             behaviour, own = record["behaviour"], decisions[seat]
@@ -270,12 +283,106 @@ def _line_check(compiled: GameTree, plays: bool) -> Callable[[Record], None]:
     return check
 
 
-def _met(record: Record) -> playing.Met:
-    row = {name: record[name] for name in playing.Met._fields}
-    return playing.Met(**{**row, "work": traversing.Work(**row["work"])})
+def _met(record: Record) -> traversal.Met:
+    row = {name: record[name] for name in traversal.Met._fields}
+    return traversal.Met(**{**row, "work": traversal.Work(**row["work"])})
 
 
 def _mix(seed: int, number: int) -> int:
     """A seed of 31 bits, unlike others."""
     mixed = np.random.SeedSequence([seed, number]).generate_state(1)[0]
     return int(mixed) >> 1
+
+
+def evaluate(
+    game: Game,
+    bot: GivenPlayer,
+    *,
+    seed: int = 0,
+    memory_limit: Limit = None,
+    progress: bool = False,
+) -> traversal.Evaluation:
+    """Asks a player at every infoset of both seats, and judges what it answers exactly.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      bot: a string such as "resolving(iterations=100)", a policy, a result of `solve`,
+        or a function of (player, seed) that makes a bot.
+      seed: of what the bots draw.
+      memory_limit: refuse to compile larger games, as in `solve`.
+      progress: show progress bars on stderr.
+
+    Returns:
+      NashConv in the game's units, and what the answers cost.
+
+    Raises:
+      GameTooLargeError: the game does not fit; play matches instead.
+      ValueError: no player, one bot for both seats, a bot without `get_policy`, or the
+        arguments are exchanged.
+    """
+    check_order(game, bot, "evaluate(game, bot)")
+    check_seed(seed)
+    if isinstance(bot, pyspiel.Bot):
+        raise ValueError(
+            f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
+            f"give a function of (player, seed) that makes one, or a string"
+        )
+    if isinstance(bot, str) and is_bot(bot):
+        read_bot(bot)
+    if isinstance(game, GameTree):
+        tree: GameTree | PhantomGame = game
+    else:
+        tree = build_for_evaluation(open_game(game), memory_limit)
+    if isinstance(tree, PhantomGame):
+        return _evaluate_phantom_game(game, bot, seed, memory_limit)
+    if not isinstance(bot, str) and (policy := read_policy(bot, tree.game)) is not None:
+        return traversal.evaluate(tree, _queried(tree, policy))
+    first, second = (
+        traversal.traverse(
+            tree,
+            seat_bot(bot, tree, seat, seed=seed, name="bot"),
+            seat,
+            progress=progress,
+        )
+        for seat in range(2)
+    )
+    return traversal.evaluate(tree, (first, second))
+
+
+def _queried(
+    tree: GameTree, policy: openspiel_policy.Policy
+) -> tuple[traversal.SeatStrategy, traversal.SeatStrategy]:
+    """Query a policy at all infosets of both players, and check its answers."""
+    start = time.perf_counter()
+    behaviours = conversions.behaviour_from_policy(tree, policy)
+    seconds = (time.perf_counter() - start) / 2
+    first, second = (
+        traversal.SeatStrategy(
+            behaviour,
+            np.ones(len(infosets), np.int64),
+            traversal.Work(len(infosets), seconds=seconds),
+        )
+        for behaviour, infosets in zip(behaviours, tree.infosets, strict=True)
+    )
+    return first, second
+
+
+def _evaluate_phantom_game(
+    game: Game, bot: GivenPlayer, seed: int, memory_limit: Limit
+) -> traversal.Evaluation:
+    """A player of a large hidden-board game; a bot by what it answers."""
+    begun = time.perf_counter()
+    target = load_target(bot, game, seed=seed, memory_limit=memory_limit)
+    behaviour = target.strategy()
+    seconds = time.perf_counter() - begun
+    assert target.form is not None
+    low, high = best_responses.value_bounds(target.form, behaviour)
+    infosets = sum(map(len, target.form.decisions))
+    return traversal.Evaluation(
+        nash_conv=high - low,
+        infosets=infosets,
+        infosets_defined=infosets,
+        moves=infosets,
+        seconds=seconds,
+        judge="spiel_cr",
+    )

@@ -12,7 +12,7 @@ import pytest
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.evaluation import one_step, playing, python_judge, traversing
+from spiel_cr.evaluation import one_step, openspiel_evaluator, traversal
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving.decomposition import decompose
@@ -44,8 +44,8 @@ def bot_for(name, seat, text, seed=0):
 def traversed(name, text):
     """Both seats' strategies, and the verdict."""
     tree = compiled(name)
-    seats = [traversing.traverse(tree, bot_for(name, p, text)) for p in SEATS]
-    return seats, traversing.evaluate(tree, (seats[0], seats[1]))
+    seats = [traversal.traverse(tree, bot_for(name, p, text)) for p in SEATS]
+    return seats, traversal.evaluate(tree, (seats[0], seats[1]))
 
 
 def resolving(gadget, iterations=300):
@@ -90,7 +90,7 @@ def test_what_is_traversed_is_what_a_match_would_show(seat):
         bot.restart()
         state = compiled("leduc7").state_at(infosets.history[infoset])
         first = infosets.decisions.first_sequence[infoset]
-        expected = traversing.Interview(bot).ask(state)
+        expected = traversal.Interview(bot).ask(state)
         found = seats[seat].behaviour[first : first + len(expected)]
         np.testing.assert_array_equal(found, expected)
     assert infosets.decisions.levels()[deepest].min() >= 1
@@ -129,7 +129,7 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
     """A new bot's match that leads to an infoset, whatever was asked before."""
     tree = compiled("kuhn")
     bot, new = (bot_for("kuhn", 0, OOS) for _ in range(2))
-    found = traversing.traverse(tree, bot)
+    found = traversal.traverse(tree, bot)
     decisions = tree.infosets[0].decisions
     deepest = np.flatnonzero(decisions.levels() == 1)
     differs = 0
@@ -140,17 +140,17 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
             if state.current_player() == 0:
                 new.get_policy(state)
             state.apply_action(action)
-        expected = traversing.Interview(new).ask(state)
+        expected = traversal.Interview(new).ask(state)
         first = decisions.first_sequence[infoset]
         np.testing.assert_array_equal(found.behaviour[first : first + 2], expected)
         # With what another answer taught it, it answers otherwise.
-        differs += not np.array_equal(traversing.Interview(new).ask(state), expected)
+        differs += not np.array_equal(traversal.Interview(new).ask(state), expected)
     assert differs
-    again = traversing.traverse(tree, bot)
+    again = traversal.traverse(tree, bot)
     np.testing.assert_array_equal(again.behaviour, found.behaviour)
     # A match shows the same, whichever matches were played before.
-    matches = [playing.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
-    shown = playing.aggregate(tree, 0, matches)
+    matches = [traversal.play(tree, bot, match, seed=1) for match in range(0, 12, 2)]
+    shown = traversal.aggregate(tree, 0, matches)
     known = np.append(shown.met > 0, False)[decisions.owner]
     np.testing.assert_allclose(
         shown.behaviour[known], found.behaviour[known], atol=1e-15
@@ -163,7 +163,7 @@ def test_a_bot_that_learns_is_asked_as_in_its_first_match():
 def test_bots_are_asked_subgame_by_subgame(name, seat):
     """After what leads to an infoset, and all that is below a subgame together."""
     tree = compiled(name)
-    order = traversing.by_subgames(tree, seat)
+    order = traversal.by_subgames(tree, seat)
     assert sorted(order) == list(range(len(tree.infosets[seat])))
     place = np.argsort(order)
     decisions = tree.infosets[seat].decisions
@@ -183,7 +183,7 @@ def test_a_bot_that_learns_knows_what_leads_to_an_infoset():
     tree = compiled("ii_goofspiel4")
     bot = Learner(0)
     bot.memory = ("another match",)
-    traversing.traverse(tree, bot)
+    traversal.traverse(tree, bot)
     keys, decisions = tree.infosets[0].keys, tree.infosets[0].decisions
     assert bot.met.keys() == set(keys) and decisions.levels().max() >= 2
     for infoset, key in enumerate(keys):
@@ -230,23 +230,23 @@ def test_bots_use_their_own_information_only(name, text):
 )
 def test_bots_that_cannot_be_evaluated(answer, message):
     with pytest.raises(ValueError, match=message):
-        traversing.traverse(compiled("kuhn"), Opinionated(answer))
+        traversal.traverse(compiled("kuhn"), Opinionated(answer))
 
 
 def test_repeats_as_one():
-    work = traversing.Work(3, 1, 5.0, 1, 0.5)
-    one = traversing.Evaluation(0.1, 12, 9, *work)
-    other = traversing.Evaluation(0.3, 12, 8, *work._replace(max_ms=2.0))
-    found = traversing.summarise([one, other])
-    assert found == traversing.Evaluation(pytest.approx(0.2), 12, 8, 6, 2, 5.0, 2, 1.0)
+    work = traversal.Work(3, 1, 5.0, 1, 0.5)
+    one = traversal.Evaluation(0.1, 12, 9, *work)
+    other = traversal.Evaluation(0.3, 12, 8, *work._replace(max_ms=2.0))
+    found = traversal.summarise([one, other])
+    assert found == traversal.Evaluation(pytest.approx(0.2), 12, 8, 6, 2, 5.0, 2, 1.0)
 
 
 # Playing.
 
 
 def met(seat, key, probabilities, match=0):
-    work = traversing.Work(1, 0, 1.0, 0, 0.001)
-    return playing.Met(match, seat, [key], [probabilities], 0.0, work)
+    work = traversal.Work(1, 0, 1.0, 0, 0.001)
+    return traversal.Met(match, seat, [key], [probabilities], 0.0, work)
 
 
 def test_mean_of_what_was_met_and_uniform_elsewhere():
@@ -260,7 +260,7 @@ def test_mean_of_what_was_met_and_uniform_elsewhere():
         met(0, other, [0.2, 0.8], 4),
         met(1, "not of this seat", [1.0, 0.0], 5),
     ]
-    found = playing.aggregate(tree, 0, matches)
+    found = traversal.aggregate(tree, 0, matches)
     first = tree.infosets[0].decisions.first_sequence
     assert found.behaviour[first[0] : first[0] + 2] == pytest.approx([0.6, 0.4])
     assert found.behaviour[first[1] : first[1] + 2] == pytest.approx([0.2, 0.8])
@@ -279,9 +279,9 @@ def test_few_matches():
     seats = []
     for seat in SEATS:
         bot = bot_for("kuhn", seat, text)
-        matches = [playing.play(tree, bot, m, seed=3) for m in range(seat, 6, 2)]
+        matches = [traversal.play(tree, bot, m, seed=3) for m in range(seat, 6, 2)]
         keys = {key for match in matches for key in match.keys}
-        found = playing.aggregate(tree, seat, matches)
+        found = traversal.aggregate(tree, seat, matches)
         seats.append(found)
         assert {tree.infosets[seat].keys[i] for i in np.flatnonzero(found.met)} == keys
         assert found.met.sum() == sum(len(match.keys) for match in matches)
@@ -290,7 +290,7 @@ def test_few_matches():
         uniform = conversions.uniform_behaviour(tree.infosets[seat].decisions)
         np.testing.assert_array_equal(found.behaviour[~known], uniform[~known])
         np.testing.assert_allclose(found.behaviour[known], full[seat].behaviour[known])
-    found = traversing.evaluate(tree, tuple(seats))
+    found = traversal.evaluate(tree, tuple(seats))
     assert 0 < found.infosets_defined < found.infosets == 12
     assert found.infosets_defined == sum(int((s.met > 0).sum()) for s in seats)
     assert found.nash_conv > exact.nash_conv
@@ -302,16 +302,16 @@ def test_many_matches_meet_the_whole_strategy():
     # one is missed with probability 12 * (5 / 6)^100 at most, 2e-7.
     for seat in SEATS:
         bot = bot_for("kuhn", seat, "uniform")
-        matches = [playing.play(tree, bot, m, seed=1) for m in range(100)]
-        assert (playing.aggregate(tree, seat, matches).met > 0).all()
+        matches = [traversal.play(tree, bot, m, seed=1) for m in range(100)]
+        assert (traversal.aggregate(tree, seat, matches).met > 0).all()
 
 
 def test_matches_can_be_played_again():
     tree = compiled("leduc7")
     bot = bot_for("leduc7", 0, "uniform")
-    first = [playing.play(tree, bot, m, seed=7) for m in range(8)]
-    again = [playing.play(tree, bot, m, seed=7) for m in reversed(range(8))]
-    other = [playing.play(tree, bot, m, seed=8) for m in range(8)]
+    first = [traversal.play(tree, bot, m, seed=7) for m in range(8)]
+    again = [traversal.play(tree, bot, m, seed=7) for m in reversed(range(8))]
+    other = [traversal.play(tree, bot, m, seed=8) for m in range(8)]
     assert [m.keys for m in first] == [m.keys for m in reversed(again)]
     assert [m.keys for m in first] != [m.keys for m in other]
 
@@ -321,7 +321,7 @@ def test_opponent_avoids_ending_the_game(name, monkeypatch):
     tree = compiled(name)
     endings = {"chosen": 0, "avoidable": 0, "avoided": 0}
 
-    avoid = playing.long_matches_action
+    avoid = traversal.long_matches_action
 
     def watched(state, random):
         action = avoid(state, random)
@@ -338,9 +338,9 @@ def test_opponent_avoids_ending_the_game(name, monkeypatch):
     for seat in SEATS:
         bot = bot_for(name, seat, "uniform")
         for opponent in moves:
-            monkeypatch.setattr(playing, "long_matches_action", opponent)
+            monkeypatch.setattr(traversal, "long_matches_action", opponent)
             for match in range(150):
-                moves[opponent] += len(playing.play(tree, bot, match, seed=2).keys)
+                moves[opponent] += len(traversal.play(tree, bot, match, seed=2).keys)
     # There are forced endings too.
     assert endings["avoidable"] == 0 < endings["chosen"]
     assert endings["avoided"] > 20
@@ -354,7 +354,7 @@ def test_opponent_picks_the_other_actions_alike():
     liar = state.legal_actions()[-1]
     assert state.child(liar).is_terminal()
     random = np.random.default_rng(0)
-    drawn = [playing.long_matches_action(state, random) for _ in range(4000)]
+    drawn = [traversal.long_matches_action(state, random) for _ in range(4000)]
     counts = np.bincount(drawn, minlength=liar + 1)
     others = counts[state.legal_actions()[:-1]]
     assert counts[liar] == 0 and others.sum() == 4000
@@ -574,7 +574,7 @@ def test_evaluate(capsys):
 def test_large_games_are_judged_by_us(capsys, monkeypatch):
     """OpenSpiel's tool takes minutes there."""
     theirs = report(capsys, *EVALUATE, RESOLVING)
-    monkeypatch.setattr(python_judge, "_MOST_HISTORIES", 20)
+    monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 20)
     ours = report(capsys, *EVALUATE, RESOLVING)
     assert ours["judge"] == "spiel_cr"
     assert ours["nash_conv"] == pytest.approx(theirs["nash_conv"], abs=1e-12)

@@ -14,14 +14,13 @@ import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_judge
-from spiel_cr.evaluation import python_judge, response_seats
-from spiel_cr.evaluation.responding import respond, rollout_of
-from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.response_seats import Seat
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation import openspiel_evaluator, result
+from spiel_cr.evaluation.best_response import respond, rollout_of
+from spiel_cr.evaluation.opponent import Target, load_target
+from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.evaluation.targets import Target, load_target
+from spiel_cr.evaluation.result import Seat
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import opponent_strings, opponents
@@ -37,7 +36,7 @@ from tests.support.scripted import Scripted, drawing
 def _both(target, config):
     """The responses in both seats, and what they are together."""
     seats = [respond(target, player, config) for player in (0, 1)]
-    return seats, response_seats.summary(seats)
+    return seats, result.summary(seats)
 
 
 def _unknown(target):
@@ -66,7 +65,7 @@ def test_share_is_of_the_gain():
     assert sum(seat.on_policy for seat in seats) == pytest.approx(0, abs=1e-9)
     assert report["share"] == pytest.approx(report["value"] / report["exact_value"])
     assert 0 < report["share"] < 1
-    one = response_seats.summary(seats[:1])
+    one = result.summary(seats[:1])
     gain = seats[0].value - seats[0].on_policy
     assert one["share"] == pytest.approx(
         gain / (seats[0].exact_value - seats[0].on_policy)
@@ -144,7 +143,7 @@ def test_responses_on_states_are_judged_exactly(method, player):
     expected = _by_enumeration(tree.game, player, opponent, bot)
     assert seat.is_exact and seat.value == pytest.approx(expected, abs=1e-12)
     assert seat.value < seat.exact_value - 1e-3
-    report = response_seats.summary([seat])
+    report = result.summary([seat])
     assert report["half_width"] == report["share_half_width"] == 0
     # Fewer matches than information states: the mean of matches.
     config = dataclasses.replace(config, matches=2)
@@ -166,16 +165,16 @@ def test_no_share_is_less_certain_than_itself():
     wide = _seat([1.0, 0.5, 1.5, 0.8, 0.2])
     assert wide.half_width < wide.value < 2 * wide.half_width
     for seat in (noisy, wide):
-        report = response_seats.summary([seat])
+        report = result.summary([seat])
         assert report["share"] is None and report["share_half_width"] is None
     sure = _seat([2.1, 1.9, 2.0, 2.12])
-    report = response_seats.summary([sure])
+    report = result.summary([sure])
     assert report["share"] == pytest.approx(1.015)
     assert report["share_half_width"] == pytest.approx(sure.half_width / 2)
     exact = _seat([3.0, -1.0, 2.0, -2.0], is_exact=True, value=1.0)
-    assert response_seats.summary([exact])["share"] == 0.5
+    assert result.summary([exact])["share"] == 0.5
     # Of both seats, what is estimated counts.
-    both = response_seats.summary([sure, exact])
+    both = result.summary([sure, exact])
     assert both["half_width"] == sure.half_width and both["share"] is not None
     assert not both["judged_exactly"]
 
@@ -184,13 +183,13 @@ def test_equal_returns_are_bounded_by_the_seats_that_are_estimated():
     """A seat whose value is exact adds nothing, and without bounds nothing is known."""
     equal = [_seat([1.0] * 10)._replace(largest=largest) for largest in (2.0, 7.0)]
     exact = equal[1]._replace(is_exact=True)
-    alone = response_seats.summary(equal[:1])["half_width"]
+    alone = result.summary(equal[:1])["half_width"]
     assert alone == pytest.approx(3 * (1 - 0.05**0.1))
-    assert response_seats.summary([equal[0], exact])["half_width"] == alone
-    both = response_seats.summary(equal)
+    assert result.summary([equal[0], exact])["half_width"] == alone
+    both = result.summary(equal)
     assert both["half_width"] == pytest.approx(11 * (1 - 0.05**0.1))
     unknown = equal[1]._replace(largest=0.0)
-    assert response_seats.summary([equal[0], unknown])["half_width"] == 0
+    assert result.summary([equal[0], unknown])["half_width"] == 0
 
 
 # A third of the moves of chance has no probability; only it leads to player 1's "two".
@@ -276,7 +275,7 @@ def test_moves_of_chance_without_probability(without, nearly):
         assert seat.is_exact and seat.value == pytest.approx(best[player], abs=1e-9)
     # Both of OpenSpiel's judges ask where nobody comes.
     table = policy.tabular_policy(tree, behaviour)
-    judged = python_judge.judge(tree.game, table)
+    judged = openspiel_evaluator.judge(tree.game, table)
     assert judged.nash_conv == pytest.approx(sum(best), abs=1e-9)
     cpp = exact_judge.ExactJudge(_Instance(tree, tree.game, tree.game)).final(behaviour)
     assert cpp.nash_conv == pytest.approx(sum(best), abs=1e-9)
@@ -287,12 +286,12 @@ def test_what_lies_below_impossible_outcomes_is_kept_and_bounded(monkeypatch):
     tree = spiel_cr.build_tree(_loaded(_ZERO))
     assert tree.impossible is tree.impossible and tree.impossible.histories == 3
     possible = spiel_cr.build_tree(_loaded(_NEARLY))
-    taken = python_judge.openspiel_bytes(dataclasses.replace(tree))
-    assert taken == python_judge.openspiel_bytes(possible)
+    taken = openspiel_evaluator.openspiel_bytes(dataclasses.replace(tree))
+    assert taken == openspiel_evaluator.openspiel_bytes(possible)
     monkeypatch.setattr(tree_lib, "_MOST_IMPOSSIBLE", 2)
     tree = dataclasses.replace(tree)
     result = spiel_cr.solve(tree, "lp")
-    assert python_judge.judge_result(result).by == "spiel_cr"
+    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
     refused = "more than 2 histories lie below outcomes of probability zero"
     with pytest.raises(GameTooLargeError, match=refused):
         result.average_policy()
@@ -343,7 +342,7 @@ def test_both_seats_intervals_cover_the_truth_on_a_rare_large_pot():
         stake = np.where(rng.random(matches) < odds, pot, 1.0)
         seats = [_seat(stake * (rng.random(matches) < 0.5)) for _ in range(2)]
         single += abs(seats[0].value - worth) <= seats[0].half_width
-        found = response_seats.summary(seats)
+        found = result.summary(seats)
         both += _covers(found, 2 * worth)
         width = math.hypot(*(seat.half_width for seat in seats))
         apart += abs(found["value"] - 2 * worth) <= width

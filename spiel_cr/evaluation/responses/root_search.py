@@ -11,13 +11,15 @@ from collections.abc import Callable
 
 import numpy as np
 
-from spiel_cr.evaluation.responses.belief_search import BeliefSearch, uniform_prior
-from spiel_cr.evaluation.responses.belief_tree import BeliefNode
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
-from spiel_cr.evaluation.root_responses import setting as settings
-from spiel_cr.evaluation.root_responses.response import NUM_HABITS, Response
-from spiel_cr.evaluation.root_responses.setting import Setting
-from spiel_cr.evaluation.targets import Target
+from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses import table_response as settings
+from spiel_cr.evaluation.responses.belief_search import (
+    BeliefNode,
+    BeliefSearch,
+    uniform_prior,
+)
+from spiel_cr.evaluation.responses.table_response import NUM_HABITS, Response, Setting
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.simulation import keys
 from spiel_cr.policies.rollouts import Answers

@@ -10,11 +10,11 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.evaluation import targets
-from spiel_cr.evaluation.many_matches import play_matches
-from spiel_cr.evaluation.responding import respond
+from spiel_cr.evaluation import opponent
+from spiel_cr.evaluation.abrupt_phantom import Streamed
+from spiel_cr.evaluation.best_response import respond
+from spiel_cr.evaluation.matches import play_matches
 from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.streamed import Streamed
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.abrupt import Leaves, abrupt_game
 from tests.support.hidden_boards import Drawn
@@ -66,7 +66,7 @@ def test_larger_boards_are_the_compiled_ones(shape):
     name = HEX.format(*shape)
     tree = spiel_cr.build_tree(name)
     policy = Drawn(tree.game, 3)
-    target = targets.load_target(policy, tree)
+    target = opponent.load_target(policy, tree)
     for player, seat in enumerate(streamed(name, policy).seats):
         wanted = respond(target, player, ResponseConfig("exact"))
         both = (wanted.value, wanted.on_policy)

@@ -16,7 +16,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.short_repr import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.aivat import baseline
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game

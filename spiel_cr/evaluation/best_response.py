@@ -5,6 +5,7 @@ OpenSpiel's states it looks ahead in matches; where the target is known on a for
 asked wherever it comes, as in a match, so that its value is exact as well.
 """
 
+import dataclasses
 import time
 from typing import Any
 
@@ -13,26 +14,41 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import announce, is_wanted
+from spiel_cr.common.announcing import announce, is_wanted, listening
+from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.memory import Limit
+from spiel_cr.common.short_repr import short_repr
 from spiel_cr.evaluation import response_matches
-from spiel_cr.evaluation.response_config import ResponseConfig
+from spiel_cr.evaluation.opponent import (
+    Again,
+    Target,
+    load_target,
+    made_again,
+)
+from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
 from spiel_cr.evaluation.response_matches import Played, ResponseMatches
-from spiel_cr.evaluation.response_seats import Seat, seated
-from spiel_cr.evaluation.responses import ismcts_br
-from spiel_cr.evaluation.responses.board_response import BoardResponse
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
-from spiel_cr.evaluation.responses.learning import LearningConfig, learn_response
-from spiel_cr.evaluation.responses.local_best_response import LBRBot, lbr
+from spiel_cr.evaluation.responses import ismcts_search
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
+from spiel_cr.evaluation.responses.learned_response import (
+    LearningConfig,
+    learn_response,
+)
+from spiel_cr.evaluation.responses.local_best_response import BoardResponse, LBRBot, lbr
 from spiel_cr.evaluation.responses.state_responder import StateResponder
-from spiel_cr.evaluation.targets import Again, Target, made_again
+from spiel_cr.evaluation.result import Seat, seated
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bots, opponents
+from spiel_cr.players.given_players import (
+    GivenPlayer,
+    check_order,
+)
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.solvers.locks import Locks
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 
@@ -111,7 +127,7 @@ def _strategy(
     assert tree is not None
     if config.method == "lbr":
         return lbr(tree, player, other, leaf=config.leaf_for(tree.game)), 0
-    response = ismcts_br.search_response(
+    response = ismcts_search.search_response(
         tree, player, other, config.search, seed=config.seed, progress=is_wanted()
     )
     return response.behaviour, response.simulations
@@ -338,3 +354,94 @@ def _asked_at(tree: GameTree, responder: StateResponder, history: int) -> list[f
             responder.get_policy(state)
     policy = responder.get_policy(tree.state_at(history))
     return [probability for _, probability in policy]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class BestResponse:
+    """A response to a player, and what it gets.
+
+    Attributes:
+      player: the responder's seat.
+      value: the responder's expected utility, in the game's units.
+      half_width: of the 95 % confidence interval around it; 0 where it is exact.
+      is_exact: whether `value` is exact, and no response gets more.
+      policy: of both players: the response in its seat, in the other one the policy
+        that it responds to; None where it is known by its matches alone.
+      seat: all that was measured.
+    """
+
+    player: int
+    value: float
+    half_width: float
+    is_exact: bool
+    policy: openspiel_policy.Policy | None
+    seat: Seat
+
+    __repr__ = short_repr
+
+
+def best_response(
+    game: Game,
+    policy_or_bot: GivenPlayer,
+    player: int,
+    config: ResponseConfig | None = None,
+    *,
+    seed: int = 0,
+    memory_limit: Limit = None,
+    locks: Locks | None = None,
+    progress: bool = False,
+) -> BestResponse:
+    """What can be won against a player.
+
+    Args:
+      game: OpenSpiel game string, game, or compiled game.
+      policy_or_bot: to respond to: an OpenSpiel policy; a result of `solve`; a string
+        such as "cfr+(iterations=10)" or "resolving(iterations=100)"; a bot of the other
+        seat; or a function of (player, seed) that makes one. Bots are asked at each
+        infoset, see `BotPolicy`.
+      player: the responder's seat, 0 or 1.
+      config: how a response is searched (`ResponseConfig`, with a `SearchConfig`);
+        None: an exact best response on the compiled game, or ISMCTS-BR in 1000 matches
+        where that does not fit.
+      seed: of what bots draw.
+      memory_limit: compile the game if it needs no more, as in `solve`.
+      locks: what an exact response may not change, see `GameOptions`.
+      progress: show progress bars on stderr.
+
+    Raises:
+      ValueError: a bad argument, or a bot of the responder's own seat.
+    """
+    check_order(game, policy_or_bot, "best_response(game, policy_or_bot, player)")
+    check_seed(seed)
+    _check_player(player)
+    with listening(progress):
+        target = load_target(
+            policy_or_bot,
+            game,
+            seat=1 - player,
+            seed=seed,
+            signals=config is None or config.method == "exact",
+            memory_limit=memory_limit,
+            progress=progress,
+        )
+        if config is None and (target.form or target.streamed):
+            config = ResponseConfig("exact")
+        if locks is not None:
+            if config is not None and config.method != "exact":
+                raise ValueError(
+                    f"locks: method={config.method!r} searches without them; leave "
+                    f"them out, or take the method 'exact'"
+                )
+            target = target.with_locks(locks)
+        seat = respond(target, player, config or ResponseConfig())
+    policy = None
+    if seat.behaviour is not None and target.behaviour is not None:
+        policy = target.answered(player, seat.behaviour)
+    return BestResponse(
+        player, seat.value, seat.half_width, seat.is_exact, policy, seat
+    )
+
+
+def _check_player(player: int) -> None:
+    if isinstance(player, bool) or player not in (0, 1):
+        raise ValueError(f"player={player!r} must be 0 or 1, the responder's seat")

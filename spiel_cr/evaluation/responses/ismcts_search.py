@@ -20,10 +20,9 @@ from tqdm import tqdm
 
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.jax_utils import spread
-from spiel_cr.evaluation.responses import ismcts_kernel, responder_tree
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
-from spiel_cr.evaluation.responses.ismcts_kernel import Roots, Table
-from spiel_cr.evaluation.responses.responder_tree import SearchTree
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses import ismcts_kernel
+from spiel_cr.evaluation.responses.ismcts_kernel import Roots, SearchTree, Table
 from spiel_cr.games.tree.tree import GameTree, Infosets
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -83,7 +82,7 @@ def search_response(
         simulations than single precision can count one by one.
     """
     config, seed = config or SearchConfig(), check_seed(seed)
-    arrays = responder_tree.build(tree, player, other_behaviour)
+    arrays = ismcts_kernel.build(tree, player, other_behaviour)
     _check_counts(arrays, config)
     infosets = tree.infosets[player]
     arrays = jax.device_put(arrays)
@@ -197,7 +196,7 @@ def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
 
 def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
     """int [R], the most visited sequence of each root; the better one if equal."""
-    sequence, legal = responder_tree.padded_sequences(infosets.decisions, roots)
+    sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
     most = np.where(legal, np.asarray(table.visits)[sequence], -1)
     tied = (most == most.max(axis=1, keepdims=True)) & legal
     value = np.where(tied, np.asarray(table.value)[sequence], -np.inf)

@@ -7,7 +7,7 @@ from open_spiel.python import policy as policy_lib
 
 import game_defs  # noqa: F401  (registers the games)
 from spiel_cr.common import announcing
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 
 
 def random_table(game, seed):
@@ -43,7 +43,7 @@ def bundled_policy(table):
 def test_judge_agrees_with_the_bundled_cpp(name, seed):
     game = pyspiel.load_game(name)
     table = random_table(game, seed)
-    verdict = python_judge.judge(game, table)
+    verdict = openspiel_evaluator.judge(game, table)
     bundled = bundled_policy(table)
     assert verdict.nash_conv == pytest.approx(
         pyspiel.nash_conv(game, bundled), abs=1e-9
@@ -56,9 +56,9 @@ def test_judge_agrees_with_the_bundled_cpp(name, seed):
 def test_openspiels_tools_show_that_they_go_on(monkeypatch, capsys):
     game = pyspiel.load_game("kuhn_poker")
     table = random_table(game, 1)
-    silent = python_judge.judge(game, table)
+    silent = openspiel_evaluator.judge(game, table)
     assert not capsys.readouterr().err
-    monkeypatch.setattr(python_judge, "_SILENT", 0.0)
+    monkeypatch.setattr(openspiel_evaluator, "_SILENT", 0.0)
     with announcing.listening():
-        assert python_judge.judge(game, table) == silent
+        assert openspiel_evaluator.judge(game, table) == silent
     assert "judging (OpenSpiel): " in capsys.readouterr().err

@@ -1,62 +1,33 @@
-"""How exploitable is anything: one call, on time.
-
-What is exact by itself comes first: the compiled game, the form of signals, hidden
-boards, where there is time to build them. Else instruments learn a response in each
-seat: each gets a tenth of the time first, and the one that then wins most gets the
-rest. About a fifth of the time judges, in matches that taught nothing; which instrument
-leads is decided by other matches than those of its bound.
-
-Work is planned by the speed that was measured, in slices that become shorter towards a
-deadline. With a folder each plan is written before it is carried out, so that a run
-that was killed does the same work again, and comes to the same result.
-
-A seat is a task. Each has its part of the time, whether others are worked on beside it
-or not, and tells what it plans and what came of it to the process that asks.
-"""
+"""Race of methods that search or learn a response in one seat."""
 
 import itertools
 import math
 import pathlib
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyspiel
 
-from spiel_cr.common import atomic, storage
+from spiel_cr.common import storage
 from spiel_cr.common.announcing import announce
-from spiel_cr.common.checks import check_number, check_seed
-from spiel_cr.common.executing import HERE, Executor
-from spiel_cr.common.json_log import JsonLog, Record
-from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.exploited import Exploited, Found, Point, bound_of
-from spiel_cr.evaluation.responding import respond
-from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.root_responses import setting as settings
-from spiel_cr.evaluation.root_responses.response import Response
-from spiel_cr.evaluation.root_responses.root_search import RootSearch
-from spiel_cr.evaluation.root_responses.setting import Setting
-from spiel_cr.evaluation.root_responses.table_responder import TableResponder
-from spiel_cr.evaluation.targets import Again, Target, load_target, made_again
+from spiel_cr.common.json_log import Record
+from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.responses import table_response as settings
+from spiel_cr.evaluation.responses.root_search import RootSearch
+from spiel_cr.evaluation.responses.table_responder import TableResponder
+from spiel_cr.evaluation.responses.table_response import Response, Setting
+from spiel_cr.evaluation.result import Point, bound_of
 from spiel_cr.games.opening.game_checks import utility_bounds
-from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players.given_players import GivenPlayer, check_order
 
 INSTRUMENTS = {
     "exact": "a best response, where the game is laid out as a whole",
     "search": "whole beliefs, from the start of the game to its ends",
     "table": "a table of the responder's infosets, learned in whole matches",
 }
-# Of what tells records apart.
-KEY = ("player", "instrument", "step")
 
 # Of the time: for each instrument at first, and of it for matches that judge.
 _FIRST, _JUDGING = 0.1, 0.2
-# Work is planned to end a little early.
-_AIM = 0.95
-# Laying the game out and asking the policy there may take this share of the time.
-_EXACT = 0.5
 # A slice takes this share of what is left, the last one all; under so many seconds
 # nothing more is begun.
 _SLICE, _SHORT = 0.6, 0.01
@@ -65,136 +36,12 @@ _SLICE, _SHORT = 0.6, 0.01
 _LOOKS = ((0.4, 0.04), (1.0, 0.16))
 # A bound of less than this share of the matches of an earlier one does not replace it.
 _HARDLY = 0.1
-# Learned responses keep a number for each action of a decision, of so many at most.
-_ACTIONS = 100_000
 # Matches side by side: at first, at least, at most, how many times as many as before;
 # and the most of one bound.
 _PILOT, _LEAST, _SIDE, _GROWTH, _MOST = 8, 4, 4096, 4, 1 << 20
 
 
-def exploit(
-    game: Game,
-    who: GivenPlayer,
-    *,
-    seconds: float = 60.0,
-    seed: int = 0,
-    players: Sequence[int] | None = None,
-    instruments: Sequence[str] = tuple(INSTRUMENTS),
-    memory_limit: Limit = None,
-    out: atomic.Path | None = None,
-    executor: Executor = HERE,
-) -> Exploited:
-    """What can be won from a player, in so many seconds.
-
-    Args:
-      game: OpenSpiel game string, game, or compiled game.
-      who: a string such as "cfr+(iterations=10)", "resolving(iterations=100)" or the
-        path of a file; a policy; a result of `solve`; a bot of one seat, or a function
-        of (player, seed) that makes bots. Bots that do not tell their probabilities are
-        asked for their moves.
-      seconds: of all of it, opening included, where one seat is worked on after the
-        other; each has its part, so workers do the same in half of the time.
-      seed: of all that is drawn.
-      players: seats of the responses; None: both, or the one that a bot leaves free.
-      instruments: of `INSTRUMENTS`; those that do not apply are left out.
-      memory_limit: do not lay out larger games, as in `solve`.
-      out: a folder for all results, from which the same call goes on.
-      executor: where seats are worked on, or a bot is asked if `exact` applies;
-        elsewhere than in this process the player is made again from its string.
-
-    Raises:
-      ValueError: a bad argument, no instrument applies, or the folder is another run's.
-      OSError: the folder or a file cannot be read or written.
-    """
-    begun = time.perf_counter()
-    check_order(game, who, "exploit(game, who)")
-    check_number(seconds, "seconds", "(0, inf)")
-    check_seed(seed)
-    if not instruments or set(instruments) - set(INSTRUMENTS):
-        raise ValueError(
-            f"instruments={';'.join(instruments)!r}: choose among "
-            f"{', '.join(INSTRUMENTS)}"
-        )
-    if not (isinstance(who, str) or executor.is_here):
-        raise ValueError(
-            f"workers={executor.workers}: other processes make players from strings, "
-            f"and not from a {type(who).__name__}; give a string, such as the path of "
-            f"a file, or leave workers out"
-        )
-    seat = None
-    if isinstance(who, pyspiel.Bot):
-        # Bots of C++ do not say which player they are.
-        seat = getattr(who, "player_id", lambda: None)()
-        if seat is None:
-            raise ValueError(
-                f"who: a {type(who).__name__} does not say which player it is; give a "
-                f"function of (player, seed) that makes one"
-            )
-    if players is None:
-        players = (0, 1) if seat is None else (1 - seat,)
-    wanted = ((0,), (1,), (0, 1)) if seat is None else ((1 - seat,),)
-    if tuple(players) not in wanted:
-        raise ValueError(
-            f"players={players!r}: choose {' or '.join(map(str, wanted))}, the seats "
-            f"that respond"
-        )
-    target = load_target(
-        who,
-        game,
-        seat=1 - players[0] if seat is None else seat,
-        seed=seed,
-        memory_limit=memory_limit,
-        seconds=_exact_seconds(instruments, seconds),
-        executor=executor,
-    )
-    reasons = _left_out(target, instruments)
-    names = [name for name in instruments if name not in reasons]
-    if not names:
-        why = "; ".join(f"{name}: {reasons[name]}" for name in instruments)
-        raise ValueError(
-            f"instruments={';'.join(instruments)!r}: none applies to {target.name} on "
-            f"{target.game} ({why}); choose others, or smaller game parameters"
-        )
-    said = {"game": str(target.game), "policy": target.name, "seed": seed}
-    said |= {"players": list(players), "instruments": list(instruments)}
-    with JsonLog(out, "results", said, key=KEY) as log:
-        if "exact" in names:
-            seats = [_exact(target, player, seed, log, begun) for player in players]
-        else:
-            spent = time.perf_counter() - begun
-            keeps = None if executor.ray is not None else log.folder
-            plan = _Plan(names, seed, len(players), spent, _AIM * seconds, keeps)
-            seats = _raced(target, players, plan, log, executor)
-    curve = sorted(point for seat in seats for point in seat.curve)
-    points = tuple(seat.point for seat in seats)
-    won = tuple(_policy(target, seat) for seat in seats)
-    last = curve[-1].seconds
-    return Exploited(target.name, target.game, points, tuple(curve), reasons, won, last)
-
-
-def _exact_seconds(instruments: Sequence[str], seconds: float) -> float:
-    """For laying the game out; as long as it takes where nothing else is wanted."""
-    if set(instruments) == {"exact"}:
-        return math.inf
-    return _EXACT * seconds if "exact" in instruments else 0.0
-
-
-def _left_out(target: Target, instruments: Sequence[str]) -> dict[str, str]:
-    """Which instruments are not used, and why."""
-    if target.behaviour is not None and "exact" in instruments:
-        return dict.fromkeys(set(instruments) - {"exact"}, "exact is known")
-    reasons: dict[str, str] = {}
-    if "exact" in instruments:
-        reasons["exact"] = "the bot is known by its moves alone"
-        if target.rivals is None:
-            reasons["exact"] = str(target.too_large or "the game is not laid out")
-    if (actions := target.game.num_distinct_actions()) > _ACTIONS:
-        why = f"it learns of {_ACTIONS:,} actions at most, and the game has {actions:,}"
-        reasons |= dict.fromkeys(set(instruments) - {"exact"}, why)
-    return reasons
-
-
-class _Seat(NamedTuple):
+class SeatResponse(NamedTuple):
     """What came of a seat; float64 [S], its strategy on the form, is exact."""
 
     point: Point
@@ -202,31 +49,12 @@ class _Seat(NamedTuple):
     response: Response | np.ndarray
 
 
-def _exact(target: Target, player: int, seed: int, log: JsonLog, begun: float) -> _Seat:
-    """A best response, and what it wins."""
-    seat = respond(target, player, ResponseConfig("exact", seed=seed))
-    assert seat.behaviour is not None
-    value, seconds = float(seat.value), time.perf_counter() - begun
-    point = Point(seconds, player, "exact", value, value, 0)
-    if (player, "exact", 0) not in log.records:
-        log.add({**point._asdict(), "step": 0})
-    return _Seat(point, [point], seat.behaviour)
-
-
-def _policy(target: Target, seat: _Seat) -> Found:
-    """A response as an OpenSpiel policy."""
-    if not isinstance(seat.response, Response):
-        return target.answered(seat.point.player, seat.response)
-    source = _setting(target, seat.point.instrument).source
-    return seat.response.policy(target.game, source, settings.own_policy(target))
-
-
-def _setting(target: Target, name: str) -> Setting:
+def setting_for(target: Target, name: str) -> Setting:
     """Where an instrument learns and is judged."""
     return settings.of_target(target, use_rules=name != "search")
 
 
-class _Plan(NamedTuple):
+class RacePlan(NamedTuple):
     """What all seats are to do.
 
     Attributes:
@@ -246,39 +74,7 @@ class _Plan(NamedTuple):
     folder: pathlib.Path | None
 
 
-def _raced(
-    target: Target,
-    players: Sequence[int],
-    plan: _Plan,
-    log: JsonLog,
-    executor: Executor,
-) -> list[_Seat]:
-    """All instruments for a while, then the leader of each seat."""
-    tasks: dict[int, tuple[int, list[Record]]] = {
-        player: (player, [log.records[key] for key in log.records if key[0] == player])
-        for player in players
-    }
-    seats: dict[int, _Seat] = {}
-    for player, came in executor.map(
-        _races, (target.sent(executor, plan.seed), plan), tasks
-    ):
-        if isinstance(came, _Seat):
-            seats[player] = came
-        else:
-            # What another worker would go on from.
-            tasks[player][1].append(came)
-            log.add(came)
-    log.arrange(sorted(log.records, key=lambda key: int(key[0])))
-    return [seats[player] for player in players]
-
-
-def _races(sent: Target | Again, plan: _Plan) -> Callable[..., Any]:
-    """Where seats are worked on."""
-    target = made_again(sent)
-    return lambda task: _Race(target, plan, *task).run()
-
-
-class _Race:
+class MethodRace:
     """All that is learned and judged in a seat, by a clock of its own.
 
     It goes as fast as if seats took turns, so what is done does not depend on whether
@@ -294,7 +90,7 @@ class _Race:
     """
 
     def __init__(
-        self, target: Target, plan: _Plan, player: int, records: Sequence[Record]
+        self, target: Target, plan: RacePlan, player: int, records: Sequence[Record]
     ) -> None:
         self.target, self.plan, self.player = target, plan, player
         self.records = {(row["instrument"], row["step"]): row for row in records}
@@ -318,10 +114,10 @@ class _Race:
         self.records[instrument, step] = record
         return record
 
-    def run(self) -> Iterator[Record | _Seat]:
+    def run(self) -> Iterator[Record | SeatResponse]:
         """All instruments for a while, then the leader; what came of it is the last."""
         for name in self.plan.names:
-            self.settings[name] = setting = _setting(self.target, name)
+            self.settings[name] = setting = setting_for(self.target, name)
             # Some rules make tables in their first match.
             settings.warm_up(setting.source)
         share = _FIRST * (self.plan.end - self.clock())
@@ -352,7 +148,7 @@ class _Race:
             if not leader.point.is_exact:
                 yield from leader.learn(begin + (look - judging) * room)
                 yield from leader.judge(begin + look * room)
-        yield _Seat(leader.point, self.curve, leader.response())
+        yield SeatResponse(leader.point, self.curve, leader.response())
 
 
 class _Entry:
@@ -365,7 +161,7 @@ class _Entry:
 
     point: Point
 
-    def __init__(self, race: _Race, name: str) -> None:
+    def __init__(self, race: MethodRace, name: str) -> None:
         """Learns nothing yet."""
         self._race, self.name = race, name
         # The next record; the most matches of a point so far.

@@ -14,7 +14,7 @@ import numpy as np
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.evaluation.response_seats import Seat
+from spiel_cr.evaluation.result import Seat
 from spiel_cr.games.phantom.abrupt import AbruptGame, Infosets, Leaves
 from spiel_cr.policies.conversions import SUM_TOLERANCE, named
 from spiel_cr.policies.phantom_policy import ask

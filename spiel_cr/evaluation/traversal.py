@@ -13,7 +13,7 @@ exact tools judge it.
 import dataclasses
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -22,9 +22,10 @@ from tqdm import tqdm
 
 from spiel_cr.common.errors import HiddenTurnsError
 from spiel_cr.common.short_repr import short_repr
-from spiel_cr.evaluation import python_judge
-from spiel_cr.evaluation.one_match import statistics_of
+from spiel_cr.evaluation import openspiel_evaluator
+from spiel_cr.evaluation.referee import statistics_of
 from spiel_cr.games.histories import states_in_order
+from spiel_cr.games.opening.game_checks import chance_outcomes, player_return
 from spiel_cr.games.sequence_form.decisions import Decisions
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
@@ -87,7 +88,7 @@ class Evaluation(NamedTuple):
       infosets: of both players.
       infosets_defined: at how many of them the player was met.
       moves, late_moves, max_ms, programs_compiled, seconds: see `Work`.
-      judge: who computed NashConv, one of `python_judge.JUDGES`.
+      judge: who computed NashConv, one of `openspiel_evaluator.JUDGES`.
     """
 
     nash_conv: float
@@ -272,12 +273,12 @@ def evaluate(
     """
     behaviours = seats[0].behaviour, seats[1].behaviour
     work = seats[0].work.plus(seats[1].work)
-    if python_judge.is_beyond(compiled, None):
+    if openspiel_evaluator.is_beyond(compiled, None):
         low, high = best_responses.value_bounds(compiled.form, behaviours)
         nash_conv, judge = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(compiled, behaviours)
-        nash_conv, _, judge, *_ = python_judge.judge(compiled.game, table)
+        nash_conv, _, judge, *_ = openspiel_evaluator.judge(compiled.game, table)
     return Evaluation(
         nash_conv,
         sum(len(seat.met) for seat in seats),
@@ -299,3 +300,110 @@ def summarise(evaluations: Sequence[Evaluation]) -> Evaluation:
         *work,
         judge=evaluations[0].judge,
     )
+
+
+class Met(NamedTuple):
+    """What a match showed of a player.
+
+    Attributes:
+      match: its number.
+      seat: the player's.
+      keys: the information states at which it was asked.
+      policies: its probabilities of the legal actions there.
+      utility: the player's, at the end.
+      work: what the match cost it.
+    """
+
+    match: int
+    seat: int
+    keys: list[str]
+    policies: list[list[float]]
+    utility: float
+    work: Work
+
+
+def seat_of(match: int) -> int:
+    """The seats alternate from match to match."""
+    return match % 2
+
+
+def long_matches_action(state: pyspiel.State, random: np.random.Generator) -> int:
+    """Any action that does not end the game at once; if all do, any action.
+
+    Args:
+      state: where the opponent acts.
+      random: consumed.
+    """
+    legal = state.legal_actions()
+    going_on = [a for a in legal if not state.child(a).is_terminal()]
+    return int(random.choice(going_on or legal))
+
+
+def play(compiled: GameTree, bot: pyspiel.Bot, match: int, *, seed: int) -> Met:
+    """Plays one match; the opponent avoids ending the game early.
+
+    A bot that `Learns` forgets what it learned in other matches.
+
+    Args:
+      compiled: the game.
+      bot: the player; its actions are drawn here, by the probabilities that it gives.
+      match: number of the match: part of the seed, so that any match can be played
+        again, or after an interruption, without those before it.
+      seed: of chance, the opponent, and the bot's actions.
+
+    Raises:
+      ValueError: the bot gives no policy, or not a distribution over legal actions.
+    """
+    player = bot.player_id()
+    random = np.random.default_rng([seed, match])
+    interview = Interview(bot)
+    keys, policies = [], []
+    state = compiled.game.new_initial_state()
+    bot.restart()
+    if isinstance(bot, Learns):
+        bot.forget()
+    while not state.is_terminal():
+        actor = state.current_player()
+        if state.is_chance_node():
+            actions, chances = zip(*chance_outcomes(state), strict=True)
+            action = int(random.choice(actions, p=chances))
+        elif actor == player:
+            answer = interview.ask(state)
+            keys.append(state.information_state_string(player))
+            policies.append(answer.tolist())
+            action = int(random.choice(state.legal_actions(), p=answer))
+        else:
+            action = long_matches_action(state, random)
+            bot.inform_action(state, actor, action)
+        state.apply_action(action)
+    utility = player_return(state, player)
+    return Met(match, player, keys, policies, utility, interview.work())
+
+
+def aggregate(compiled: GameTree, player: int, matches: Iterable[Met]) -> SeatStrategy:
+    """The mean of what a player showed in one seat; uniform where it was never met.
+
+    Args:
+      compiled: the game.
+      player: the seat; matches of the other one are passed over.
+      matches: in any order.
+    """
+    infosets = compiled.infosets[player]
+    numbers = {key: number for number, key in enumerate(infosets.keys)}
+    first = infosets.decisions.first_sequence
+    total = np.zeros(infosets.decisions.num_sequences)
+    met = np.zeros(len(infosets), np.int64)
+    work = Work()
+    for match in matches:
+        if match.seat != player:
+            continue
+        work = work.plus(match.work)
+        for key, shown in zip(match.keys, match.policies, strict=True):
+            number = numbers[key]
+            total[first[number] : first[number] + len(shown)] += shown
+            met[number] += 1
+    behaviour = conversions.uniform_behaviour(infosets.decisions)
+    times = np.concatenate([[0], met[infosets.decisions.owner[1:]]])
+    known = times > 0
+    behaviour[known] = total[known] / times[known]
+    return SeatStrategy(behaviour, met, work)
