@@ -20,7 +20,7 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.executing import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.many_matches import Slot
+from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree

@@ -37,7 +37,7 @@ class ResolvingConfig:
         bias), or those of its "best_response" to the average strategy. None: the
         former for full-width solvers, the latter for sampled ones (docs/resolving.md).
       depth: look N moves or rounds ahead of the subgame's roots (in the first layer: of
-        the start of the game), see `look_ahead`; None: to the end of the game.
+        the start of the game), see `truncate_layer`; None: to the end of the game.
       depth_unit: what depth counts: "moves", chance included; or "rounds", which end
         where chance moves after a decision.
       leaf: what the game is worth where the lookahead ends, see
@@ -161,7 +161,7 @@ class ResolvingConfig:
         return self.values == "best_response"
 
 
-def whole_game_settings(
+def full_game_settings(
     algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
 ) -> ResolvingConfig:
     """How a whole game is resolved, from what `resolve` is given.
