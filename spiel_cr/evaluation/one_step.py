@@ -158,7 +158,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
         )
     d = decompose(tree, player)
     infoset = int(histories.infoset[history])
-    layer = int(d.own_layer[infoset])
+    layer = int(d.player_layer[infoset])
     if not d.opens[infoset] or layer < 2:
         reason = "is in the middle of its turn"
         if d.opens[infoset]:
@@ -167,7 +167,7 @@ def find(tree: GameTree, actions: Sequence[int | str]) -> Place:
             f"{text}: player {player} acts there but {reason}; go on to a later "
             f"decision, the next may be one of {_choices(state)}"
         )
-    return Place(d, layer, int(d.own_subgame[infoset]))
+    return Place(d, layer, int(d.player_subgame[infoset]))
 
 
 def _choices(state: pyspiel.State) -> str:

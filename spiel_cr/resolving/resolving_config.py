@@ -38,7 +38,7 @@ class ResolvingConfig:
         "iterates" for full-width solvers, "best_response" for sampling solvers
         (docs/resolving.md).
       depth: Number of moves or rounds that every solve looks ahead from the subgame's
-        roots. If None, to the end of the game.
+        roots, see `truncate_layer`. If None, to the end of the game.
       depth_unit: Unit of `depth`: moves, including those of chance, or rounds, which
         end where chance moves after a decision.
       leaf: Value of a history at which the lookahead ends, see `leaf_strings.LEAVES`.
@@ -161,7 +161,7 @@ class ResolvingConfig:
         return self.values == "best_response"
 
 
-def whole_game_settings(
+def full_game_settings(
     algorithm: str | CFRConfig | ResolvingConfig, iterations: int | None
 ) -> ResolvingConfig:
     """How a whole game is resolved, from what `resolve` is given.
