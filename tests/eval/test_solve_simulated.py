@@ -53,7 +53,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
     assert found["form"] != "tree"
-    (said,) = (line for line in err.splitlines() if "without compiling" in line)
+    (said,) = (line for line in err.splitlines() if "without a game tree" in line)
     assert "phantom_ttt() has about" in said
     # Little memory for worlds, which are walked as far as it goes.
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
@@ -146,11 +146,11 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
         found, out, _ = told(capsys, "tournament", *game, *bots, *out)
         share, none = found["unmet_share"]
         assert none is None and 0.3 < share <= 1
-        assert f"never met: {share:.1%} of" in out
+        assert f"never visited: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
     found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
     share = found["unmet_share"]
-    assert 0.3 < share <= 1 and f"never met: {share:.1%} of" in out
+    assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 
 
 def test_show_lists_the_policy(saved, capsys):
