@@ -64,7 +64,7 @@ def measure(game: str, goal: Mapping[str, float]) -> Row:
     return {
         "form": laid.form,
         "chosen": auto.algorithm,
-        "why": auto.why,
+        "reason": auto.reason,
         "found": found,
         "floor": _FLOOR * span,
     }

@@ -17,6 +17,7 @@ from benchmarks.document import PEAK, WHO, Column, over_seeds
 from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.games.tree.compiler import build_tree
+from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.deep.deep_config import PRESETS, DeepConfig
 from spiel_cr.solvers.deep.deep_solver import DeepSolver
@@ -62,7 +63,10 @@ def measure(game: str, algorithm: str, seed: int, what: str, most: float) -> fra
         nonlocal judging, judged
         start, judged = time.process_time(), solver.iterations
         seconds = time.process_time() - begun - judging
-        values = {kind: solver.nash_conv(kind) for kind in solver.config.averages}
+        values = {}
+        for kind in solver.config.averages:
+            low, high = value_bounds(tree.form, solver.average_behaviours(kind))
+            values[kind] = high - low
         curve.append({"cpu_seconds": seconds, **values})
         judging += time.process_time() - start
 

@@ -73,23 +73,23 @@ def measure(
     )
     goal = spiel_cr.Goal(seconds=1e9)
     task = solve.task_of(algorithm, goal, options=options, dtype=dtype, seed=seed)
-    run = task.run_of(solve.lay_out(name, task))
+    solver = task.solver(solve.lay_out(name, task))
     spent = 0.0
     curve: list[Row] = []
     while len(curve) < points:
         begun = time.process_time()
-        run.solver.run(1)
+        solver.run(1)
         spent += time.process_time() - begun
-        nodes = getattr(run.solver, "nodes", 0)
+        nodes = getattr(solver, "nodes", 0)
         done = spent if what == "seconds" else nodes
         if done < most / growth ** (points - 1 - len(curve)):
             continue
         if dtype:
-            nash_conv = run.nash_conv()
+            nash_conv = solver.nash_conv()
         else:
-            policy = run.outcome()["held"].policy(None)
+            policy = solver.outcome()["held"].policy(None)
             nash_conv = spiel_cr.nash_conv(name, policy, memory_limit=_LIMIT)
-        point = {"seconds": spent, "nodes": nodes, "iterations": run.iterations}
+        point = {"seconds": spent, "nodes": nodes, "iterations": solver.iterations}
         curve.append({**point, "nash_conv": nash_conv})
         say(f"{curve[-1]}")
     return {**curve[-1], "curve": curve, "peak_bytes": peak_bytes()}

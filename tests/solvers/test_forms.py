@@ -14,7 +14,7 @@ from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.policies.result import Held
-from spiel_cr.solvers import representation, tabular_run
+from spiel_cr.solvers import representation, tabular_makers
 from spiel_cr.solvers.solve import task_of
 from tests.support import games
 from tests.support.kuhn_public_tree import kuhn
@@ -112,7 +112,7 @@ def test_games_without_signals_are_refused_in_that_form():
 def test_memory_is_refused_before_anything_is_laid_out(monkeypatch):
     # Built before: building is refused by what other tests left in the process, too.
     game = public_tree_game(TINY)
-    monkeypatch.setattr(tabular_run, "form_of", None)
+    monkeypatch.setattr(tabular_makers, "form_of", None)
     with pytest.raises(GameTooLargeError, match="solving python_rhode_island_holdem"):
         spiel_cr.solve(game, options=spiel_cr.GameOptions(memory_limit="370MB"))
 
