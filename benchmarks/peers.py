@@ -93,7 +93,7 @@ _PEERS = {
             False,
             "",
             lambda instance, seed: protocol.IteratingAdapter(
-                CReference(instance.tree.form)
+                CReference(instance.tree.sequence_form)
             ),
         ),
         "c",
@@ -137,7 +137,7 @@ def find(name: str) -> Solver:
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        form = forced.without(instance.tree.form)
+        form = forced.without(instance.tree.sequence_form)
         return protocol.IteratingAdapter(
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )

@@ -147,7 +147,7 @@ class SolverRun:
             "peak_mib": peak,
         }
         if self._solver.family == "c":
-            row |= c_reference.disagreement(self._instance.tree.form)
+            row |= c_reference.disagreement(self._instance.tree.sequence_form)
         return row
 
     def _make(self) -> None:

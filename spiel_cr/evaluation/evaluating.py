@@ -25,7 +25,6 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import playing, python_judge, traversing
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 from spiel_cr.players.opponent_strings import public_tree_file
@@ -137,7 +136,7 @@ def evaluate_repeatedly(
         "game": str(compiled.game),
         "bot": bot,
         "seed": config.seed,
-        "fingerprint": fingerprint(compiled),
+        "fingerprint": compiled.game_id,
         "versions": storage.versions(),
     }
     with JsonLog(
