@@ -235,7 +235,7 @@ def test_forms_go_to_other_processes():
     public_tree_game = kuhn_public_tree.kuhn()
     for laid in (
         spiel_cr.build_tree("kuhn_poker").sequence_form,
-        form.public_tree_game.sequence_form,
+        public_tree_game.sequence_form,
         public_tree_game.build_sequence_form(products=True),
         phantom_game("dark_hex(num_rows=2,num_cols=2)").sequence_form,
     ):
