@@ -126,7 +126,7 @@ class Benchmark:
     @property
     def page(self) -> str:
         """The page that explains the measurements and contains the tables."""
-        return f"docs/measurements/{self.shares or self.name}.md"
+        return f"docs/measurements/{self.shares or self.name.replace('_', '-')}.md"
 
     @property
     def marks(self) -> document.Marks:

@@ -18,8 +18,8 @@ import pyspiel
 
 from spiel_cr.common import errors
 from spiel_cr.evaluation.aivat import TreeValues
-from spiel_cr.evaluation.one_match import Match
-from spiel_cr.evaluation.traversing import Interview
+from spiel_cr.evaluation.referee import Match
+from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree

@@ -7,7 +7,7 @@ import numpy as np
 
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.targets import load_target
+from spiel_cr.evaluation.opponent import load_target
 from spiel_cr.games.tree.compiler import Game, as_tree
 from spiel_cr.players.given_players import GivenPolicy, check_order
 from spiel_cr.policies import conversions, met

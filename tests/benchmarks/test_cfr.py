@@ -12,7 +12,7 @@ from benchmarks.games import string_of
 from benchmarks.peers import find
 from spiel_cr.eval.common.exact_judge import ExactJudge
 from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from tests.support.benchmark_pages import FACTS
 
 needs_cc = pytest.mark.skipif(
@@ -141,7 +141,9 @@ def test_peers_run_the_same_algorithm(solver: str) -> None:
     # CFR+ after 10 iterations, whoever runs it; JaxCFR computes in float32.
     tolerance = 1e-4 if solver == "openspiel-jax" else 1e-9
     expected = spiel_cr.solve("kuhn_poker", "cfr+", 10).average_policy()
-    nash_conv = python_judge.judge(pyspiel.load_game("kuhn_poker"), expected).nash_conv
+    nash_conv = openspiel_evaluator.judge(
+        pyspiel.load_game("kuhn_poker"), expected
+    ).nash_conv
     instance = GameInstance("kuhn_poker")
     adapter = find(solver).entry.make(instance, 0)
     adapter.run(10)

@@ -10,7 +10,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers games
 import spiel_cr
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.players.bots import uniform_bot
 from tests.support import games

@@ -7,7 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
-from spiel_cr.evaluation import targets
+from spiel_cr.evaluation import opponent
 from spiel_cr.games.phantom import phantom_game
 from spiel_cr.policies.phantom_policy import (
     MoreKnowledgeError,
@@ -30,7 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("phantom"))
+    monkeypatch.setattr(opponent, "prefer", lambda *_: Choice("phantom"))
 
 
 def test_openspiel_judges_it_alike(solved):
@@ -57,7 +57,7 @@ def test_what_depends_on_more_is_not_judged():
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
     with pytest.raises(MoreKnowledgeError, match="searched"):
         spiel_cr.nash_conv(SMALL, policy)
-    assert targets.load_target(policy, SMALL).form is None
+    assert opponent.load_target(policy, SMALL).form is None
 
 
 @pytest.mark.slow

@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.histories import states_along, states_at, states_in_order
 from spiel_cr.games.sequence_form import forced, layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
@@ -190,17 +190,17 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
 
 def test_openspiels_recursive_tools():
     shallow, deep = (spiel_cr.build_tree(centipede(n)) for n in (60, 400))
-    assert not python_judge.is_beyond(shallow, None)
-    assert python_judge.is_beyond(deep, None)
+    assert not openspiel_evaluator.is_beyond(shallow, None)
+    assert openspiel_evaluator.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
-    assert python_judge.judge_result(result).by == "spiel_cr"
+    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
     with pytest.raises(ValueError, match=r"histories of 400 moves.*leave --judge out"):
-        python_judge.judge_result(result, "openspiel")
+        openspiel_evaluator.judge_result(result, "openspiel")
     # OpenSpiel's tools do need what is assumed.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
     assert sys.getrecursionlimit() < 6 * 400
     with pytest.raises(RecursionError):
-        python_judge.judge(deep.game, uniform)
+        openspiel_evaluator.judge(deep.game, uniform)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])

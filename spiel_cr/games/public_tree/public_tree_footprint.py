@@ -1,7 +1,7 @@
 """How much memory solving a signal game will take.
 
 Told by the sizes of the game alone: nothing large is allocated. The factors were fitted
-to peaks of processes on CPUs (docs/measurements/public_tree.md).
+to peaks of processes on CPUs (docs/measurements/public-tree.md).
 """
 
 import dataclasses

@@ -10,7 +10,7 @@ import pytest
 import spiel_cr
 from game_defs import latent_board, leduc_poker
 from spiel_cr.common.jax_utils import precision, quick_options
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening import batched_rules
 from spiel_cr.games.sequence_form import treeplex
 from spiel_cr.games.tree import compiler
@@ -283,7 +283,9 @@ def test_loss_of_forgetting_bets_in_leduc():
     something, and that what is left is far better than uniform.
     """
     result = solve_with("python_leduc_poker", "cfr+", 5000, imperfect_recall=True)
-    exact = python_judge.judge(result.tree.game, result.average_policy()).nash_conv
+    exact = openspiel_evaluator.judge(
+        result.tree.game, result.average_policy()
+    ).nash_conv
     assert exact == pytest.approx(result.nash_conv(), abs=TOLERANCE)
     assert 0.05 < exact < 0.2
 

@@ -7,8 +7,7 @@ import spiel_cr
 from spiel_cr import GameOptions, Goal
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
-from spiel_cr.evaluation.responses.board_response import BoardResponse
-from spiel_cr.evaluation.responses.local_best_response import lbr
+from spiel_cr.evaluation.responses.local_best_response import BoardResponse, lbr
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation import key_making
 from spiel_cr.policies.best_responses import best_response_value, reach_of
