@@ -18,7 +18,7 @@ from benchmarks.document import PEAK, Column
 from benchmarks.frame import Axis, Benchmark, Row, Table
 from benchmarks.games import game_of
 from spiel_cr.common.memory import peak_bytes
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
 
 OPPONENTS = {"ismcts": "OpenSpiel's ISMCTSBot", "uniform": "uniform random"}
