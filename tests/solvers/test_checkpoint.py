@@ -193,12 +193,14 @@ _POINT = [20, 0.5, 0.01]
 
 @pytest.fixture(scope="module")
 def solver():
-    return cfr.make_solver(games.compiled("kuhn").form, config=find("cfr+").config)
+    return cfr.make_solver(
+        games.compiled("kuhn").sequence_form, config=find("cfr+").config
+    )
 
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    solver.held = Held(games.compiled("kuhn"), games.compiled("kuhn").form)
+    solver.held = Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
     identity = {"kind": "checkpoint", **solver.identity()}
     return checkpoint.Keeper(path, identity, solver, 60)
 

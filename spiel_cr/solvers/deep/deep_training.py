@@ -10,7 +10,6 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.games.simulation import key_making
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.games.simulation.tree_source import TreeSource
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.best_responses import value_bounds
 from spiel_cr.policies.conversions import Behaviours
@@ -127,14 +126,14 @@ class Training(IterativeSolver):
         Raises:
           ValueError: If the game has no tree.
         """
-        low, high = value_bounds(self._compiled().tree.form, self.average_behaviours())
+        low, high = value_bounds(self._compiled().tree.sequence_form, self.average_behaviours())
         return high - low
 
     def identity(self) -> dict[str, Any]:
         """See `IterativeSolver.identity`."""
         knowledge, form = self.knowledge, "deep"
         if isinstance(knowledge, TreeKnowledge):
-            form, game_id = "deep, compiled", fingerprint(knowledge.tree)
+            form, game_id = "deep, compiled", knowledge.tree.game_id
         else:
             game_id = key_making.fingerprint(self.source)
         return {
@@ -151,7 +150,7 @@ class Training(IterativeSolver):
         if isinstance(self.knowledge, TreeKnowledge):
             tree = self.knowledge.tree
             return fields | {
-                "held": Held(tree, tree.form),
+                "held": Held(tree, tree.sequence_form),
                 "average": self.average_behaviours(),
                 "current": (self.current_behaviour(0), self.current_behaviour(1)),
             }
