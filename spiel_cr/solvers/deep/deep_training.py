@@ -126,7 +126,9 @@ class Training(IterativeSolver):
         Raises:
           ValueError: If the game has no tree.
         """
-        low, high = value_bounds(self._compiled().tree.sequence_form, self.average_behaviours())
+        low, high = value_bounds(
+            self._compiled().tree.sequence_form, self.average_behaviours()
+        )
         return high - low
 
     def identity(self) -> dict[str, Any]:
