@@ -21,7 +21,6 @@ from spiel_cr.common.checks import check_iterations, read_budget
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.policies.best_responses import nash_conv, reach_of
@@ -94,8 +93,9 @@ def _solve_buckets(
     announce("evaluating in the full game")
     low, high = result.value_bounds()
     behaviour = gameshrink.lift(game, partition, result.laid_out()[1])
+    form = game.sequence_form
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,
-        "nash_conv": nash_conv(form_of(game), reach_of(form_of(game), behaviour)),
+        "nash_conv": nash_conv(form, reach_of(form, behaviour)),
     }

@@ -17,7 +17,8 @@ from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree import kernels
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
 
@@ -135,7 +136,7 @@ def _text_of(row: dict[str, Any]) -> str:
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _payoff_matrix(kernel: Kernel) -> dict[str, Any]:
+def _payoff_matrix(kernel: PayoffMatrix) -> dict[str, Any]:
     """Return the size of a payoff matrix as solvers store it for player 0, float64."""
     matrix = kernels.lay_out(kernel, 0)
     return {

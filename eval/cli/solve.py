@@ -226,7 +226,15 @@ def check_form(represented: representation.Laid, arguments: Arguments) -> None:
 
 
 # Attributes of every result, as --json names them.
-_FACTS = ("algorithm", "why", "iterations", "trajectories", "seconds", "build_seconds")
+_FACTS = (
+    "algorithm",
+    "reason",
+    "stop_reason",
+    "iterations",
+    "trajectories",
+    "seconds",
+    "build_seconds",
+)
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:

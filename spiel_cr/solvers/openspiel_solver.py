@@ -22,7 +22,6 @@ from spiel_cr.games.opening.game_strings import load_printed
 from spiel_cr.games.opening.origins import load_again
 from spiel_cr.games.sequence_form import forced
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import tabular_policy
 from spiel_cr.solvers import footprint
@@ -87,11 +86,11 @@ class CFRSolver:
             )
         return {
             "game": str(self.game),
-            "fingerprint": fingerprint(self._tree),
+            "fingerprint": self._tree.game_id,
             "config": self._solver.config,
             "dtype": self._solver.dtype.name,
             "memory_limit": self._memory_limit,
-            "leaves": [np.array(leaf) for leaf in self._solver.leaves()],
+            "arrays": _copied(self._solver),
             "seconds": self._solver.seconds,
         }
 
@@ -110,21 +109,20 @@ class CFRSolver:
                 f"load here; import the module that registers the game first"
             ) from error
         tree = as_tree(game, memory_limit=state["memory_limit"])
-        if fingerprint(tree) != state["fingerprint"]:
+        if tree.game_id != state["fingerprint"]:
             raise ValueError(
                 f"the pickled solver is of another game of the name {one_line(name)}; "
                 f"load it with the version of the game that it was made for"
             )
         solver = _make_solver(tree, state["config"], state["dtype"])
-        solver.restore(state["leaves"], seconds=state["seconds"])
+        solver.restore(state["arrays"], seconds=state["seconds"])
         self._take(tree, solver, state["memory_limit"])
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         """Return a solver of its own that shares the game's tree."""
-        mine = self._solver
-        solver = _make_solver(self._tree, mine.config, mine.dtype)
-        leaves = [np.array(leaf) for leaf in mine.leaves()]
-        solver.restore(leaves, seconds=mine.seconds)
+        original = self._solver
+        solver = _make_solver(self._tree, original.config, original.dtype)
+        solver.restore(_copied(original), seconds=original.seconds)
         copied = type(self).__new__(type(self))
         copied._take(self._tree, solver, self._memory_limit)
         memo[id(self)] = copied
@@ -156,7 +154,14 @@ class CFRSolver:
 
 def _make_solver(tree: GameTree, config: Any, dtype: np.typing.DTypeLike) -> Solver:
     """Return a solver of the game at its start, without the game's forced moves."""
-    return cfr.make_solver(forced.without(tree.form), config=config, dtype=dtype)
+    return cfr.make_solver(
+        forced.without(tree.sequence_form), config=config, dtype=dtype
+    )
+
+
+def _copied(solver: Solver) -> dict[str, np.ndarray]:
+    """Return a copy of a solver's arrays."""
+    return {name: np.array(leaf) for name, leaf in solver.arrays().items()}
 
 
 def CFRPlusSolver(game: Game, **options: Any) -> CFRSolver:  # noqa: N802

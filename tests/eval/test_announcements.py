@@ -19,7 +19,11 @@ PHASES = {
     "info": ((), ["estimating how many histories kuhn_poker() has"]),
     "solve": (
         ("--iterations", "30"),
-        ["choosing an algorithm", r"algorithm \S+: NashConv .* iterations", "evaluating"],
+        [
+            "choosing an algorithm",
+            r"algorithm \S+: NashConv .* iterations",
+            "evaluating",
+        ],
     ),
     "resolve": (("--iterations", "2"), ["evaluating"]),
     "evaluate": (

@@ -12,7 +12,6 @@ from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.evaluation import openspiel_evaluator, opponent
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.players import bot_strings
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -64,7 +63,9 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
-    assert "round 1" in out and re.search(r"\d payoff matri(x|ces): round 0, 3 x 3, ", out)
+    assert "round 1" in out and re.search(
+        r"\d payoff matri(x|ces): round 0, 3 x 3, ", out
+    )
 
 
 def test_show_prints_a_grid(capsys, policy_file):
@@ -139,7 +140,9 @@ def test_ranges_prefer_signals(ranges):
 
 def test_grids_leave_out_impossible_deals(ranges):
     signals = public_tree_game(ranges)
-    uniform = [conversions.uniform_behaviour(own) for own in form_of(signals).decisions]
+    uniform = [
+        conversions.uniform_behaviour(own) for own in signals.sequence_form.decisions
+    ]
     grid = hand_grid.hand_grid(PublicTreePolicy(signals, uniform), "")
     assert len(grid.hands) == signals.num_private_states(grid.player)[0] <= 6
     assert grid.played == pytest.approx(1 / len(grid.actions))
@@ -219,7 +222,9 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     )
     expected = [
         best_responses.best_response_value(
-            tree.form, p, best_responses.reach_of(tree.form, behaviour)[1 - p]
+            tree.sequence_form,
+            p,
+            best_responses.reach_of(tree.sequence_form, behaviour)[1 - p],
         )
         for p in range(2)
     ]

@@ -132,7 +132,8 @@ def test_an_interrupt_that_is_discarded_is_raised_again(tmp_path):
     code = """
         unsaved = [1]
 
-        with interrupt_signals.interrupting(tell), interrupts.saving(lambda: not unsaved):
+        watching = interrupt_signals.interrupting(tell)
+        with watching, interrupts.saving(lambda: not unsaved):
             try:
                 with contextlib.suppress(KeyboardInterrupt):
                     ready()
@@ -165,7 +166,8 @@ def test_the_third_signal_gives_results_up(tmp_path):
 
 def test_a_command_that_ends_in_time_is_left_alone(tmp_path):
     code = """
-        with contextlib.suppress(KeyboardInterrupt), interrupt_signals.interrupting(tell):
+        watching = interrupt_signals.interrupting(tell)
+        with contextlib.suppress(KeyboardInterrupt), watching:
             try:
                 ready()
                 time.sleep(60)
