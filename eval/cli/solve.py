@@ -146,14 +146,15 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     """
     if arguments.plot and not (arguments.eval_every or arguments.until):
         raise ValueError("--plot needs points to draw; add --eval-every N")
-    if arguments.form == representation.SIMULATOR and arguments.judge != "auto":
+    options = arguments.settings(spiel_cr.GameOptions, locks=locks_of(arguments))
+    if options.form == representation.SIMULATOR and arguments.judge != "auto":
         raise ValueError(
             f"--judge {arguments.judge} needs a game tree; leave it out, or "
             f"leave --form simulator out"
         )
     settings: dict[str, Any] = {
         "goal": arguments.settings(spiel_cr.Goal),
-        "options": arguments.settings(spiel_cr.GameOptions, locks=locks_of(arguments)),
+        "options": options,
         "checkpoint": _checkpoint(arguments),
         **arguments.options("algorithm", "seed", "dtype"),
     }
@@ -166,7 +167,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     building = time.perf_counter() - start
     result = spiel_cr.solve(represented, progress=True, **settings)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
-    if represented.form == representation.SIMULATOR:
+    if result.form is None:
         return _report_simulated(arguments, result), result
     report = report_result(arguments.game, result, arguments)
     report["form"] = represented.form
