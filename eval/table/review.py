@@ -237,8 +237,8 @@ class Reviewer:
         elif of_bot.queried.any():
             notes.append(
                 f"The bot was asked at {int(of_bot.queried.sum()):,} of its "
-                f"{len(of_bot.queried):,} information states; for values against it, it "
-                f"would have to be asked at all."
+                f"{len(of_bot.queried):,} information states; for values against it, "
+                f"it would have to be asked at all."
             )
         notes.append(
             f"In a solution: the same against {_SOLVER} after {_ITERATIONS:,} "
