@@ -202,7 +202,7 @@ class ScotlandYardObserver(base.Observer):
 
     def _private_text(self, state: ScotlandYardState, owner: int) -> str:
         name = "path" if self._recall else "nodes"
-        return f"p{owner} {name} {_text(self._own(state, owner))}"
+        return f"p{owner} {name} {_text(self._private_pieces(state, owner))}"
 
     def _public_text(self, state: ScotlandYardState) -> str:
         names = {"trips": self._rules.names}

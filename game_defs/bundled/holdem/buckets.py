@@ -167,11 +167,11 @@ class Buckets:
         boards, weight = self._boards[-1][:, None], self._weights[-1][:, None]
         fits = boards & self._cards == 0
         ordered, _ = self._in_order((boards | self._cards)[fits])
-        boards, place = np.unique(ordered, return_inverse=True)
+        grown, place = np.unique(ordered, return_inverse=True)
         mass = np.bincount(place, np.broadcast_to(weight, fits.shape)[fits])
-        self._boards.append(boards)
+        self._boards.append(grown)
         # Each card of a board may have come last.
-        self._weights.append(mass / np.bitwise_count(boards[0]))
+        self._weights.append(mass / np.bitwise_count(grown[0]))
 
     def _compare(self) -> None:
         """Fills the buckets of all rounds, from the last one to the first."""
