@@ -69,8 +69,10 @@ def solve_endgames(
     check_iterations(iterations)
     check_choice(gadget, "gadget", GADGETS)
     config, dtype = find(algorithm, families=(CFR,)).config, check_dtype(dtype)
-    given = [np.asarray(own, np.float64) for own in behaviour]
-    combined = [own.copy() for own in given]
+    behaviours = [
+        np.asarray(player_behaviour, np.float64) for player_behaviour in behaviour
+    ]
+    combined = [player_behaviour.copy() for player_behaviour in behaviours]
     cuts = [decompose_public(game, player) for player in range(2)]
     roots = [endgame_roots(d) for d in cuts]
     layers = sum(
@@ -83,7 +85,7 @@ def solve_endgames(
             bar.update(count)
 
         for d, some in zip(cuts, roots, strict=True):
-            for subgame, form in _forms(d, some, given, gadget):
+            for subgame, form in _forms(d, some, behaviours, gadget):
                 solver = cfr.make_solver(
                     form,
                     config=config,
@@ -91,7 +93,9 @@ def solve_endgames(
                     compile=cfr.compile_for(form, iterations),
                 )
                 solver.run(iterations, after_chunk=advance)
-                inside = np.append(False, np.isin(d.decisions.owner[1:], subgame.own))
+                inside = np.append(
+                    False, np.isin(d.decisions.owner[1:], subgame.infosets)
+                )
                 solved = solver.average_behaviour(d.player)[1:]
                 combined[d.player][inside] = solved
     return combined[0], combined[1]
@@ -109,53 +113,68 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
         above = betting.parent[node]
         acts = betting.player[above] == d.player and betting.round[above] == last
         acted[node] = acted[above] or acts
-    found = np.flatnonzero((betting.round[d.roots] == last) & ~acted[d.roots])
-    if (d.layer[d.roots[found]] == 1).any():
+    endgames = np.flatnonzero((betting.round[d.roots] == last) & ~acted[d.roots])
+    if (d.layer[d.roots[endgames]] == 1).any():
         raise ValueError(
             f"{d.game.game}: player {d.player} first acts in the last round {last}, so "
             "there is no phase before the endgame; give a game of several rounds"
         )
-    return found.astype(np.int32)
+    return endgames.astype(np.int32)
 
 
 def _forms(
-    d: PublicDecomposition, roots: np.ndarray, given: Sequence[np.ndarray], gadget: str
+    d: PublicDecomposition,
+    roots: np.ndarray,
+    behaviours: Sequence[np.ndarray],
+    gadget: str,
 ) -> Iterator[tuple[PublicSubgame, SequenceForm]]:
     """The endgames of one player, layer by layer; `roots` as `endgame_roots` says."""
     i = d.player
-    reach = conversions.reach_from_behaviour(d.decisions, given[i])
+    reach = conversions.reach_from_behaviour(d.decisions, behaviours[i])
     for layer in np.unique(d.layer[d.roots[roots]]).tolist():
-        mine = roots[d.layer[d.roots[roots]] == layer]
+        layer_roots = roots[d.layer[d.roots[roots]] == layer]
         if gadget == "unsafe":
-            subgame = cut_public(d, layer, mine, gadget=False)
+            subgame = cut_public(d, layer, layer_roots, gadget=False)
             ranges = [
-                [_range(d, given[p], p, node) for node in d.roots[mine].tolist()]
+                [
+                    _range(d, behaviours[p], p, node)
+                    for node in d.roots[layer_roots].tolist()
+                ]
                 for p in range(2)
             ]
             yield subgame, subgame.form_by_beliefs(ranges)
         else:
-            subgame = cut_public(d, layer, mine)
-            own = reach[d.decisions.parent[subgame.openings]]
-            yield subgame, subgame.form(own, _values(d, subgame, own, given[i]))
+            subgame = cut_public(d, layer, layer_roots)
+            reach_of_openings = reach[d.decisions.parent[subgame.openings]]
+            yield (
+                subgame,
+                subgame.form(
+                    reach_of_openings,
+                    _values(d, subgame, reach_of_openings, behaviours[i]),
+                ),
+            )
 
 
 def _values(
-    d: PublicDecomposition, subgame: PublicSubgame, own: np.ndarray, given: np.ndarray
+    d: PublicDecomposition,
+    subgame: PublicSubgame,
+    player_reach: np.ndarray,
+    behaviour: np.ndarray,
 ) -> np.ndarray:
     """float64 [g], what a best response gets at the gadget, in o's utility."""
     i, count = d.player, len(subgame.augmented)
     # Nobody terminates for this; a maximum, so nothing is rounded.
-    form = subgame.form(own, np.full(count, -1e30))
-    inside = np.isin(d.decisions.owner[1:], subgame.own)
-    behaviour = np.append(1.0, given[1:][inside])
+    form = subgame.form(player_reach, np.full(count, -1e30))
+    inside = np.isin(d.decisions.owner[1:], subgame.infosets)
+    behaviour = np.append(1.0, behaviour[1:][inside])
     reach = conversions.reach_from_behaviour(form.decisions[i], behaviour)
     return best_responses.infoset_values(form, 1 - i, reach)[:count]
 
 
 def _range(
-    d: PublicDecomposition, given: np.ndarray, player: int, node: int
+    d: PublicDecomposition, behaviour: np.ndarray, player: int, node: int
 ) -> np.ndarray:
     """float64 [H], a player's reach of a public node, by signal; ones if it is none."""
     decisions = public_nodes.public_decisions(d.game, player)
-    reach = reach_of(d, player, node, functools.partial(decisions.block, given))
+    reach = reach_of(d, player, node, functools.partial(decisions.block, behaviour))
     return reach if reach.any() else np.ones_like(reach)

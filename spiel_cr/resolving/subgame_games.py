@@ -34,7 +34,7 @@ class Subgame(NamedTuple):
         gadget's own.
       paid_at: int32, for each of the gadget's own payoffs the index into `augmented` of
         the one whose value it is.
-      own: int32 [m], i's infosets, numbers of the whole game.
+      infosets: int32 [m], i's infosets, numbers of the whole game.
       in_layer: bool [m], whether they belong to this layer.
       roots: int32 [r], i's opening infosets, numbers of the whole game.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
@@ -48,7 +48,7 @@ class Subgame(NamedTuple):
     base: np.ndarray
     root: np.ndarray
     paid_at: np.ndarray
-    own: np.ndarray
+    infosets: np.ndarray
     in_layer: np.ndarray
     roots: np.ndarray
     augmented: np.ndarray
@@ -97,46 +97,49 @@ class Layer(Mapping[int, Subgame]):
         d = self._d = decomposition
         self.player, self._number = d.player, number
         ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-        given = np.ones(len(d.augmented_layer))
+        opponent_values = np.ones(len(d.augmented_layer))
         forest = self._forest = build_forest(
-            d, number, ones, given, lookahead, gadget=gadget
+            d, number, ones, opponent_values, lookahead, gadget=gadget
         )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
-        own, other = forest.decisions[i], forest.decisions[o]
+        player_decisions, opponent_decisions = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._own = Side(own, d.player_subgame[forest.own] if count else None)
-        other_side = Side(other, forest.front.subgames if count else None)
+        self._player_side = Side(
+            player_decisions,
+            d.player_subgame[forest.infosets] if count else None,
+        )
+        other_side = Side(opponent_decisions, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
             # Every sequence of o but the empty one lies behind the gadget.
             labels = other_side.labels[other_side.owner[other_ends]]
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
-        self._paid_at = np.full(other.num_sequences, -1, np.int32)
+        self._paid_at = np.full(opponent_decisions.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        self._other, self._ends = other_side, (player_ends, other_ends)
+        self._opponent_side, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
-        fragments = (self._own.groups, other_side.groups, self._payoffs)
+        fragments = (self._player_side.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
-        self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
+        self._subgames: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
-            _capacity(self._own, player_ends, labels),
+            _capacity(self._player_side, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
-        last = other_side.labels[len(other) - len(forest.next_augmented) :]
+        last = other_side.labels[len(opponent_decisions) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._subgames)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._known)
+        return iter(self._subgames)
 
     def __getitem__(self, number: int) -> Subgame:
-        subgame = self._known[number]
+        subgame = self._subgames[number]
         if subgame is None:
-            subgame = self._known[number] = self._cut(number)
+            subgame = self._subgames[number] = self._cut(number)
         return subgame
 
     def game(
@@ -164,12 +167,20 @@ class Layer(Mapping[int, Subgame]):
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
-        forest, player_side, other_side = self._forest, self._own, self._other
+        forest, player_side, other_side = (
+            self._forest,
+            self._player_side,
+            self._opponent_side,
+        )
         player_kept = player_side.groups.of(number)
         other_kept = other_side.groups.of(number)
         augmented, entries = self._augmented.of(number), self._payoffs.of(number)
-        own, player_rows = player_side.restrict(player_kept, self._ends[0][entries])
-        other, other_rows = other_side.restrict(other_kept, self._ends[1][entries])
+        decisions, player_rows = player_side.restrict(
+            player_kept, self._ends[0][entries]
+        )
+        opponent_decisions, other_rows = other_side.restrict(
+            other_kept, self._ends[1][entries]
+        )
         opening = player_kept[player_side.decisions.parent[player_kept] == 0]
         last_player = player_side.owner[self._ends[0][entries]]
         root = np.full(len(entries), -1, np.int32)
@@ -178,9 +189,9 @@ class Layer(Mapping[int, Subgame]):
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
         paid = self._paid_at[self._ends[1][entries[~owned]]]
-        sides = [(own, player_rows), (other, other_rows)]
+        sides = [(decisions, player_rows), (opponent_decisions, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
-        player_infosets = forest.own[player_kept]
+        infosets = forest.infosets[player_kept]
         return Subgame(
             decisions=(first, second),
             rows=rows,
@@ -188,9 +199,9 @@ class Layer(Mapping[int, Subgame]):
             base=forest.payoffs.values[entries],
             root=root,
             paid_at=np.searchsorted(augmented, paid).astype(np.int32),
-            own=player_infosets,
-            in_layer=self._d.player_layer[player_infosets] == self._number,
-            roots=forest.own[opening],
+            infosets=infosets,
+            in_layer=self._d.player_layer[infosets] == self._number,
+            roots=forest.infosets[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
         )
@@ -212,15 +223,18 @@ def best_response_values(
     Returns:
       float64 [n], o's counterfactual values, in the order of `next_augmented`.
     """
-    own, other = subgame.decisions[player], subgame.decisions[1 - player]
+    player_decisions, opponent_decisions = (
+        subgame.decisions[player],
+        subgame.decisions[1 - player],
+    )
     sequences = subgame.rows, subgame.columns
     gain = subgame.base * np.append(or_ones(player_reach), 1.0)[subgame.root]
-    gain *= reach_from_behaviour(own, behaviour)[sequences[player]]
+    gain *= reach_from_behaviour(player_decisions, behaviour)[sequences[player]]
     gain *= 2 * player - 1
-    count = other.num_sequences
+    count = opponent_decisions.num_sequences
     # What terminating is worth is no concern here: it lies below none of them.
     total = np.bincount(sequences[1 - player], gain, minlength=count)
-    values = best_values(other, total)
+    values = best_values(opponent_decisions, total)
     return values[len(values) - len(subgame.next_augmented) :]
 
 
@@ -254,9 +268,13 @@ class Side:
     ) -> tuple[Decisions, np.ndarray]:
         """Some infosets, renumbered, and int32, some of their sequences."""
         counts = self.decisions.num_actions[kept]
-        mine = np.append(0, ranges(self._first[kept], counts))
-        parents = np.searchsorted(mine, self.decisions.parent[kept]).astype(np.int32)
-        return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
+        sequences = np.append(0, ranges(self._first[kept], counts))
+        parents = np.searchsorted(sequences, self.decisions.parent[kept]).astype(
+            np.int32
+        )
+        return Decisions(parents, counts), np.searchsorted(sequences, ends).astype(
+            np.int32
+        )
 
 
 def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

@@ -46,7 +46,7 @@ def sampler(baseline):
 def laid_out(player, number, baseline):
     tree = games.compiled("kuhn")
     d = decomposition.decompose(tree, player)
-    layer = sampled_subgames.lay_out(d, sampler(baseline))[number - 1]
+    layer = sampled_subgames.sampled_layers(d, sampler(baseline))[number - 1]
     subgames = Layer(d, number)
     return d, layer, subgames
 
@@ -131,7 +131,7 @@ def sampled(made, baseline, player, points, rng):
         arrays = (made.tree, state, made.strategy, draws, player)
         found = sample(*jax.device_put(arrays), config)
         values = np.asarray(found.values).reshape(made.strategy.shape)
-        return values, np.asarray(found.beyond)
+        return values, np.asarray(found.next_augmented)
 
 
 def worth(histories, behaviours, first_of):
