@@ -44,19 +44,19 @@ def check_budget(game: PublicTreeGame, budget: Sequence[int]) -> tuple[int, ...]
       ValueError: there is not one number for each round, or one is less than 1 or than
         the one before it.
     """
-    found = tuple(int(number) for number in budget)
-    shown = "-".join(map(str, found))
-    if len(found) != game.num_rounds:
+    numbers = tuple(int(number) for number in budget)
+    shown = "-".join(map(str, numbers))
+    if len(numbers) != game.num_rounds:
         raise ValueError(
-            f"budget={shown} has {len(found)} numbers; {game.game} has "
+            f"budget={shown} has {len(numbers)} numbers; {game.game} has "
             f"{game.num_rounds} rounds: give one number for each"
         )
-    if found[0] < 1 or any(b < a for a, b in zip(found, found[1:], strict=False)):
+    if numbers[0] < 1 or any(b < a for a, b in zip(numbers, numbers[1:], strict=False)):
         raise ValueError(
             f"budget={shown} must be numbers of at least 1 that do not fall: each "
             "bucket needs a child in the next round"
         )
-    return found
+    return numbers
 
 
 def abstract(
@@ -97,8 +97,8 @@ def _buckets(
     """One player's buckets, int32 [H] by round, and what they cost by round."""
     # Players whose signals are alike get buckets that are.
     rng = np.random.default_rng(seed)
-    found = outcomes(game, player)
-    features = Features(game.parents[player], found, method, rng)
+    player_outcomes = outcomes(game, player)
+    features = Features(game.parents[player], player_outcomes, method, rng)
     above = np.zeros(1, np.int32)
     labels, costs = [], []
     for r, parent in enumerate(game.parents[player]):
@@ -110,7 +110,7 @@ def _buckets(
             ways.append(
                 cluster(
                     features.points(r, members),
-                    found.weights[r][members],
+                    player_outcomes.weights[r][members],
                     budget[r] - len(groups.numbers) + 1,
                     norm=features.norm_of(r),
                     restarts=method.restarts,
@@ -118,17 +118,17 @@ def _buckets(
                 )
             )
         shares = share_out([way.costs for way in ways], budget[r])
-        own = np.zeros(len(parent), np.int32)
+        bucket_of = np.zeros(len(parent), np.int32)
         first = 0
         for bucket, way, count in zip(groups.numbers, ways, shares, strict=True):
-            mine = way.labels(int(count))
-            own[groups.of(bucket)] = first + mine
-            first += 1 + int(mine.max(initial=0))
-        labels.append(own)
+            children = way.labels(int(count))
+            bucket_of[groups.of(bucket)] = first + children
+            first += 1 + int(children.max(initial=0))
+        labels.append(bucket_of)
         costs.append(
             float(sum(way.costs[k - 1] for way, k in zip(ways, shares, strict=True)))
         )
-        above = own
+        above = bucket_of
     return labels, costs
 
 
@@ -157,9 +157,9 @@ def infoset_buckets(
 
 def _numbers(game: PublicTreeGame, labels: Labels, player: int) -> np.ndarray:
     """int64 [I], one player's."""
-    found, first = [np.zeros(0, np.int64)], 0
+    fragments, first = [np.zeros(0, np.int64)], 0
     for node in public_nodes.public_decisions(game, player).node:
-        own = labels[player][game.betting.round[node]]
-        found.append(first + own.astype(np.int64))
-        first += 1 + int(own.max(initial=-1))
-    return np.concatenate(found)
+        bucket_of = labels[player][game.betting.round[node]]
+        fragments.append(first + bucket_of.astype(np.int64))
+        first += 1 + int(bucket_of.max(initial=-1))
+    return np.concatenate(fragments)

@@ -35,11 +35,11 @@ def share_out(costs: Sequence[np.ndarray], budget: int) -> np.ndarray:
     # What the parents so far cost with s children beyond their first ones, in all.
     best = np.zeros(spare + 1)
     chosen = []
-    for own in costs:
-        most = min(len(own) - 1, spare)
-        total, extra = best + own[0], np.zeros(spare + 1, np.int64)
+    for parent_costs in costs:
+        most = min(len(parent_costs) - 1, spare)
+        total, extra = best + parent_costs[0], np.zeros(spare + 1, np.int64)
         for more in range(1, most + 1):
-            through = best[: spare + 1 - more] + own[more]
+            through = best[: spare + 1 - more] + parent_costs[more]
             better = through < total[more:] * (1 - 1e-12)
             total[more:][better] = through[better]
             extra[more:][better] = more

@@ -35,17 +35,17 @@ class BelowLookahead(NamedTuple):
     Attributes:
       parent: int64 [J], the opponent's last sequence before each of its infosets.
       num_actions: int64 [J], of each.
-      player_sequence: int64 [T], the player's last sequence within the tree, at each
+      player_last: int64 [T], the player's last sequence within the tree, at each
         end.
-      opponent_sequence: int64 [T], the opponent's.
+      opponent_last: int64 [T], the opponent's.
       gain: float64 [T], the opponent's utility, times probabilities of chance and of
         the player beyond the tree.
     """
 
     parent: np.ndarray
     num_actions: np.ndarray
-    player_sequence: np.ndarray
-    opponent_sequence: np.ndarray
+    player_last: np.ndarray
+    opponent_last: np.ndarray
     gain: np.ndarray
 
 
@@ -77,18 +77,14 @@ class OpponentResponses:
         self._points = Decisions(np.concatenate(parents), np.concatenate(num_actions))
         utility = histories.utility[ends] * (1 if o == 0 else -1)
         self._gain = histories.chance[ends] * utility
-        self._player_sequence, self._opponent_sequence = (
+        self._player_last, self._opponent_last = (
             histories.sequence[d.player][ends],
             d.extended[ends],
         )
         if below is not None:
             self._gain = np.append(self._gain, below.gain)
-            self._player_sequence = np.append(
-                self._player_sequence, below.player_sequence
-            )
-            self._opponent_sequence = np.append(
-                self._opponent_sequence, below.opponent_sequence
-            )
+            self._player_last = np.append(self._player_last, below.player_last)
+            self._opponent_last = np.append(self._opponent_last, below.opponent_last)
         self._rounding = _ROUNDING * float(np.abs(d.tree.histories.utility).max())
 
     def values(self, behaviour: np.ndarray) -> np.ndarray:
@@ -102,8 +98,8 @@ class OpponentResponses:
         """
         reach = reach_from_behaviour(self._d.decisions, behaviour)
         total = np.bincount(
-            self._opponent_sequence,
-            self._gain * reach[self._player_sequence],
+            self._opponent_last,
+            self._gain * reach[self._player_last],
             minlength=self._points.num_sequences,
         )
         values = best_values(self._points, total)

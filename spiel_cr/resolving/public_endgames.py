@@ -69,10 +69,8 @@ def solve_endgames(
     check_iterations(iterations)
     check_choice(gadget, "gadget", GADGETS)
     config, dtype = find(algorithm, families=(CFR,)).config, check_dtype(dtype)
-    behaviours = [
-        np.asarray(player_behaviour, np.float64) for player_behaviour in behaviour
-    ]
-    combined = [player_behaviour.copy() for player_behaviour in behaviours]
+    base = [np.asarray(row, np.float64) for row in behaviour]
+    combined = [row.copy() for row in base]
     cuts = [decompose_public(game, player) for player in range(2)]
     roots = [endgame_roots(d) for d in cuts]
     layers = sum(
@@ -85,7 +83,7 @@ def solve_endgames(
             bar.update(count)
 
         for d, some in zip(cuts, roots, strict=True):
-            for subgame, form in _forms(d, some, behaviours, gadget):
+            for subgame, form in _forms(d, some, base, gadget):
                 solver = cfr.make_solver(
                     form,
                     config=config,
@@ -93,9 +91,8 @@ def solve_endgames(
                     compile=cfr.compile_for(form, iterations),
                 )
                 solver.run(iterations, after_chunk=advance)
-                inside = np.append(
-                    False, np.isin(d.decisions.owner[1:], subgame.infosets)
-                )
+                owner = d.decisions.owner[1:]
+                inside = np.append(False, np.isin(owner, subgame.infosets))
                 solved = solver.average_behaviour(d.player)[1:]
                 combined[d.player][inside] = solved
     return combined[0], combined[1]
@@ -123,50 +120,36 @@ def endgame_roots(d: PublicDecomposition) -> np.ndarray:
 
 
 def _forms(
-    d: PublicDecomposition,
-    roots: np.ndarray,
-    behaviours: Sequence[np.ndarray],
-    gadget: str,
+    d: PublicDecomposition, roots: np.ndarray, base: Sequence[np.ndarray], gadget: str
 ) -> Iterator[tuple[PublicSubgame, SequenceForm]]:
     """The endgames of one player, layer by layer; `roots` as `endgame_roots` says."""
     i = d.player
-    reach = conversions.reach_from_behaviour(d.decisions, behaviours[i])
+    reach = conversions.reach_from_behaviour(d.decisions, base[i])
     for layer in np.unique(d.layer[d.roots[roots]]).tolist():
-        layer_roots = roots[d.layer[d.roots[roots]] == layer]
+        tops = roots[d.layer[d.roots[roots]] == layer]
         if gadget == "unsafe":
-            subgame = cut_public(d, layer, layer_roots, gadget=False)
+            subgame = cut_public(d, layer, tops, gadget=False)
             ranges = [
-                [
-                    _range(d, behaviours[p], p, node)
-                    for node in d.roots[layer_roots].tolist()
-                ]
+                [_range(d, base[p], p, node) for node in d.roots[tops].tolist()]
                 for p in range(2)
             ]
             yield subgame, subgame.form_by_beliefs(ranges)
         else:
-            subgame = cut_public(d, layer, layer_roots)
-            reach_of_openings = reach[d.decisions.parent[subgame.openings]]
-            yield (
-                subgame,
-                subgame.form(
-                    reach_of_openings,
-                    _values(d, subgame, reach_of_openings, behaviours[i]),
-                ),
-            )
+            subgame = cut_public(d, layer, tops)
+            opening_reach = reach[d.decisions.parent[subgame.openings]]
+            values = _values(d, subgame, opening_reach, base[i])
+            yield subgame, subgame.form(opening_reach, values)
 
 
 def _values(
-    d: PublicDecomposition,
-    subgame: PublicSubgame,
-    player_reach: np.ndarray,
-    behaviour: np.ndarray,
+    d: PublicDecomposition, subgame: PublicSubgame, reach: np.ndarray, base: np.ndarray
 ) -> np.ndarray:
     """float64 [g], what a best response gets at the gadget, in o's utility."""
     i, count = d.player, len(subgame.augmented)
     # Nobody terminates for this; a maximum, so nothing is rounded.
-    form = subgame.form(player_reach, np.full(count, -1e30))
+    form = subgame.form(reach, np.full(count, -1e30))
     inside = np.isin(d.decisions.owner[1:], subgame.infosets)
-    behaviour = np.append(1.0, behaviour[1:][inside])
+    behaviour = np.append(1.0, base[1:][inside])
     reach = conversions.reach_from_behaviour(form.decisions[i], behaviour)
     return best_responses.infoset_values(form, 1 - i, reach)[:count]
 

@@ -243,18 +243,10 @@ def _nodes(
     levels = d.levels(tops)
     inside = np.sort(np.concatenate(levels))
     actor = d.game.betting.player[inside]
-    player, opponent = (
-        inside[actor == d.player],
-        inside[actor == 1 - d.player],
-    )
+    player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
     passed = tops if gadget else tops[:0]
     return _Nodes(
-        tops,
-        levels,
-        player,
-        opponent,
-        passed,
-        player[d.layer[player] == layer + 1],
+        tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
     )
 
 
@@ -284,38 +276,31 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
     front = make_front("cfrd", passed)
     first_player = np.zeros(len(betting), np.int32)
     first_player[nodes.player] = _first_sequences(d.num_actions[nodes.player])
-    opponent_actions = np.concatenate(
+    num_actions = np.concatenate(
         [
             front.num_actions,
             d.num_actions[nodes.opponent],
             np.ones(len(further), np.int32),
         ]
     )
-    first = _first_sequences(opponent_actions)
+    first = _first_sequences(num_actions)
     first_other, passing = np.zeros((2, len(betting)), np.int32)
     first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
     # o's sequence after the point in front of a node, where there is one.
     passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
-    player_above, opponent_above, behind = np.zeros((3, len(betting)), np.int32)
+    player, above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))
     opponent = passing.copy()
     for level in nodes.levels[1:]:
         up, taken = betting.parent[level], d.index[level]
-        player_acts, opponent_acts = (
-            betting.player[up] == i,
-            betting.player[up] == 1 - i,
-        )
-        player_above[level] = np.where(
-            player_acts, first_player[up] + taken, player_above[up]
-        )
-        opponent_above[level] = np.where(
-            opponent_acts, first_other[up] + taken, opponent[up]
-        )
+        actor = betting.player[up]
+        player[level] = np.where(actor == i, first_player[up] + taken, player[up])
+        above[level] = np.where(actor == 1 - i, first_other[up] + taken, opponent[up])
         free = level[passing[level] == 0]
-        opponent[free] = opponent_above[free]
+        opponent[free] = above[free]
         behind[level] = behind[up]
-    return _Sequences(player_above, opponent_above, opponent, behind, opponent_actions)
+    return _Sequences(player, above, opponent, behind, num_actions)
 
 
 def _sides(
@@ -323,7 +308,7 @@ def _sides(
 ) -> tuple[PublicSide, PublicSide]:
     """Each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
-    player_side = PublicSide(
+    player = PublicSide(
         sequences.player[nodes.player],
         d.num_actions[nodes.player],
         rounds[nodes.player],
@@ -334,12 +319,9 @@ def _sides(
         sequences.opponent_above[nodes.next_roots],
     ]
     points = np.concatenate([nodes.passed, nodes.opponent, nodes.next_roots])
-    opponent_side = PublicSide(
-        np.concatenate(parents), sequences.opponent_actions, rounds[points]
-    )
-    return (
-        (player_side, opponent_side) if d.player == 0 else (opponent_side, player_side)
-    )
+    actions = sequences.opponent_actions
+    opponent = PublicSide(np.concatenate(parents), actions, rounds[points])
+    return (player, opponent) if d.player == 0 else (opponent, player)
 
 
 def _terms(

@@ -438,7 +438,7 @@ def _padded(shape: Shape, **columns: Any) -> SubgameTree:
         num_actions=padded(columns["counts"], n, 0),  # type: ignore[arg-type]
         player=padded(columns["player"], n, 3),  # type: ignore[arg-type]
         utility=utility,  # type: ignore[arg-type]
-        next_augmented=padded(columns["beyond"], n, shape.below - 1),  # type: ignore[arg-type]
+        next_augmented=padded(columns["next_augmented"], n, shape.below - 1),  # type: ignore[arg-type]
         owner=columns["owner"].astype(np.int32),
         uniform=columns["uniform"],
         explore=columns["explore"],

@@ -97,36 +97,34 @@ class Layer(Mapping[int, Subgame]):
         d = self._d = decomposition
         self.player, self._number = d.player, number
         ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-        opponent_values = np.ones(len(d.augmented_layer))
+        values = np.ones(len(d.augmented_layer))
         forest = self._forest = build_forest(
-            d, number, ones, opponent_values, lookahead, gadget=gadget
+            d, number, ones, values, lookahead, gadget=gadget
         )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
-        player_decisions, opponent_decisions = forest.decisions[i], forest.decisions[o]
+        decisions, other = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._player_side = Side(
-            player_decisions,
-            d.player_subgame[forest.infosets] if count else None,
-        )
-        other_side = Side(opponent_decisions, forest.front.subgames if count else None)
+        subgames = d.player_subgame[forest.infosets] if count else None
+        self._side = Side(decisions, subgames)
+        other_side = Side(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
             # Every sequence of o but the empty one lies behind the gadget.
             labels = other_side.labels[other_side.owner[other_ends]]
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
-        self._paid_at = np.full(opponent_decisions.num_sequences, -1, np.int32)
+        self._paid_at = np.full(other.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        self._opponent_side, self._ends = other_side, (player_ends, other_ends)
+        self._other_side, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
-        fragments = (self._player_side.groups, other_side.groups, self._payoffs)
+        fragments = (self._side.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
         self._subgames: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
-            _capacity(self._player_side, player_ends, labels),
+            _capacity(self._side, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
-        last = other_side.labels[len(opponent_decisions) - len(forest.next_augmented) :]
+        last = other_side.labels[len(other) - len(forest.next_augmented) :]
         widths = np.bincount(last, minlength=int(numbers[-1]) + 1)
         self.widest = int(numbers[widths[numbers].argmax()])
 
@@ -167,29 +165,22 @@ class Layer(Mapping[int, Subgame]):
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
-        forest, player_side, other_side = (
-            self._forest,
-            self._player_side,
-            self._opponent_side,
-        )
-        player_kept = player_side.groups.of(number)
+        forest, side, other_side = self._forest, self._side, self._other_side
+        player_kept = side.groups.of(number)
         other_kept = other_side.groups.of(number)
         augmented, entries = self._augmented.of(number), self._payoffs.of(number)
-        decisions, player_rows = player_side.restrict(
-            player_kept, self._ends[0][entries]
-        )
-        opponent_decisions, other_rows = other_side.restrict(
-            other_kept, self._ends[1][entries]
-        )
-        opening = player_kept[player_side.decisions.parent[player_kept] == 0]
-        last_player = player_side.owner[self._ends[0][entries]]
+        ends, other_ends = (ends[entries] for ends in self._ends)
+        decisions, player_rows = side.restrict(player_kept, ends)
+        other, other_rows = other_side.restrict(other_kept, other_ends)
+        opening = player_kept[side.decisions.parent[player_kept] == 0]
+        last_player = side.owner[ends]
         root = np.full(len(entries), -1, np.int32)
         owned = last_player >= 0
-        root[owned] = np.searchsorted(opening, player_side.top[last_player[owned]])
+        root[owned] = np.searchsorted(opening, side.top[last_player[owned]])
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
-        paid = self._paid_at[self._ends[1][entries[~owned]]]
-        sides = [(decisions, player_rows), (opponent_decisions, other_rows)]
+        paid = self._paid_at[other_ends[~owned]]
+        sides = [(decisions, player_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
         infosets = forest.infosets[player_kept]
         return Subgame(
@@ -223,18 +214,15 @@ def best_response_values(
     Returns:
       float64 [n], o's counterfactual values, in the order of `next_augmented`.
     """
-    player_decisions, opponent_decisions = (
-        subgame.decisions[player],
-        subgame.decisions[1 - player],
-    )
+    decisions, other = subgame.decisions[player], subgame.decisions[1 - player]
     sequences = subgame.rows, subgame.columns
     gain = subgame.base * np.append(or_ones(player_reach), 1.0)[subgame.root]
-    gain *= reach_from_behaviour(player_decisions, behaviour)[sequences[player]]
+    gain *= reach_from_behaviour(decisions, behaviour)[sequences[player]]
     gain *= 2 * player - 1
-    count = opponent_decisions.num_sequences
+    count = other.num_sequences
     # What terminating is worth is no concern here: it lies below none of them.
     total = np.bincount(sequences[1 - player], gain, minlength=count)
-    values = best_values(opponent_decisions, total)
+    values = best_values(other, total)
     return values[len(values) - len(subgame.next_augmented) :]
 
 
@@ -268,13 +256,9 @@ class Side:
     ) -> tuple[Decisions, np.ndarray]:
         """Some infosets, renumbered, and int32, some of their sequences."""
         counts = self.decisions.num_actions[kept]
-        sequences = np.append(0, ranges(self._first[kept], counts))
-        parents = np.searchsorted(sequences, self.decisions.parent[kept]).astype(
-            np.int32
-        )
-        return Decisions(parents, counts), np.searchsorted(sequences, ends).astype(
-            np.int32
-        )
+        used = np.append(0, ranges(self._first[kept], counts))
+        parents = np.searchsorted(used, self.decisions.parent[kept]).astype(np.int32)
+        return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
 
 
 def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:

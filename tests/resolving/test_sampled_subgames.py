@@ -185,7 +185,7 @@ def test_every_subgame_is_worth_what_its_gadget_is(name, player, number, kind):
         player_reach, used, opponent_values = settings(d, subgame, rng, kind)
         layer, nodes, tree, _ = tables(*row, label, player_reach, opponent_values)
         strategy = strategy_of(d, subgame, nodes, tree, behaviours, choice)
-        found = enumerate_value(tree, strategy) * layer._whole.scale
+        found = enumerate_value(tree, strategy) * layer._shared.scale
         expected = by_hand(d, subgame, used, opponent_values, choice, values)
         assert found == pytest.approx(expected, abs=TOLERANCE)
         found_any |= found != 0

@@ -179,7 +179,7 @@ def expected(made, p):
         others *= histories.chance[top] / made.mass
         if number > 1 and p == d.player:
             others *= FOLLOWS
-        worth_here = (1 - 2 * p) * others / layer._whole.scale
+        worth_here = (1 - 2 * p) * others / layer._shared.scale
         if histories.player[h] == p:
             below = np.flatnonzero(histories.parent == h)
             row = made.rows[p, int(histories.infoset[h])]
@@ -193,7 +193,7 @@ def expected(made, p):
             values[1, row] += worth_here * value[h]
     if p != d.player:
         rows = made.gadgets + np.arange(len(subgame.augmented))
-        values[0, rows] = made.given / made.mass / layer._whole.scale
+        values[0, rows] = made.given / made.mass / layer._shared.scale
     return values, beyond[:-1]
 
 

@@ -31,15 +31,15 @@ class _Level(NamedTuple):
     Attributes:
       nodes: the histories.
       weight: float64 [n], probability of chance, and of the player beyond the frontier.
-      player_sequence: int64 [n], the player's last sequence within the tree.
-      opponent_sequence: int64 [n], the opponent's extended sequence, see
+      player_last: int64 [n], the player's last sequence within the tree.
+      opponent_last: int64 [n], the opponent's extended sequence, see
         `BelowLookahead`.
     """
 
     nodes: Nodes
     weight: np.ndarray
-    player_sequence: np.ndarray
-    opponent_sequence: np.ndarray
+    player_last: np.ndarray
+    opponent_last: np.ndarray
 
     def select(self, chosen: np.ndarray) -> "_Level":
         nodes, *columns = self
@@ -112,46 +112,43 @@ def _walk(
     level, walked = frontier.select(depth < 0), 0
     for moves in range(int(depth.min(initial=0)), 1 << 30):
         level = level.append(frontier.select(depth == moves))
-        walked += len(level.player_sequence)
+        walked += len(level.player_last)
         if walked > most:
             return None
         over = level.nodes.player == TERMINAL
         gain = level.weight * level.nodes.utility
-        ends.append(
-            np.stack([level.player_sequence, level.opponent_sequence, gain])[:, over]
-        )
+        columns = [level.player_last, level.opponent_last, gain]
+        ends.append(np.stack(columns)[:, over])
         level = level.select(~over & (level.weight > 0))
-        if not len(level.player_sequence) and not (depth > moves).any():
+        if not len(level.player_last) and not (depth > moves).any():
             break
-        label, player_sequence = level.nodes.label, level.nodes.player == d.player
-        if np.isin(label[player_sequence], player_infosets).any():
+        label, actor = level.nodes.label, level.nodes.player
+        if np.isin(label[actor == d.player], player_infosets).any():
             return None
-        acts = level.nodes.player == 1 - d.player
+        acts = actor == 1 - d.player
         if acts.any():
             labels, first, group = np.unique(
                 label[acts], return_index=True, return_inverse=True
             )
-            parent = level.opponent_sequence[acts][first]
-            if (
-                np.isin(labels, visited).any()
-                or (parent[group] != level.opponent_sequence[acts]).any()
-            ):
+            parent = level.opponent_last[acts][first]
+            differs = parent[group] != level.opponent_last[acts]
+            if np.isin(labels, visited).any() or differs.any():
                 return None
             visited = np.append(visited, labels)
             num_actions = level.nodes.num_actions[acts][first].astype(np.int64)
             points.append(np.stack([parent, num_actions]))
             begins = sequences + np.cumsum(num_actions) - num_actions
-            level.opponent_sequence[acts] = begins[group]
+            level.opponent_last[acts] = begins[group]
             sequences += int(num_actions.sum())
         level = _children(level, simulator, d.player, incumbent)
     parent, num_actions = np.concatenate(points, axis=1)
-    player_sequence, opponent_sequence, gain = np.concatenate(ends, axis=1)
+    player_last, opponent_last, gain = np.concatenate(ends, axis=1)
     sign = 1.0 if d.player == 1 else -1.0
     return BelowLookahead(
         parent,
         num_actions,
-        player_sequence.astype(np.int64),
-        opponent_sequence.astype(np.int64),
+        player_last.astype(np.int64),
+        opponent_last.astype(np.int64),
         sign * gain,
     )
 
@@ -160,7 +157,7 @@ def _children(
     level: _Level, simulator: LabelledSimulator, player: int, incumbent: Incumbent
 ) -> _Level:
     """What comes next; the opponent's sequences are those of its first actions."""
-    if not len(level.player_sequence):
+    if not len(level.player_last):
         return level
     nodes = level.nodes
     below, parents = simulator.children(nodes.states, nodes.player)
@@ -170,14 +167,13 @@ def _children(
     )
     actor = nodes.player[parents]
     weight = level.weight[parents] * np.where(actor == CHANCE, below.factor, 1.0)
-    player_sequence = actor == player
-    if player_sequence.any():
+    if (acts := actor == player).any():
         acting = nodes.player == player
-        weight[player_sequence] *= incumbent.play(nodes.select(acting), player)
-    opponent_sequence = level.opponent_sequence[parents] + np.where(
+        weight[acts] *= incumbent.play(nodes.select(acting), player)
+    opponent_last = level.opponent_last[parents] + np.where(
         actor == 1 - player, place, 0
     )
-    return _Level(below, weight, level.player_sequence[parents], opponent_sequence)
+    return _Level(below, weight, level.player_last[parents], opponent_last)
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -131,18 +131,12 @@ class Blueprint:
         rules = self.simulator.rules
         if not isinstance(rules, pyspiel.Game):
             legal = rules.legal_actions_mask(nodes.states)
-            probabilities = on_arrays(self.policy, rules, nodes.states, player, legal)
-            return (probabilities / probabilities.sum(axis=1, keepdims=True))[legal]
+            weights = on_arrays(self.policy, rules, nodes.states, player, legal)
+            return (weights / weights.sum(axis=1, keepdims=True))[legal]
         answers = []
         for state in nodes.states:
-            action_probabilities = self.policy.action_probabilities(state)
-            probabilities = np.array(
-                [action_probabilities.get(a, 0.0) for a in state.legal_actions()]
-            )
-            total = probabilities.sum()
-            answers.append(
-                probabilities / total
-                if total
-                else np.full(len(probabilities), 1 / len(probabilities))
-            )
+            answer = self.policy.action_probabilities(state)
+            weights = np.array([answer.get(a, 0.0) for a in state.legal_actions()])
+            total, count = weights.sum(), len(weights)
+            answers.append(weights / total if total else np.full(count, 1 / count))
         return np.concatenate(answers)

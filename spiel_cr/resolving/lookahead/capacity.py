@@ -52,18 +52,16 @@ class Capacities:
 
     def learn(self, need: PaddedShapes) -> PaddedShapes | None:
         """Shapes in which a game fits, new ones if need be; once closed as `find`."""
-        fitting, widened = self.find(need), _with_slack(need)
+        fit, wide = self.find(need), _with_slack(need)
         if self._closed:
-            return fitting
+            return fit
         full = len(self._shapes) == _MOST_SHAPES
-        if fitting is not None and (
-            full or size_of(fitting) <= _WASTE * size_of(widened)
-        ):
-            return fitting
+        if fit is not None and (full or size_of(fit) <= _WASTE * size_of(wide)):
+            return fit
         if full:
-            widened = common_shapes([self._shapes.pop(), widened])
-        self._shapes.append(widened)
-        return widened
+            wide = common_shapes([self._shapes.pop(), wide])
+        self._shapes.append(wide)
+        return wide
 
     def close(self) -> PaddedShapes:
         """Adds, and gives, the last shapes, wider than all of them together."""

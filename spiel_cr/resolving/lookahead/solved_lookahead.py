@@ -137,14 +137,12 @@ class SolvedLookahead:
     def play(self, nodes: Nodes, player: int) -> np.ndarray:
         """Action probabilities by the plan, see `Blueprint.play`."""
         inside, at = find_numbers(self.snapshot.labels[player], nodes.label)
-        action_inside = np.repeat(inside, nodes.num_actions)
-        probabilities = np.empty(len(action_inside))
-        probabilities[action_inside] = self.behaviour[self._sequences(at[inside])]
+        actions = np.repeat(inside, nodes.num_actions)
+        played = np.empty(len(actions))
+        played[actions] = self.behaviour[self._sequences(at[inside])]
         if not inside.all():
-            probabilities[~action_inside] = self.incumbent.play(
-                nodes.select(~inside), player
-            )
-        return probabilities
+            played[~actions] = self.incumbent.play(nodes.select(~inside), player)
+        return played
 
     def forget(self) -> None:
         """Drops what was solved after it, which refers to it: so all of it is freed."""
@@ -185,13 +183,9 @@ class SolvedLookahead:
 
     def accept_if_safe(self, game: Forest, solver: Solver) -> None:
         """Takes a solution in if it keeps what was promised."""
-        d, candidate = self.decomposition, self.behaviour.copy()
-        candidate[self._sequences(game.infosets)] = solver.average_behaviour(
-            self.player
-        )[1:]
-        exceeds = self.responses.exceeds(
-            self.constraints, self.responses.values(candidate)
-        )
+        d, new = self.decomposition, self.behaviour.copy()
+        new[self._sequences(game.infosets)] = solver.average_behaviour(self.player)[1:]
+        exceeds = self.responses.exceeds(self.constraints, self.responses.values(new))
         if self.full_game:
             self.accepted = not exceeds[-1]
         else:
@@ -199,7 +193,7 @@ class SolvedLookahead:
             reached = reach[d.decisions.parent[game.infosets]].any()
             self.accepted = bool(reached and not exceeds[:-1][game.augmented].any())
         if self.accepted:
-            self.behaviour = candidate
+            self.behaviour = new
 
     def _sequences(self, infosets: np.ndarray) -> np.ndarray:
         return _sequences(self.decomposition, infosets)
@@ -211,13 +205,19 @@ def _sequences(d: Decomposition, infosets: np.ndarray) -> np.ndarray:
     return ranges(first[infosets], counts[infosets])
 
 
-def find_numbers(
-    numbers: np.ndarray, queries: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """bool [n], whether each number is known; int64 [n], where."""
-    if not len(numbers):
-        return np.zeros(len(queries), bool), np.zeros(len(queries), np.int64)
-    order = np.argsort(numbers)
-    places = np.searchsorted(numbers[order], queries)
-    indices = order[np.minimum(places, len(numbers) - 1)]
-    return numbers[indices] == queries, indices
+def find_numbers(keys: np.ndarray, query: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Find numbers in an array.
+
+    Args:
+      keys: Different numbers, [m].
+      query: Numbers to find, [n].
+
+    Returns:
+      Whether each number was found, bool [n]; and its index in `keys`, int64 [n].
+    """
+    if not len(keys):
+        return np.zeros(len(query), bool), np.zeros(len(query), np.int64)
+    order = np.argsort(keys)
+    places = np.searchsorted(keys[order], query)
+    index = order[np.minimum(places, len(keys) - 1)]
+    return keys[index] == query, index
