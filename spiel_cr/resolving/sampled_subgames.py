@@ -299,24 +299,33 @@ class SampledLayer:
         ]
         total = np.bincount(entry, outcomes, minlength=len(at_chance))
         uniform[action, begin + entry] = outcomes / total[entry]
-        return _padded(
-            shape,
-            first=first,
-            row=row,
-            counts=counts,
-            player=player,
-            utility=histories.utility[nodes] / self._shared.scale,
-            next_augmented=self._next_augmented(nodes, subgame),
-            owner=owner,
-            uniform=uniform,
-            explore=explore,
-            parent=self._parents(subgame),
-            root=np.flatnonzero(self._starts(nodes)),
-            gadget=self._gadget(nodes, subgame, gadgets),
-            resolving=d.player,
-            depths=int(self._moves[nodes].max()),
-            levels=self._levels,
-        )
+        n, last = shape.histories, shape.rows - 1
+        utility = histories.utility[nodes] / self._shared.scale
+        to_fill: Any = np.zeros(shape.roots, _DTYPE)
+        columns: dict[str, Any] = {
+            "first_child": _padded(first, n, n - 1),
+            "row": _padded(row, n, last),
+            "num_actions": _padded(counts, n, 0),
+            "player": _padded(player, n, 3),
+            "utility": _padded(utility, n, 0, _DTYPE),
+            "next_augmented": _padded(
+                self._next_augmented(nodes, subgame), n, shape.below - 1
+            ),
+            "owner": owner.astype(np.int32),
+            "uniform": uniform,
+            "explore": explore,
+            "parent": _padded(
+                self._parents(subgame), shape.rows, shape.width * shape.rows
+            ),
+            "root": _padded(np.flatnonzero(self._starts(nodes)), shape.roots, n - 1),
+            "gadget": _padded(self._gadget(nodes, subgame, gadgets), shape.roots, last),
+            "share": to_fill,
+            "terminate": to_fill,
+            "resolving": np.int32(d.player),
+            "depths": np.int32(self._moves[nodes].max()),
+            "levels": np.int32(self._levels),
+        }
+        return SubgameTree(**columns)
 
     def _starts(self, nodes: np.ndarray) -> np.ndarray:
         """bool [n], where trajectories start."""
@@ -421,36 +430,12 @@ def _entries(counts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return row, np.arange(len(row)) - begin[row]
 
 
-def _padded(shape: Shape, **columns: Any) -> SubgameTree:
-    """A subgame's columns in a shape, numpy arrays."""
-
-    def padded(values: np.ndarray, size: int, padding: int) -> np.ndarray:
-        rest = np.full(size - len(values), padding)
-        return np.concatenate([values, rest]).astype(np.int32)
-
-    n, last = shape.histories, shape.rows - 1
-    utility = np.zeros(n, _DTYPE)
-    utility[: len(columns["utility"])] = columns["utility"]
-    nothing: Any = np.zeros(shape.roots, _DTYPE)
-    return SubgameTree(
-        first_child=padded(columns["first"], n, n - 1),  # type: ignore[arg-type]
-        row=padded(columns["row"], n, last),  # type: ignore[arg-type]
-        num_actions=padded(columns["counts"], n, 0),  # type: ignore[arg-type]
-        player=padded(columns["player"], n, 3),  # type: ignore[arg-type]
-        utility=utility,  # type: ignore[arg-type]
-        next_augmented=padded(columns["next_augmented"], n, shape.below - 1),  # type: ignore[arg-type]
-        owner=columns["owner"].astype(np.int32),
-        uniform=columns["uniform"],
-        explore=columns["explore"],
-        parent=padded(columns["parent"], shape.rows, shape.width * shape.rows),  # type: ignore[arg-type]
-        root=padded(columns["root"], shape.roots, n - 1),  # type: ignore[arg-type]
-        gadget=padded(columns["gadget"], shape.roots, last),  # type: ignore[arg-type]
-        share=nothing,
-        terminate=nothing,
-        resolving=np.int32(columns["resolving"]),  # type: ignore[arg-type]
-        depths=np.int32(columns["depths"]),  # type: ignore[arg-type]
-        levels=np.int32(columns["levels"]),  # type: ignore[arg-type]
-    )
+def _padded(
+    values: np.ndarray, size: int, padding: int, dtype: Any = np.int32
+) -> np.ndarray:
+    """Return values [n] as an array [size]."""
+    rest = np.full(size - len(values), padding)
+    return np.concatenate([values, rest]).astype(dtype)
 
 
 @functools.lru_cache(maxsize=16)

@@ -11,8 +11,7 @@ import pytest
 
 from spiel_cr.games.tree import compiler
 from spiel_cr.policies import conversions
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
+from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.resolving import decomposition, gadget
 from spiel_cr.resolving.continual import resolve
 from spiel_cr.resolving.leaves import Continuations

@@ -67,17 +67,17 @@ class Continuations(HistoryValues):
         """
         self.k = check_iterations(k, name="k")
         self._blueprint = path
-        self._known: tuple[GameTree, list[np.ndarray]] | None = None
+        self._cache: tuple[GameTree, list[np.ndarray]] | None = None
 
     def __call__(
         self, game: AnyGame, histories: np.ndarray, player: int = 0, /
     ) -> np.ndarray:
         assert isinstance(game, GameTree)
-        if self._known is None or self._known[0] is not game:
+        if self._cache is None or self._cache[0] is not game:
             behaviour = self.behaviour(game)
             values = [self._values(game, behaviour, p) for p in range(2)]
-            self._known = game, values
-        return self._known[1][player][histories]
+            self._cache = game, values
+        return self._cache[1][player][histories]
 
     def behaviour(self, tree: GameTree) -> Behaviour:
         """The blueprint: for each player float64 [S], by logical sequence.

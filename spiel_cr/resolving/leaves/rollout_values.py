@@ -2,7 +2,7 @@
 
 In a rollout chance moves as it does, i as its blueprint says, and o as one of its
 biased continuations. The rollouts of a history go different ways, and all of them where
-these are few (`policies.leaf_values.rollout_means`). They use the same random numbers
+these are few (`policies.rollouts.rollout_means`). They use the same random numbers
 for all continuations, so that their differences are less noisy than they are. The noise
 that is left favours the opponent: it chooses what looks best.
 """
@@ -20,12 +20,8 @@ from spiel_cr.games.opening import game_checks
 from spiel_cr.games.opening.batched_rules import BatchedRules
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.array_answers import AlongLines
-from spiel_cr.policies.leaf_values import (
-    AnyGame,
-    HistoryValues,
-    rollout_mean,
-    rollout_means,
-)
+from spiel_cr.policies.leaf_values import AnyGame, HistoryValues
+from spiel_cr.policies.rollouts import rollout_mean, rollout_means
 from spiel_cr.resolving.clock import Cost
 
 # What is added to a biased action's probability before they are normalised, and after
