@@ -76,7 +76,7 @@ def _solve(solver: peers.Solver, game: str, seed: int, seconds: float) -> Row:
     if solver.entry.way == "iterates" and iterations is not None:
         row["rate"] = iterations / spent.seconds
     if solver.family == "c":
-        row |= c_reference.disagreement(instance.tree.form)
+        row |= c_reference.disagreement(instance.tree.sequence_form)
     return row
 
 

@@ -73,7 +73,7 @@ def _lite_efg(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
 
 
 def _c_reference(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-    return protocol.IteratingAdapter(CReference(instance.tree.form))
+    return protocol.IteratingAdapter(CReference(instance.tree.sequence_form))
 
 
 def _bundled(name: str, module: str, dtype: str = "float64") -> Solver:
@@ -120,7 +120,7 @@ def find(name: str) -> Solver:
     config = algorithms.find(algorithm, families=(algorithms.CFR,)).config
 
     def make(instance: GameInstance, seed: int) -> protocol.SolverAdapter:
-        form = forced.without(instance.tree.form)
+        form = forced.without(instance.tree.sequence_form)
         return protocol.IteratingAdapter(
             cfr.make_solver(form, config=config, dtype=np.dtype(dtype))
         )

@@ -30,7 +30,6 @@ from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game, as_tree
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bot_strings
 from spiel_cr.players.bot_strings import is_bot, read_bot
@@ -152,7 +151,7 @@ def evaluate_repeatedly(
         "game": str(compiled.game),
         "bot": bot,
         "seed": config.seed,
-        "fingerprint": fingerprint(compiled),
+        "fingerprint": compiled.game_id,
         "versions": storage.versions(),
     }
     with JsonLog(

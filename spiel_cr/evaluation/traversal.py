@@ -274,7 +274,7 @@ def evaluate(
     behaviours = seats[0].behaviour, seats[1].behaviour
     work = seats[0].work.plus(seats[1].work)
     if openspiel_evaluator.is_beyond(compiled, None):
-        low, high = best_responses.value_bounds(compiled.form, behaviours)
+        low, high = best_responses.value_bounds(compiled.sequence_form, behaviours)
         nash_conv, judge = high - low, "spiel_cr"
     else:
         table = conversions.tabular_policy(compiled, behaviours)

@@ -14,7 +14,6 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
@@ -90,30 +89,22 @@ def resolve(
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    represented = game
-    if not isinstance(represented, representation.Laid):
+    built = game
+    if not isinstance(built, representation.Laid):
         need = need_of(wanted, locks=options.locks is not None)
-        represented = representation.lay_out(
-            represented, need, options, progress=progress
-        )
-    rows = None
+        built = representation.lay_out(built, need, options, progress=progress)
+    game = built.game
+    assert isinstance(game, GameTree | PublicTreeGame)
     if options.locks is not None:
-        if not isinstance(represented.game, GameTree) or limit is not None:
+        if not isinstance(game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-        rows = lock(represented.game.form, represented.game, options.locks).locks
-    config = wanted.algorithm(represented.form)
+    config = wanted.algorithm(built.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
-    assert isinstance(represented.game, GameTree | PublicTreeGame)
-    roles = make_roles(
-        represented.game, limit, wanted.gadget, dtype, options.memory_limit
-    )
-    if isinstance(represented.game, GameTree):
-        form = represented.game.form
-        held = Held(represented.game, form if rows is None else locked(form, rows))
-    else:
-        held = Held(represented.game, form_of(represented.game), dtype)
+    roles = make_roles(game, limit, wanted.gadget, dtype, options.memory_limit)
+    form = lock(game.sequence_form, game, options.locks)
+    held = Held(game, form) if isinstance(game, GameTree) else Held(game, form, dtype)
     average, timings = _resolve_roles(
-        *(roles, config, wanted.iterations, dtype, held.form.locks, progress)
+        *(roles, config, wanted.iterations, dtype, form.locks, progress)
     )
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)

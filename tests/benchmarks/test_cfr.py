@@ -87,20 +87,22 @@ def test_game_table_has_a_line_for_every_solver_or_its_reason() -> None:
 
 @needs_cc
 def test_c_reference_equals_spiel_cr() -> None:
-    result = c_reference.disagreement(spiel_cr.build_tree("leduc_poker").form)
+    result = c_reference.disagreement(spiel_cr.build_tree("leduc_poker").sequence_form)
     assert result["agrees"] and not result["generic"], result
 
 
 @needs_cc
 def test_c_reference_equals_spiel_cr_where_noise_breaks_ties() -> None:
     # Without noise rounding decides here; whether that shows depends on the CPU.
-    result = c_reference.disagreement(spiel_cr.build_tree(string_of("goofspiel5")).form)
+    result = c_reference.disagreement(
+        spiel_cr.build_tree(string_of("goofspiel5")).sequence_form
+    )
     assert result["agrees"], result
 
 
 @needs_cc
 def test_a_wrong_c_reference_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    form = spiel_cr.build_tree("kuhn_poker").form
+    form = spiel_cr.build_tree("kuhn_poker").sequence_form
     run = c_reference.CReference.run
     monkeypatch.setattr(c_reference.CReference, "run", lambda self, n: run(self, n - 1))
     assert not c_reference.disagreement(form)["agrees"]

@@ -114,7 +114,7 @@ def test_all_work_of_ours_counts(monkeypatch):
     def timed(tree, *arguments, **options):
         uniform = tuple(uniform_behaviour(i.decisions) for i in tree.infosets)
         return spiel_cr.Result(
-            held=Held(tree, tree.form),
+            held=Held(tree, tree.sequence_form),
             algorithm="",
             iterations=3,
             average=uniform,

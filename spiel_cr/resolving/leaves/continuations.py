@@ -144,10 +144,8 @@ def continuations(
     for j in range(1, k):
         for mover in (player, 1 - player):
             other = 1 - mover
-            mean_with_uniform = (1 - _EVERYWHERE) * mean[other] + _EVERYWHERE * uniform[
-                other
-            ]
-            response = best_response(tree.form, mover, mean_with_uniform)
+            target = (1 - _EVERYWHERE) * mean[other] + _EVERYWHERE * uniform[other]
+            response = best_response(tree.sequence_form, mover, target)
             mean[mover] += reach_from_behaviour(sides[mover], response) / j
             mean[mover] *= j / (j + 1)
             if mover == player:
