@@ -15,6 +15,7 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.games.opening.opened import Openable
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Held, Result
@@ -53,7 +54,7 @@ _ROLES: Mapping[str, Callable[[Any, SolveSettings], tuple[Sequence[Role], Held]]
 
 
 def resolve(
-    game: representation.AnyGame | representation.Laid,
+    game: Openable,
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
@@ -69,9 +70,8 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, signal game, or one that was
-        laid out. A compiled game should have been compiled with `observations=True`,
-        for smaller subgames.
+      game: OpenSpiel game string, game, or a represented game. A game tree should have
+        been built with `observations=True`, for smaller subgames.
       algorithm: solver of every solve, see `algorithms.find`; "auto" is
         `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
@@ -101,20 +101,18 @@ def resolve(
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    laid = game
-    if not isinstance(laid, representation.Laid):
-        need = need_of(wanted, locks=options.locks is not None)
-        laid = representation.lay_out(laid, need, options, progress=progress)
+    need = need_of(wanted, locks=options.locks is not None)
+    form, _ = representation.represent(game, options, need, progress=progress)
     rows = None
     if options.locks is not None:
-        if not isinstance(laid.game, GameTree) or limit is not None:
+        if not isinstance(form, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-        rows = lock(laid.game.sequence_form, laid.game, options.locks).locks
-    config = wanted.algorithm(laid.form)
+        rows = lock(form.sequence_form, form, options.locks).locks
+    config = wanted.algorithm(form.kind)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, options.memory_limit
     work = SolveSettings(config, wanted.iterations, dtype, *about)
-    roles, held = _ROLES[laid.form](laid.game, work)
+    roles, held = _ROLES[form.kind](form, work)
     if rows is not None:
         held = Held(held.laid, locked(held.form, rows))
     average, timings = _resolve_roles(roles, work, held.form.locks, progress)
@@ -141,10 +139,10 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
       locks: whether strategies are kept as they are; nor is one then.
     """
-    refused = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
+    rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
     if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
-        refused[representation.PUBLIC_TREE] = refusal
-    return representation.Need(refused, observations=True)
+        rejected[representation.PUBLIC_TREE] = refusal
+    return representation.Need(rejected, observations=True)
 
 
 def _resolve_roles(

@@ -24,7 +24,7 @@ from spiel_cr.solvers.representation import (
     GameOptions,
     Laid,
     Need,
-    begun_as,
+    checkpoint_form,
 )
 from spiel_cr.solvers.run import Checkpoint, Goal, Run
 
@@ -162,7 +162,7 @@ class Task:
             )
         if family.networks:
             self._check_networks()
-        if why := self.need().refused.get(self.options.form):
+        if why := self.need().rejected.get(self.options.form):
             raise ValueError(why)
 
     def _check_networks(self) -> None:
@@ -246,9 +246,9 @@ class Task:
         config = self.algorithm.config
         return Need(
             refused,
-            prefers_signals=family.iterates,
+            prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,
-            begun=begun_as(self.path),
+            checkpoint=checkpoint_form(self.path),
         )
 
     def _needs_laying_out(self) -> str | None:

@@ -53,7 +53,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
     words = ("solve", "--game", "phantom_ttt", *LIMIT)
     found, _, err = told(capsys, *words, *SAMPLE)
     assert found["form"] != "tree"
-    (said,) = (line for line in err.splitlines() if "without compiling" in line)
+    (said,) = (line for line in err.splitlines() if "--form simulator" in line)
     assert "phantom_ttt() has about" in said
     # Little memory for worlds, which are walked as far as it goes.
     exact = ("--algorithm", "cfr+", "--memory-limit", "500MB")
@@ -71,7 +71,7 @@ def test_games_that_do_not_fit_are_sampled_where_the_algorithm_samples(capsys):
 )
 def test_it_is_said_why_a_game_that_does_not_fit_is_not_sampled(capsys, words, why):
     said = refused(capsys, "solve", "--game", "phantom_ttt", *LIMIT, *words)
-    assert re.search(f"cannot be sampled without compiling: .*{why}", said)
+    assert re.search(f"cannot be simulated: .*{why}", said)
 
 
 def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
