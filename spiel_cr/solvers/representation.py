@@ -125,14 +125,6 @@ class Reason(NamedTuple):
     text: str = ""
 
 
-class Laid(NamedTuple):
-    """A represented game and the reason; solvers take both."""
-
-    game: "RepresentedGame"
-    form: str
-    why: str = ""
-
-
 class SimulatedGame(Opened):
     """A game that is played move by move."""
 
