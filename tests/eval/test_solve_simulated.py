@@ -84,16 +84,16 @@ def test_a_checkpoint_decides_whether_the_game_is_compiled(tmp_path, capsys):
         found = report(capsys, *words, path)
         assert (found["form"] == "tree") is (how == "tree") and found["iterations"] == 3
         said = refused(capsys, *words, path, "--form", other)
-        assert "was begun" in said and f"--form {other}) out" in said
+        assert "the checkpoint" in said and f"--form {other}) out" in said
     said = refused(capsys, *words, tmp_path / "0.npz", "--until", "1")
-    assert "0.npz was begun so: until" in said
+    assert "0.npz has this form: until" in said
 
 
 def test_a_checkpoint_of_a_compiled_game_is_not_sampled(tmp_path, capsys):
     words = ("solve", "--game", "kuhn_poker", *SAMPLE, "--checkpoint", tmp_path / "c")
     report(capsys, *words)
     said = refused(capsys, *words, "--memory-limit", "1MB")
-    assert "c is of the compiled game" in said
+    assert "c is of a game tree" in said
 
 
 def test_games_that_fit_are_compiled(capsys):
