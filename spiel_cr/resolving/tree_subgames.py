@@ -200,13 +200,14 @@ class TreeSubgames:
         average: Callable[[], np.ndarray],
         opponent_values: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in.
+        """Store a solution.
 
         Args:
-          memory: of the match.
-          subgame, player_reach: as solved.
-          average: gives i's strategy, float64 [S of i in the subgame, without 0].
-          opponent_values: gives o's values at the roots below, if there are any.
+          memory: Memory of the match.
+          subgame, player_reach: The subgame, and the reach with which it was solved.
+          average: Function that returns i's strategy, float64 [S of i in the subgame -
+            1].
+          opponent_values: Function that returns o's values at the roots below.
         """
         behaviour = average()
         in_layer = np.repeat(
@@ -232,13 +233,13 @@ class TreeSubgames:
         player_reach: np.ndarray,
         average: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in if it keeps what was promised, see `constraints.py`.
+        """Accept a solution if it satisfies all constraints, see `constraints.py`.
 
         Args:
-          memory: of the match.
-          incumbent: float64 [S of i], i's strategy before.
-          constraints: float64 [G + 1], what o's best responses to it get.
-          subgame, player_reach, own: as of `_remember`.
+          memory: Memory of the match.
+          incumbent: i's strategy before, float64 [S of i].
+          constraints: Values of o's best responses to it, float64 [G + 1].
+          subgame, player_reach, average: As in `_remember`.
         """
         assert self._responses is not None
         candidate = incumbent.copy()
