@@ -130,7 +130,7 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       locks: whether strategies are kept as they are; nor is one then.
     """
     refused = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
-    if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
+    if refusal := wanted.public_tree_error or (_LOCKS if locks else None):
         refused[representation.PUBLIC_TREE] = refusal
     return representation.Need(refused, observations=True)
 

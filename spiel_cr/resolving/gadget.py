@@ -109,20 +109,6 @@ class Forest:
         return forest_rows[0], forest_rows[1]
 
 
-class _Ends(NamedTuple):
-    """Where a forest pays something.
-
-    Attributes:
-      histories: int64 [n].
-      utility: float64 [n], player 0's, not zero.
-      other: int32 [n], o's sequences in the forest.
-    """
-
-    histories: np.ndarray
-    utility: np.ndarray
-    other: np.ndarray
-
-
 def build_forest(
     decomposition: Decomposition,
     layer: int,
@@ -161,10 +147,12 @@ def build_forest(
         player_sequence[player_decisions.parent[infosets]],
         player_decisions.num_actions[infosets],
     )
-    other_side, ends = _opponent_side(d, layer, inside, front, truncation)
-    all_ends = d.tree.histories.sequence[i][ends.histories]
+    other_side, ends, utility, columns = _opponent_side(
+        d, layer, inside, front, truncation
+    )
+    all_ends = d.tree.histories.sequence[i][ends]
     player_ends = player_sequence[all_ends]
-    weights = d.tree.histories.chance[ends.histories]
+    weights = d.tree.histories.chance[ends]
     if not full_game:
         root_reach = player_reach[all_ends]
         # Where i has acted below the root.
@@ -176,8 +164,8 @@ def build_forest(
     decisions, payoffs = _in_order(
         i,
         (player_side, np.append(player_ends, np.zeros(len(augmented), np.int32))),
-        (other_side, np.append(ends.other, front.paying)),
-        np.append(weights * ends.utility, sign * opponent_values[augmented]),
+        (other_side, np.append(columns, front.paying)),
+        np.append(weights * utility, sign * opponent_values[augmented]),
     )
     return Forest(decisions, payoffs, *inside, front)
 
@@ -217,11 +205,14 @@ def _opponent_side(
     inside: _Inside,
     front: Front,
     truncation: Truncation | None,
-) -> tuple[Decisions, _Ends]:
-    """o's decisions in a forest, and where it pays.
+) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
+    """Return o's side of a forest, and where it pays.
 
-    The gadget's come first, then o's own, its choices of a continuation, and those in
-    front of the next layer.
+    Returns:
+      o's decisions: those of the gadget, o's decisions in the game, its choices of a
+      continuation strategy, and those above the next layer. Then histories with
+      payoffs, int64 [n], player 0's utility there, float64 [n], not zero, and o's
+      sequences in the forest, int32 [n].
     """
     _, augmented, other, next_augmented = inside
     choices = None if truncation is None else truncation.choices
@@ -270,7 +261,7 @@ def _opponent_side(
     # Ends worth nothing are left out, but zero weights are not: the shapes of a forest
     # must not depend on strategies, or its program would be compiled anew.
     used = (d.layer[ends] >= (layer if len(augmented) else 0)) & (utility != 0)
-    return side, _Ends(ends[used], utility[used], columns[used])
+    return side, ends[used], utility[used], columns[used]
 
 
 def _in_order(

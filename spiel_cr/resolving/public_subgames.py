@@ -81,7 +81,7 @@ class PublicSubgames:
         self, game: PublicTreeGame, player: int, config: ResolvingConfig
     ) -> None:
         """Cuts the game; arguments as of `Resolver`."""
-        if refusal := config.signals_refusal:
+        if refusal := config.public_tree_error:
             raise ValueError(refusal)
         self.game, self.player, self._config = game, player, config
         solver = config.algorithm(PUBLIC_TREE)
@@ -131,17 +131,17 @@ class PublicSubgames:
         node, signal = decision
         d, betting = self.decomposition, self.game.betting
         round_ = int(betting.round[node])
-        places = []
+        ids = []
         while node >= 0:
             layer, above = int(d.layer[node]), int(betting.round[node])
             if layer == 1:
-                places.append(_FULL_GAME)
+                ids.append(_FULL_GAME)
                 break
             then = self.game.ancestors(self.player, round_, above)[signal]
             board = int(d.boards[above][self.player][then])
-            places.append(PublicSubgameId(layer, node, board))
+            ids.append(PublicSubgameId(layer, node, board))
             node = self._player_node_above(node)
-        return places[::-1]
+        return ids[::-1]
 
     def _player_node_above(self, node: int) -> int:
         """The player's last public node above one of them; -1 without."""
@@ -162,8 +162,8 @@ class PublicSubgames:
             if round_ not in sizes:
                 sizes[round_] = self._board_sizes(round_)
             for size, board in sizes[round_].items():
-                place = PublicSubgameId(int(d.layer[node]), node, board)
-                examples.setdefault((kinds[node], round_, size), place)
+                subgame_id = PublicSubgameId(int(d.layer[node]), node, board)
+                examples.setdefault((kinds[node], round_, size), subgame_id)
         # Upper layers first: the last solves say most about what the next ones cost.
         return sorted(examples.values())
 
@@ -182,30 +182,31 @@ class PublicSubgames:
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
-    def _deal(self, place: PublicSubgameId) -> Deal:
-        if place == _FULL_GAME:
+    def _deal(self, subgame_id: PublicSubgameId) -> Deal:
+        if subgame_id == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(
-            int(self.game.betting.round[place.node]), place.board
+            int(self.game.betting.round[subgame_id.node]), subgame_id.board
         )
 
-    def begin(self, memory: PublicMemory, place: PublicSubgameId) -> Solve:
+    def begin(self, memory: PublicMemory, subgame_id: PublicSubgameId) -> Solve:
         """See `Subgames`."""
-        d, deal = self.decomposition, self._deal(place)
+        d, deal = self.decomposition, self._deal(subgame_id)
         roots = None
         player_reach = opponent_values = np.ones(0)
-        if place != _FULL_GAME:
-            roots = np.searchsorted(d.roots, [place.node])
+        if subgame_id != _FULL_GAME:
+            roots = np.searchsorted(d.roots, [subgame_id.node])
             strategy_at = functools.partial(self._strategy_at, memory)
-            reach = reach_of(d, self.player, place.node, strategy_at)
+            reach = reach_of(d, self.player, subgame_id.node, strategy_at)
             player_reach = reach[deal.signals[self.player][0]]
-            values = self._values_at(memory, place.node)
+            values = self._values_at(memory, subgame_id.node)
             opponent_values = values[deal.signals[1 - self.player][0]]
-        subgame = cut_public(d, place.layer, roots, deal)
+        subgame = cut_public(d, subgame_id.layer, roots, deal)
         form = subgame.form(player_reach, opponent_values)
         solver = full_width_solver(form, self._algorithm, self._config, self.player)
         return Solve(
-            solver, functools.partial(self._remember, memory, place, subgame, solver)
+            solver,
+            functools.partial(self._remember, memory, subgame_id, subgame, solver),
         )
 
     def _strategy_at(self, memory: PublicMemory, node: int) -> np.ndarray:
@@ -226,7 +227,7 @@ class PublicSubgames:
     def _remember(
         self,
         memory: PublicMemory,
-        place: PublicSubgameId,
+        subgame_id: PublicSubgameId,
         subgame: PublicSubgame,
         solver: Solver,
     ) -> None:
@@ -239,7 +240,7 @@ class PublicSubgames:
             signals = deal.signals[i][betting.round[node] - deal.first]
             actions = int(d.num_actions[node])
             end = begin + len(signals) * actions
-            if d.layer[node] == place.layer:
+            if d.layer[node] == subgame_id.layer:
                 resolved = self._strategy_at(memory, node).copy()
                 resolved[signals] = behaviour[begin:end].reshape(-1, actions)
                 memory.strategy[node] = resolved

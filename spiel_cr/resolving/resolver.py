@@ -80,14 +80,14 @@ class Resolver:
         )
         self._clock = Clock(config.move_ms, config.iterations)
         self._start = Match(self.subgames.blank())
-        (group, places), *others = self.subgames.warm_ups()
-        self._warm_up(group, places)
-        if places:
+        (group, ids), *others = self.subgames.warm_ups()
+        self._warm_up(group, ids)
+        if ids:
             announce(f"player {player}: solving the start")
             deadline = self._clock.init_deadline(config.init_ms)
-            self._solve(self._start, places[0], deadline)
-        for group, places in others:
-            self._warm_up(group, places)
+            self._solve(self._start, ids[0], deadline)
+        for group, ids in others:
+            self._warm_up(group, ids)
         self._clock.restart_statistics()
 
     @property
@@ -120,20 +120,22 @@ class Resolver:
         """
         programs = _programs()
         with self._clock.move():
-            places = self.subgames.subgames_to(decision)
-            needed = [place for place in places if place not in match.solved]
-            for k, place in enumerate(needed):
-                self._solve(match, place, self._clock.deadline(len(needed) - k))
+            ids = self.subgames.subgames_to(decision)
+            needed = [
+                subgame_id for subgame_id in ids if subgame_id not in match.solved
+            ]
+            for k, subgame_id in enumerate(needed):
+                self._solve(match, subgame_id, self._clock.deadline(len(needed) - k))
             later = not needed and not self.subgames.opens(decision)
             if later and self.config.move_ms is not None and match.last is not None:
-                place, solve = match.last
-                if place == places[-1]:
+                subgame_id, solve = match.last
+                if subgame_id == ids[-1]:
                     with self._clock.solve(solve.solver, self._clock.deadline()):
                         solve.remember()
         self.statistics.programs_compiled += _programs() - programs
         return self.subgames.strategy(match.memory, decision)
 
-    def _warm_up(self, group: str, places: Sequence[SubgameId]) -> None:
+    def _warm_up(self, group: str, ids: Sequence[SubgameId]) -> None:
         """Compiles the programs of some places; learns what they cost.
 
         Twice: programs are compiled the first time, and the second time tells what a
@@ -141,24 +143,24 @@ class Resolver:
         """
         for first in (True, False):
             self._clock = Clock(self.config.move_ms, self.config.iterations)
-            for number, place in enumerate(places, 1):
+            for number, subgame_id in enumerate(ids, 1):
                 if first:
-                    of = f"{number} of {len(places)}"
+                    of = f"{number} of {len(ids)}"
                     announce(f"player {self.player}: warming up {group} {of}")
-                self._solve(Match(self.subgames.blank()), place, None, 1)
+                self._solve(Match(self.subgames.blank()), subgame_id, None, 1)
 
     def _solve(
         self,
         match: Match,
-        place: SubgameId,
+        subgame_id: SubgameId,
         deadline: float | None,
         most: int | None = None,
     ) -> None:
         """Solves a subgame, and remembers what is needed of it."""
-        solve = self.subgames.begin(match.memory, place)
+        solve = self.subgames.begin(match.memory, subgame_id)
         with self._clock.solve(solve.solver, deadline, most):
-            match.last = place, solve
-            match.solved.add(place)
+            match.last = subgame_id, solve
+            match.solved.add(subgame_id)
             solve.remember()
 
 

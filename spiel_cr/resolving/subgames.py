@@ -74,7 +74,7 @@ class Subgames(Protocol):
     def opens(self, decision: Decision, /) -> bool:
         """Whether a decision is a subgame's first one of the player."""
 
-    def begin(self, memory: Any, place: Any) -> Solve:
+    def begin(self, memory: Any, subgame_id: Any) -> Solve:
         """A solver of a subgame, by what was resolved above it."""
 
     def strategy(self, memory: Any, decision: Decision, /) -> np.ndarray:

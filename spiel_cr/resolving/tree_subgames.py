@@ -109,9 +109,7 @@ class TreeSubgames:
     def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [
-            ("layer", [TreeSubgameId(number, layer.widest) for number, layer in layers])
-        ]
+        return [("layer", [TreeSubgameId(k, layer.widest) for k, layer in layers])]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
@@ -120,14 +118,14 @@ class TreeSubgames:
     def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""
         d, decisions = self.decomposition, self._decisions
-        places = []
+        ids = []
         while infoset >= 0:
             if d.opens[infoset]:
                 number = int(d.player_layer[infoset])
                 subgame = int(d.player_subgame[infoset]) if number > 1 else 0
-                places.append(TreeSubgameId(number, subgame))
+                ids.append(TreeSubgameId(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
-        return places[::-1]
+        return ids[::-1]
 
     def opens(self, infoset: int) -> bool:
         """See `Subgames`."""
@@ -139,12 +137,12 @@ class TreeSubgames:
         count = self._decisions.num_actions[infoset]
         return memory.behaviour[first : first + count].copy()
 
-    def begin(self, memory: LayerState, place: TreeSubgameId) -> Solve:
+    def begin(self, memory: LayerState, subgame_id: TreeSubgameId) -> Solve:
         """See `Subgames`."""
-        layer = self._layers[place.layer - 1]
-        subgame = layer[place.subgame]
+        layer = self._layers[subgame_id.layer - 1]
+        subgame = layer[subgame_id.subgame]
         player_reach = np.ones(len(subgame.roots))
-        if place.layer > 1:
+        if subgame_id.layer > 1:
             reach = reach_from_behaviour(self._decisions, memory.behaviour)
             player_reach = reach[self._decisions.parent[subgame.roots]]
         constraints = None
@@ -153,8 +151,8 @@ class TreeSubgames:
             memory.opponent_values[:] = constraints[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
-            sampled = self._sampled[place.layer - 1].solve(
-                place.subgame,
+            sampled = self._sampled[subgame_id.layer - 1].solve(
+                subgame_id.subgame,
                 subgame,
                 player_reach,
                 values,
@@ -164,7 +162,7 @@ class TreeSubgames:
             solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
-            game = layer.game(place.subgame, player_reach, values)
+            game = layer.game(subgame_id.subgame, player_reach, values)
             solver = solved = full_width_solver(
                 game.form, self._algorithm, self._config, game.first
             )
@@ -176,20 +174,11 @@ class TreeSubgames:
                 all_values = solved.infoset_values(1 - self._player)
                 return all_values[-len(subgame.next_augmented) :]
 
-        remember = functools.partial(
-            self._remember, memory, subgame, player_reach, average, opponent_values
-        )
+        solution = subgame, player_reach, average
+        remember = functools.partial(self._remember, memory, *solution, opponent_values)
         if constraints is not None and not self._sampled:
-            incumbent = memory.behaviour.copy()
-            remember = functools.partial(
-                self._accept_if_safe,
-                memory,
-                incumbent,
-                constraints,
-                subgame,
-                player_reach,
-                average,
-            )
+            before = memory, memory.behaviour.copy(), constraints
+            remember = functools.partial(self._accept_if_safe, *before, *solution)
         return Solve(solver, remember)
 
     def _remember(

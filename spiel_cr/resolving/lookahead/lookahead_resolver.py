@@ -61,7 +61,7 @@ class LookaheadStatistics:
 
     Attributes:
       resolved: Decisions by an accepted solution of the decision's subgame.
-      plan: Decisions by an earlier accepted solution.
+      incumbent: Decisions by an earlier accepted solution.
       blueprint: Decisions by the blueprint.
       exact: Subgames whose best responses extended to the end of the game.
       shrunk: How often a tree was truncated to fit a compiled function's shapes.
@@ -190,7 +190,7 @@ class LookaheadResolver:
         kept = 0 < self._kept_histories <= _MOST_KEPT
         if not kept or labels - sum(self._label_counts) > _MOST_LABELS:
             self._forget_all()
-        self.solved, self._place = self._start, self._root
+        self.solved, self._state = self._start, self._root
         # What was seen and done at decisions that were solved.
         self._stages: list[Stage] = []
 
@@ -244,13 +244,13 @@ class LookaheadResolver:
         deadline, most = self._clock.deadline(), 0
         if deadline is None or number == len(stages) - 1:
             most = self._layers.affordable(deadline)
-        while self._place.number < number:
-            key = stages[self._place.number + 1].seen[-1]
+        while self._state.number < number:
+            key = stages[self._state.number + 1].seen[-1]
             following = self._following(key, bool(most), deadline)
             if following is None:
                 return
-            self._place = following
-        if self._place.number == number:
+            self._state = following
+        if self._state.number == number:
             self._resolve(most, deadline)
 
     def _following(
@@ -263,24 +263,24 @@ class LookaheadResolver:
           look: Whether to search for a public state that is not known yet.
           deadline: Deadline by `time.perf_counter`. None: none.
         """
-        place = self._place
-        if key in place.after or not look:
-            return place.after.get(key)
-        next_state = place.tree.next_public_state(
-            place.ids,
+        state = self._state
+        if key in state.after or not look:
+            return state.after.get(key)
+        next_state = state.tree.next_public_state(
+            state.ids,
             key,
             most=self._layers.expandable(deadline),
-            begins=place.number < 0,
+            begins=state.number < 0,
             deadline=deadline,
         )
         if next_state is None:
             if deadline is None:
-                place.after[key] = None
+                state.after[key] = None
             return None
         tree, ids, keys = next_state
-        following = PublicState(place.number + 1, tree, ids)
+        following = PublicState(state.number + 1, tree, ids)
         if self._may_keep(len(tree)):
-            place.after.update(dict.fromkeys(keys, following))
+            state.after.update(dict.fromkeys(keys, following))
         return following
 
     def _resolve(self, most: int, deadline: float | None) -> None:
@@ -290,12 +290,12 @@ class LookaheadResolver:
         own information is. Random numbers therefore depend on the roots, and the
         subgame is solved once, the first time that there is enough time.
         """
-        place, after = self._place, self.solved.after
-        number = place.tree.number_of(place.ids)
+        state, after = self._state, self.solved.after
+        number = state.tree.number_of(state.ids)
         if number in after or not most:
             self.solved = after.get(number) or self.solved
             return
-        solved = self._solve(place, number, deadline)
+        solved = self._solve(state, number, deadline)
         if solved is not None and solved.exact:
             self.solved = solved
             if self._may_keep(len(solved.lookahead)):
@@ -309,9 +309,9 @@ class LookaheadResolver:
         return self._kept_histories <= _MOST_KEPT
 
     def _solve(
-        self, place: PublicState, number: int, deadline: float | None
+        self, state: PublicState, number: int, deadline: float | None
     ) -> SolvedLookahead | None:
-        tree = place.tree.focus(place.ids)
+        tree = state.tree.focus(state.ids)
         # What leads to the place is there: it has to be laid out only.
         if not (most := self._layers.affordable(deadline, len(tree))):
             return None
@@ -320,11 +320,11 @@ class LookaheadResolver:
             SolvedLookahead.of,
             player=self.player,
             incumbent=self.solved,
-            roots=place.ids,
+            roots=state.ids,
             walk=_WALK[self.config.move_ms is not None] * most,
         )
         return self._counted(
-            self._layers.solve(tree, prepare, most, deadline, roots=place.ids)
+            self._layers.solve(tree, prepare, most, deadline, roots=state.ids)
         )
 
     def _counted(self, solved: SolvedLookahead | None) -> SolvedLookahead | None:

@@ -114,21 +114,11 @@ class SolvedLookahead:
         if len(infosets):
             nodes = lookahead.nodes(snapshot.ids[infosets.history])
             behaviour = np.append(1.0, incumbent.play(nodes, player))
-        beyond = walk_below(lookahead, snapshot, d, incumbent, walk)
-        responses = OpponentResponses(d, beyond)
-        constraints = responses.values(behaviour)
+        game_below = walk_below(lookahead, snapshot, d, incumbent, walk)
+        responses = OpponentResponses(d, game_below)
         return cls(
-            *(
-                lookahead,
-                incumbent,
-                snapshot,
-                d,
-                layer,
-                roots is None,
-                behaviour,
-                constraints,
-            ),
-            *(responses, beyond is not None),
+            *(lookahead, incumbent, snapshot, d, layer, roots is None, behaviour),
+            *(responses.values(behaviour), responses, game_below is not None),
         )
 
     @property
