@@ -100,7 +100,9 @@ def test_what_cannot_be_checked_to_the_end_of_the_game_is_not_solved(monkeypatch
         planned = dict(bot.get_policy(state))
         stays = planned == pytest.approx(policy.action_probabilities(state), abs=1e-9)
         assert stays == (walk == 0)
-        assert (bot.counts.resolved, bot.counts.incumbent) == ((1, 0) if walk else (0, 1))
+        assert (bot.counts.resolved, bot.counts.incumbent) == (
+            (1, 0) if walk else (0, 1)
+        )
 
 
 def test_the_start_has_ten_times_the_iterations(monkeypatch):

@@ -142,15 +142,10 @@ def _walk(
             sequences += int(num_actions.sum())
         level = _children(level, simulator, d.player, incumbent)
     parent, num_actions = np.concatenate(points, axis=1)
-    player_last, opponent_last, gain = np.concatenate(ends, axis=1)
-    sign = 1.0 if d.player == 1 else -1.0
-    return BelowLookahead(
-        parent,
-        num_actions,
-        player_last.astype(np.int64),
-        opponent_last.astype(np.int64),
-        sign * gain,
-    )
+    *last, gain = np.concatenate(ends, axis=1)
+    first, second = (sequences.astype(np.int64) for sequences in last)
+    gain *= 1.0 if d.player == 1 else -1.0
+    return BelowLookahead(parent, num_actions, first, second, gain)
 
 
 def _children(

@@ -83,12 +83,9 @@ def with_choices(
     acts = acting == chooser
     information = np.where(acts, label, observation).astype(np.int64)
     kind = np.where(acts, _ACTING, _WAITING)
-    has_information = information >= 0
-    last = _last_step_of(rows, chooser)[leaves]
-    information, kind = (
-        np.where(has_information, information, last),
-        np.where(has_information, kind, _LAST_STEP),
-    )
+    missing = information < 0
+    information[missing] = _last_step_of(rows, chooser)[leaves][missing]
+    kind[missing] = _LAST_STEP
     rows = Rows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False
@@ -115,9 +112,7 @@ def with_choices(
     )
     rows = rows._replace(label=labels, observation=seen)
     columns = zip(rows, added, strict=True)
-    return Rows(
-        *(np.append(column, new.astype(column.dtype)) for column, new in columns)
-    )
+    return Rows(*(np.append(old, new.astype(old.dtype)) for old, new in columns))
 
 
 def _last_step_of(rows: Rows, player: int) -> np.ndarray:

@@ -212,15 +212,15 @@ class LookaheadResolver:
             for number in range(len(self._stages), len(stages)):
                 self._decide(stages, number)
             self._stages = list(stages)
-            answer, incumbent = None, self.solved
-            while (infoset := incumbent.find(stages[-1].seen[-1])) < 0:
-                if not isinstance(incumbent.incumbent, SolvedLookahead):
+            answer, solved = None, self.solved
+            while (infoset := solved.find(stages[-1].seen[-1])) < 0:
+                if not isinstance(solved.incumbent, SolvedLookahead):
                     self.counts.blueprint += 1
                     break
-                incumbent = incumbent.incumbent
+                solved = solved.incumbent
             else:
-                answer = incumbent.strategy(infoset)
-                resolved = incumbent.accepted and incumbent.is_solved(infoset)
+                answer = solved.strategy(infoset)
+                resolved = solved.accepted and solved.is_solved(infoset)
                 self.counts.resolved += resolved
                 self.counts.incumbent += not resolved
         self.statistics.programs_compiled += cfr.programs() - programs
@@ -246,16 +246,14 @@ class LookaheadResolver:
             most = self._layers.affordable(deadline)
         while self._state.number < number:
             key = stages[self._state.number + 1].seen[-1]
-            following = self._following(key, bool(most), deadline)
+            following = self._next(key, bool(most), deadline)
             if following is None:
                 return
             self._state = following
         if self._state.number == number:
             self._resolve(most, deadline)
 
-    def _following(
-        self, key: str, look: bool, deadline: float | None
-    ) -> PublicState | None:
+    def _next(self, key: str, look: bool, deadline: float | None) -> PublicState | None:
         """Return the public state of the next decision; search for it only once.
 
         Args:
@@ -371,10 +369,8 @@ class LookaheadResolver:
         state = game.new_initial_state()
         while not state.is_terminal():
             if state.is_chance_node():
-                actions, probabilities = zip(*chance_outcomes(state), strict=True)
-                action = random.choice(
-                    actions, p=np.array(probabilities) / sum(probabilities)
-                )
+                actions, weights = zip(*chance_outcomes(state), strict=True)
+                action = random.choice(actions, p=np.array(weights) / sum(weights))
             else:
                 action = random.choice(state.legal_actions())
                 if state.current_player() == self.player:

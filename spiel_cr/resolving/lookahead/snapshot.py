@@ -52,10 +52,10 @@ def snapshot_of(
     player_labels = []
     for p in range(2):
         acts = np.flatnonzero(player == p)
-        histories_of = order[acts]
-        labels, label[acts] = np.unique(rows.label[histories_of], return_inverse=True)
+        numbers_of = order[acts]
+        labels, label[acts] = np.unique(rows.label[numbers_of], return_inverse=True)
         _, observation[acts] = np.unique(
-            rows.observation[histories_of], return_inverse=True
+            rows.observation[numbers_of], return_inverse=True
         )
         player_labels.append(labels)
     walked = Histories(
@@ -82,20 +82,16 @@ def snapshot_of(
     game, rules = simulator.game, simulator.rules
     histories, infosets, numbers = numbering.number(walked, game)
     if isinstance(rules, pyspiel.Game):
-        keys = [
-            strings_at(player_infosets.history, p)
-            for p, player_infosets in enumerate(infosets)
-        ]
+        keys = [strings_at(side.history, p) for p, side in enumerate(infosets)]
     else:
         keys = [
-            lazy_strings(game, rules, histories, player_infosets.history, p)
-            for p, player_infosets in enumerate(infosets)
+            lazy_strings(game, rules, histories, side.history, p)
+            for p, side in enumerate(infosets)
         ]
     tree = assemble(game, histories, infosets, keys, lazy=True)
     if rows.frontier.any():
         tree = dataclasses.replace(tree, frontier=rows.frontier[order])
     one, other = (
-        histories_of[player_infosets]
-        for histories_of, player_infosets in zip(player_labels, numbers, strict=True)
+        labels[order] for labels, order in zip(player_labels, numbers, strict=True)
     )
     return Snapshot(tree, rows.id[order], (one, other))
