@@ -1,4 +1,4 @@
-"""The subgames of a compiled game, for the resolver of one player."""
+"""Subgames of a game in tree form, for the resolver of one player."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -26,19 +26,19 @@ from spiel_cr.solvers.representation import TREE
 
 
 class InfosetFinder:
-    """Finds infosets of a compiled game by the player's own string alone."""
+    """Index of a player's infosets by its information-state strings."""
 
     def __init__(self, tree: GameTree, player: int) -> None:
-        """Sorts the player's infosets."""
+        """Index the player's infosets."""
         self._tree, self._player = tree, player
         keys = tree.infosets[player].keys
         self._numbers = {key: number for number, key in enumerate(keys)}
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
-        """The player's infoset in a state, and OpenSpiel's actions there.
+        """Return the player's infoset in a state, and OpenSpiel's actions there.
 
         Raises:
-          ValueError: a state of another game.
+          ValueError: If the state is of another game.
         """
         key = state.information_state_string(self._player)
         infoset = self._numbers.get(key)
@@ -54,11 +54,11 @@ class InfosetFinder:
 
 
 class TreeSubgameId(NamedTuple):
-    """What is solved at a time.
+    """Identification of a subgame.
 
     Attributes:
-      layer: from 1.
-      subgame: its number; 0 in layer 1.
+      layer: Number of the layer, from 1.
+      subgame: Number of the subgame; 0 in layer 1.
     """
 
     layer: int
@@ -66,16 +66,16 @@ class TreeSubgameId(NamedTuple):
 
 
 class TreeSubgames:
-    """See `Subgames`; decisions are infosets.
+    """Subgames of a game in tree form, see `Subgames`; decisions are infosets.
 
     Attributes:
-      decomposition: layers and subgames for i.
+      decomposition: Layers and subgames of i.
     """
 
     def __init__(
         self, tree: GameTree, player: int, config: ResolvingConfig, *, seed: int
     ) -> None:
-        """Cuts the game; arguments as of `Resolver`."""
+        """Cut the game into subgames; arguments as in `Resolver`."""
         self._player, self._config = player, config
         self._algorithm = config.algorithm(TREE)
         self._by_best_response = config.by_best_response
@@ -241,6 +241,6 @@ class TreeSubgames:
         memory.behaviour[:] = candidate if keeps else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
-        """int64, i's sequences in a subgame, numbers of the whole game."""
+        """Return i's sequences in a subgame, numbers of the complete game, int64."""
         counts = self._decisions.num_actions[subgame.infosets]
         return ranges(self._decisions.first_sequence[subgame.infosets], counts)
