@@ -20,7 +20,13 @@ from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
+from spiel_cr.solvers.representation import (
+    BUILT,
+    SIMULATOR,
+    GameOptions,
+    Need,
+    represent,
+)
 
 from ..common.plurals import counted
 from .command import Arguments, Parser
@@ -43,7 +49,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     text = estimate.describe_histories(histories)
     print(f"{one_line(opened.game)} has {text}, by an estimate", file=sys.stderr)
     need, options = Need({SIMULATOR: ""}), arguments.settings(GameOptions)
-    game = lay_out(opened, need, options, progress=True).game
+    game, _ = represent(opened, options, need, progress=True)
     if isinstance(game, PublicTreeGame):
         return _report_public_tree(game)
     if isinstance(game, PhantomGame):

@@ -14,10 +14,10 @@ from spiel_cr.resolving.continual import need_of
 from spiel_cr.resolving.leaves.leaf_strings import DEFAULT, LEAVES
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import CFR, find
-from spiel_cr.solvers.representation import GameOptions, lay_out
+from spiel_cr.solvers.representation import GameOptions, represent
 
+from ..adapters import registry
 from ..comparison.measure import LastGame, Run, measure_run
-from ..contestants import registry
 from .command import Arguments, Parser
 from .solve import (
     add_form_option,
@@ -70,11 +70,11 @@ def run(arguments: Arguments) -> dict[str, object]:
     options = arguments.settings(GameOptions, locks=locks_of(arguments))
     start = time.perf_counter()
     need = need_of(settings, locks=options.locks is not None)
-    represented = lay_out(game, need, options, progress=True)
-    check_form(represented, arguments)
+    form, reason = represent(game, options, need, progress=True)
+    check_form(form, reason, arguments)
     building = time.perf_counter() - start
     result = spiel_cr.resolve(
-        represented,
+        form,
         settings,
         options=options,
         dtype=arguments.dtype or "float64",
@@ -82,7 +82,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     )
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     report = report_result(game, result, arguments)
-    report |= {"form": represented.form, "gadget": arguments.gadget}
+    report |= {"form": reason.form, "gadget": arguments.gadget}
     if arguments.depth is not None:
         report |= arguments.options("depth", "depth_unit")
         report["leaf"] = arguments.leaf or DEFAULT

@@ -184,9 +184,9 @@ def _choose(
     """Return the infosets that contain a text, in order."""
     matches = [v for v in views if find is None or find.lower() in v.key.lower()]
     if sort == "reach":
-        matches.sort(key=lambda view: -view.own_reach * view.others_reach)
+        matches.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
-        matches.sort(key=lambda view: -view.own_reach * view.gain)
+        matches.sort(key=lambda view: -view.player_reach * view.gain)
     return matches
 
 
@@ -200,7 +200,7 @@ def _print_player(
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
         reach, others = (
-            _number(each, 1e-12) for each in (view.own_reach, view.others_reach)
+            _number(each, 1e-12) for each in (view.player_reach, view.others_reach)
         )
         value = _number(view.value, rounding)
         gain = _number(max(view.gain, 0.0), rounding)

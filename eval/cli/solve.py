@@ -23,7 +23,7 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers import algorithms, automatic, footprint, representation
 from spiel_cr.solvers.locks import Locks, read_locks
-from spiel_cr.solvers.solve import lay_out, task_of
+from spiel_cr.solvers.solve import task_of
 
 from ..common.plurals import counted
 from .command import Arguments, Parser
@@ -162,15 +162,18 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     with atomic.reserved(arguments.checkpoint, "checkpoint_path"):
         pass  # Before the game tree is built; `solve` reserves it, too.
     start = time.perf_counter()
-    represented = lay_out(arguments.game, task, progress=True)
-    check_form(represented, arguments)
+    need = task.need()
+    form, reason = representation.represent(
+        arguments.game, options, need, progress=True
+    )
+    check_form(form, reason, arguments)
     building = time.perf_counter() - start
-    result = spiel_cr.solve(represented, progress=True, **settings)
+    result = spiel_cr.solve(form, progress=True, **settings)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
     if result.form is None:
         return _report_simulated(arguments, result), result
     report = report_result(arguments.game, result, arguments)
-    report["form"] = represented.form
+    report["form"] = reason.form
     if result.curve:
         report["curve"] = [point.as_json() for point in result.curve]
     if arguments.plot:
@@ -194,36 +197,38 @@ def _checkpoint(arguments: Arguments) -> spiel_cr.Checkpoint | None:
     return spiel_cr.Checkpoint(arguments.checkpoint, arguments.checkpoint_every)
 
 
-def check_form(represented: representation.Laid, arguments: Arguments) -> None:
+def check_form(
+    form: representation.RepresentedGame,
+    reason: representation.Reason,
+    arguments: Arguments,
+) -> None:
     """Print the form of a game if it was chosen, and check that --judge supports it.
 
     Args:
-      represented: The game in the form in which it is solved.
+      form: The represented game.
+      reason: Reason of the choice.
       arguments: Arguments of `solve`, `spot` or `resolve`.
 
     Raises:
       GameTooLargeError: If OpenSpiel's tool needs more memory than the limit.
       ValueError: If OpenSpiel's tool cannot evaluate the game.
     """
-    is_simulated = represented.form == representation.SIMULATOR
-    if represented.why:
-        head = "sampled without a game tree"
-        head = head if is_simulated else f"--form {represented.form}"
-        print(f"{head}: {one_line(represented.why)}", file=sys.stderr)
+    if reason.text:
+        print(f"--form {reason.form}: {one_line(reason.text)}", file=sys.stderr)
     if arguments.judge != "openspiel":
         return
-    if is_simulated:
+    if reason.form == representation.SIMULATOR:
         raise ValueError(
             "--judge openspiel needs a game tree, which is too large; leave it out"
         )
-    if isinstance(represented.game, GameTree):
+    if isinstance(form, GameTree):
         config = algorithms.find(arguments.algorithm).config
         config = None if config == "auto" else config
-        solving = footprint.peak_bytes(represented.game, config, arguments.dtype)
+        solving = footprint.peak_bytes(form, config, arguments.dtype)
         limit = arguments.memory_limit
-        openspiel_evaluator.check_memory(represented.game, limit, before=solving)
+        openspiel_evaluator.check_memory(form, limit, before=solving)
     else:
-        openspiel_evaluator.check_public_tree(represented.game.game)
+        openspiel_evaluator.check_public_tree(form.game)
 
 
 # Attributes of every result, as --json names them.

@@ -22,7 +22,7 @@ from typing import Any
 
 from spiel_cr.common import atomic
 from spiel_cr.poker import Answers, answers, spot
-from spiel_cr.poker.answers import known
+from spiel_cr.poker.answers import json_number
 from spiel_cr.policies.public_node_names import find_actions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
@@ -108,9 +108,9 @@ def run(arguments: Arguments) -> dict[str, object]:
         "player": hands.player,
         "round": hands.round,
         "actions": hands.actions,
-        "ev": known(hands.mean(hands.ev)),
-        "equity": known(hands.mean(hands.equity)),
-        "frequencies": [known(share) for share in hands.mean(hands.played)],
+        "ev": json_number(hands.mean(hands.ev)),
+        "equity": json_number(hands.mean(hands.equity)),
+        "frequencies": [json_number(share) for share in hands.mean(hands.played)],
         "hands": hands.rows(),
     }
 

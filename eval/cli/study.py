@@ -13,13 +13,12 @@ import time
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 
-from ..studies import gameshrink, hidden_boards, kuhn, leduc
+from ..studies import game_values, gameshrink
 from ..studies.study import Line, Study
 from .command import Arguments, Parser
 
 STUDIES: dict[str, Study] = {
-    module.STUDY.name: module.STUDY
-    for module in (kuhn, leduc, gameshrink, hidden_boards)
+    study.name: study for study in (*game_values.STUDIES, gameshrink.STUDY)
 }
 LISTS = {"studies": "\n".join(f"  {s.name}: {s.text}" for s in STUDIES.values())}
 
@@ -55,5 +54,5 @@ def run(arguments: Arguments) -> dict[str, object]:
 
 def _text_of(line: Line) -> str:
     verdict = {True: "agrees", False: "DIFFERS", None: "no verdict"}[line.agrees]
-    head = f"{line.what}: {verdict}"
-    return f"{head}\n  published  {line.published}\n  ours       {line.ours}"
+    head = f"{line.quantity}: {verdict}"
+    return f"{head}\n  published  {line.published}\n  ours       {line.computed}"

@@ -27,35 +27,28 @@ class StochasticGame(Protocol):
 
     def start_values(self) -> np.ndarray:
         """Values [N, n] to begin with."""
-        ...
 
     def start_profile(self) -> np.ndarray:
         """Strategies to begin with."""
-        ...
 
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
         """Fictitious play within every stage, from averages of `begin` steps."""
-        ...
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one stage by the profile, and `values` after it."""
-        ...
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end."""
-        ...
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Each player's best response to the others for one stage, and its values."""
-        ...
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, n] where each player alone plays by `replies` to the end."""
-        ...
 
 
 class Round(NamedTuple):
@@ -132,9 +125,9 @@ def best_deviation(
     replies = profile
     for _ in range(_MOST_ROUNDS):
         best, _ = game.best_replies(profile, values)
-        found = game.evaluate_alone(profile, best)
-        rise = float((found - values).max())
-        values, replies = np.maximum(values, found), best
+        response_values = game.evaluate_alone(profile, best)
+        rise = float((response_values - values).max())
+        values, replies = np.maximum(values, response_values), best
         if rise <= tolerance:
             return values, replies
     raise SolverFailedError(

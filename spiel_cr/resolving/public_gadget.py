@@ -1,13 +1,13 @@
-"""The gadget game of public nodes: a forest on the form of signal games.
+"""Gadget game of public nodes: a forest in public-tree form.
 
-What `gadget.py` is for compiled games. The gadget is public, too: in front of each root
-the opponent o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling
-2014, "Solving imperfect information games using decomposition"), one infoset for each
-of its signals, and in front of each root of the next layer a decision with a single
-action, at whose infosets solvers report the values that the next gadget needs.
+The counterpart of `gadget.py`. The gadget is public, too: above each root the opponent
+o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling 2014, "Solving
+imperfect information games using decomposition"), with one infoset for each of its
+private states. Above each root of the next layer o has a decision with a single action,
+at whose infosets solvers report the values that the next gadget needs.
 
-A forest has all roots of a layer and all signals, or one root and the signals of one
-board (see `public_layers.py`), which is what a player meets in a match.
+A forest has all roots of a layer and all private states, or one root and the private
+states of one board (see `public_layers.py`), which is what a player meets in a match.
 """
 
 import dataclasses
@@ -39,7 +39,8 @@ class PublicSubgame:
       root_round: int32 [r], round of each root, as the subgame counts them.
       player_nodes: int64, i's public nodes.
       next_roots: int64, those that are roots of the next layer.
-      own: int32 [m], i's infosets, numbers of the whole game, in the subgame's order.
+      infosets: int32 [m], i's infosets, numbers of the whole game, in the subgame's
+        order.
       openings: int32 [q], i's infosets at the roots, numbers of the whole game.
       opening_subgame: int32 [q], which share a root and a board.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition; none
@@ -55,7 +56,7 @@ class PublicSubgame:
     root_round: np.ndarray
     player_nodes: np.ndarray
     next_roots: np.ndarray
-    own: np.ndarray
+    infosets: np.ndarray
     openings: np.ndarray
     opening_subgame: np.ndarray
     augmented: np.ndarray
@@ -118,16 +119,16 @@ class PublicSubgame:
     ) -> list[np.ndarray]:
         """For each term float64 [H], the reach of the root behind each signal."""
         rounds = self.sides[player].sequence_rounds
-        found: dict[tuple[int, int], np.ndarray] = {}
+        reach_behind: dict[tuple[int, int], np.ndarray] = {}
         weights = []
         for sequence, root in zip(
             self.terms.sequences[player].tolist(), self.term_root.tolist(), strict=True
         ):
             key = root, int(rounds[sequence])
-            if key not in found:
+            if key not in reach_behind:
                 behind = self.deal.ancestors(player, key[1], int(self.root_round[root]))
-                found[key] = by_root[root][behind]
-            weights.append(found[key])
+                reach_behind[key] = by_root[root][behind]
+            weights.append(reach_behind[key])
         return weights
 
 
@@ -135,14 +136,15 @@ class PublicForest(NamedTuple):
     """All subgames of a layer; the counterpart of `gadget.Forest`.
 
     Attributes:
-      form: the game that a solver solves.
-      own: int32 [m], i's infosets, numbers of the whole game.
-      next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
-      other_first: whether o is to update before i.
+      form: The game that a solver solves.
+      infosets: Infosets of i, numbers of the complete game, int32 [m].
+      next_augmented: Augmented infosets of the next layer, o's last infosets, int32
+        [n].
+      other_first: Whether o updates before i.
     """
 
     form: SequenceForm
-    own: np.ndarray
+    infosets: np.ndarray
     next_augmented: np.ndarray
     other_first: bool = False
 
@@ -153,20 +155,20 @@ def build_public_forest(
     player_reach: np.ndarray,
     opponent_values: np.ndarray,
 ) -> PublicForest:
-    """The gadget game of a layer; the whole game without gadget for layer 1.
+    """Build the gadget game of a layer; the complete game without gadget for layer 1.
 
     Args:
-      decomposition: from `decompose_public`.
-      layer: 1 .. num_layers.
+      decomposition: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers.
       player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
         entries above the layer are used.
-      opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
-        used for the layer's own.
+      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+        Only those of the layer are used.
     """
     subgame = cut_public(decomposition, layer)
     reach = player_reach[decomposition.decisions.parent[subgame.openings]]
     form = subgame.form(reach, opponent_values[subgame.augmented])
-    return PublicForest(form, subgame.own, subgame.next_augmented)
+    return PublicForest(form, subgame.infosets, subgame.next_augmented)
 
 
 def cut_public(
@@ -177,15 +179,15 @@ def cut_public(
     *,
     gadget: bool = True,
 ) -> PublicSubgame:
-    """The gadget game of some roots of a layer, of their public nodes only.
+    """Cut some roots of a layer out as a gadget game.
 
     Args:
-      d: from `decompose_public`.
-      layer: 1 .. num_layers. The first layer is the whole game without gadget.
-      roots: int32 [r], which of `d.roots`, ascending, all of this layer; None: all that
-        it has.
-      deal: the signals; None: all.
-      gadget: whether o has one in front of each root; never in the first layer.
+      d: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers. The first layer is the complete game
+        without gadget.
+      roots: Indices into `d.roots`, int32 [r], ascending, all of this layer. None: all.
+      deal: Private states. None: all.
+      gadget: Whether o has a gadget above each root; never in the first layer.
     """
     i, gadget = d.player, gadget and layer > 1
     deal = full_deal(d.game) if deal is None else deal
@@ -194,7 +196,7 @@ def cut_public(
     sequences = _sequences(d, nodes)
     terms, term_root = _terms(d, nodes, sequences, deal)
     player_roots, next_roots = (
-        np.searchsorted(d.roots, some) for some in (nodes.own, nodes.next_roots)
+        np.searchsorted(d.roots, some) for some in (nodes.player, nodes.next_roots)
     )
     passed_roots = roots if gadget else roots[:0]
     return PublicSubgame(
@@ -204,9 +206,9 @@ def cut_public(
         terms=terms,
         term_root=term_root,
         root_round=d.game.betting.round[d.roots[roots]] - deal.first,
-        player_nodes=nodes.own,
+        player_nodes=nodes.player,
         next_roots=nodes.next_roots,
-        own=_infosets(d, player_roots, d.first_infoset, deal, i),
+        infosets=_infosets(d, player_roots, d.first_infoset, deal, i),
         openings=_infosets(d, roots, d.first_infoset, deal, i),
         opening_subgame=_subgames(d, roots, deal),
         augmented=_infosets(d, passed_roots, d.first_augmented, deal, 1 - i),
@@ -215,20 +217,20 @@ def cut_public(
 
 
 class _Nodes(NamedTuple):
-    """The public nodes of a subgame, int64 or int32 each, ascending.
+    """Public nodes of a subgame, int64 or int32 each, ascending.
 
     Attributes:
-      tops: at and below which they are.
-      levels: of each number of moves from there.
-      own, other: decisions of i and of o.
-      passed: tops with a gadget in front.
-      next_roots: of `own`, those that are roots of the next layer.
+      tops: Highest nodes of the subgame.
+      levels: Nodes by number of moves below the tops.
+      player, opponent: Decisions of i and of o.
+      passed: Tops with a gadget above.
+      next_roots: Nodes of `player` that are roots of the next layer.
     """
 
     tops: np.ndarray
     levels: list[np.ndarray]
-    own: np.ndarray
-    other: np.ndarray
+    player: np.ndarray
+    opponent: np.ndarray
     passed: np.ndarray
     next_roots: np.ndarray
 
@@ -236,99 +238,105 @@ class _Nodes(NamedTuple):
 def _nodes(
     d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
 ) -> _Nodes:
-    """The nodes of a subgame; arguments as of `cut_public`."""
+    """Return the nodes of a subgame; arguments as in `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
     levels = d.levels(tops)
     inside = np.sort(np.concatenate(levels))
     actor = d.game.betting.player[inside]
-    own, other = inside[actor == d.player], inside[actor == 1 - d.player]
+    player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
     passed = tops if gadget else tops[:0]
-    return _Nodes(tops, levels, own, other, passed, own[d.layer[own] == layer + 1])
+    return _Nodes(
+        tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
+    )
 
 
 class _Sequences(NamedTuple):
     """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
 
     Attributes:
-      own: i's.
-      other: o's that leads to what is in front of a node.
-      other_here: o's that leads to the node, past what is in front of it.
-      top: place among the tops of the one above.
-      other_actions: int32, how many actions o has at the gadget's decisions, at its
-        own nodes and in front of the next layer's roots.
+      player: Sequences of i.
+      opponent_above: Sequences of o that lead to the gadget or passed infoset above a
+        node.
+      opponent: Sequences of o that lead to the node itself.
+      top: Index of the top above each node.
+      opponent_actions: Number of o's actions at the gadget's decisions, at its own
+        nodes and above roots of the next layer, int32.
     """
 
-    own: np.ndarray
-    other: np.ndarray
-    other_here: np.ndarray
+    player: np.ndarray
+    opponent_above: np.ndarray
+    opponent: np.ndarray
     top: np.ndarray
-    other_actions: np.ndarray
+    opponent_actions: np.ndarray
 
 
 def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
-    """Numbers both players' sequences, and follows them down from the tops."""
+    """Number both players' sequences, and follow them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
     first_player = np.zeros(len(betting), np.int32)
-    first_player[nodes.own] = _first_sequences(d.num_actions[nodes.own])
-    other_actions = np.concatenate(
+    first_player[nodes.player] = _first_sequences(d.num_actions[nodes.player])
+    num_actions = np.concatenate(
         [
             front.num_actions,
-            d.num_actions[nodes.other],
+            d.num_actions[nodes.opponent],
             np.ones(len(further), np.int32),
         ]
     )
-    first = _first_sequences(other_actions)
+    first = _first_sequences(num_actions)
     first_other, passing = np.zeros((2, len(betting)), np.int32)
-    first_other[nodes.other] = first[len(passed) :][: len(nodes.other)]
+    first_other[nodes.opponent] = first[len(passed) :][: len(nodes.opponent)]
     # o's sequence after the point in front of a node, where there is one.
     passing[passed] = front.entering
     passing[further] = first[len(first) - len(further) :]
-    player_above, other_above, behind = np.zeros((3, len(betting)), np.int32)
+    player, above, behind = np.zeros((3, len(betting)), np.int32)
     behind[nodes.tops] = np.arange(len(nodes.tops))
-    other_here = passing.copy()
+    opponent = passing.copy()
     for level in nodes.levels[1:]:
         up, taken = betting.parent[level], d.index[level]
-        mine, theirs = betting.player[up] == i, betting.player[up] == 1 - i
-        player_above[level] = np.where(mine, first_player[up] + taken, player_above[up])
-        other_above[level] = np.where(theirs, first_other[up] + taken, other_here[up])
+        actor = betting.player[up]
+        player[level] = np.where(actor == i, first_player[up] + taken, player[up])
+        above[level] = np.where(actor == 1 - i, first_other[up] + taken, opponent[up])
         free = level[passing[level] == 0]
-        other_here[free] = other_above[free]
+        opponent[free] = above[free]
         behind[level] = behind[up]
-    return _Sequences(player_above, other_above, other_here, behind, other_actions)
+    return _Sequences(player, above, opponent, behind, num_actions)
 
 
 def _sides(
     d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
 ) -> tuple[PublicSide, PublicSide]:
-    """Each player's public decisions, in the order of players."""
+    """Return each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
-    own = PublicSide(
-        sequences.own[nodes.own], d.num_actions[nodes.own], rounds[nodes.own]
+    player = PublicSide(
+        sequences.player[nodes.player],
+        d.num_actions[nodes.player],
+        rounds[nodes.player],
     )
     parents = [
         np.zeros(len(nodes.passed), np.int32),
-        sequences.other_here[nodes.other],
-        sequences.other[nodes.next_roots],
+        sequences.opponent[nodes.opponent],
+        sequences.opponent_above[nodes.next_roots],
     ]
-    points = np.concatenate([nodes.passed, nodes.other, nodes.next_roots])
-    other = PublicSide(np.concatenate(parents), sequences.other_actions, rounds[points])
-    return (own, other) if d.player == 0 else (other, own)
+    points = np.concatenate([nodes.passed, nodes.opponent, nodes.next_roots])
+    actions = sequences.opponent_actions
+    opponent = PublicSide(np.concatenate(parents), actions, rounds[points])
+    return (player, opponent) if d.player == 0 else (opponent, player)
 
 
 def _terms(
     d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
 ) -> tuple[PublicTerms, np.ndarray]:
-    """What is paid inside; int32 [T], place among the tops of the one above each."""
+    """Return the payoffs inside, and the index of the top above each, int32 [T]."""
     terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
     inside[np.concatenate(nodes.levels)] = True
     used = np.flatnonzero(inside[terms.leaf])
     leaf = terms.leaf[used]
-    own, other = sequences.own[leaf], sequences.other_here[leaf]
+    player, opponent = sequences.player[leaf], sequences.opponent[leaf]
     paid = PublicTerms(
-        (own, other) if d.player == 0 else (other, own),
+        (player, opponent) if d.player == 0 else (opponent, player),
         deal.number[terms.kernel[used]],
         terms.stake[used],
     )
@@ -336,7 +344,7 @@ def _terms(
 
 
 def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
-    """int32 [n], the public sequence of each decision's first action."""
+    """Return the public sequence of each decision's first action, int32 [n]."""
     ends = np.cumsum(num_actions)
     return (1 + ends - num_actions).astype(np.int32)
 
@@ -348,7 +356,7 @@ def _infosets(
     deal: Deal,
     player: int,
 ) -> np.ndarray:
-    """int32, numbers of a player's (augmented) infosets at some of `d.roots`."""
+    """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
     rounds = d.game.betting.round[d.roots[roots]] - deal.first
     fragments = [
         first[root] + deal.signals[player][number]
@@ -358,7 +366,7 @@ def _infosets(
 
 
 def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: Deal) -> np.ndarray:
-    """int32, equal where i's infosets at some of `d.roots` share root and board."""
+    """Number the subgame (root and board) of each infoset of i at roots, int32."""
     labels = [
         d.boards[deal.first + number][d.player][signals]
         for number, signals in enumerate(deal.signals[d.player])

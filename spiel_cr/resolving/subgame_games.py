@@ -1,9 +1,9 @@
-"""One layer's subgames, each ready to be solved alone, in one shape.
+"""Subgames of one layer, each ready to be solved separately, in one shape.
 
 A forest (`gadget.py`) holds all subgames of a layer. A player in a match meets one of
-them, so a `Layer` cuts the forest up once, and `Layer.game` fills in what the match
-decided: the player's own reach of the roots and the opponent's values at the augmented
-infosets. All games of a layer have the same shape, so they share one compiled program.
+them, so a `Layer` divides the forest once, and `Layer.game` fills in what depends on
+the match: the player's own reach of the roots and the opponent's values at augmented
+infosets. All games of a layer have the same shape, so they share one compiled function.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ class Subgame(NamedTuple):
         gadget's own.
       paid_at: int32, for each of the gadget's own payoffs the index into `augmented` of
         the one whose value it is.
-      own: int32 [m], i's infosets, numbers of the whole game.
+      infosets: int32 [m], i's infosets, numbers of the whole game.
       in_layer: bool [m], whether they belong to this layer.
       roots: int32 [r], i's opening infosets, numbers of the whole game.
       augmented: int32 [g], augmented infosets of o, numbers of the decomposition.
@@ -48,7 +48,7 @@ class Subgame(NamedTuple):
     base: np.ndarray
     root: np.ndarray
     paid_at: np.ndarray
-    own: np.ndarray
+    infosets: np.ndarray
     in_layer: np.ndarray
     roots: np.ndarray
     augmented: np.ndarray
@@ -56,12 +56,13 @@ class Subgame(NamedTuple):
 
 
 class GadgetGame(NamedTuple):
-    """A subgame as a solver takes it.
+    """A subgame in the form that a solver needs.
 
     Attributes:
-      form: the gadget game.
-      subgame: what its numbers mean.
-      first: who updates first where updates alternate, see `Front.other_first`.
+      form: The gadget game.
+      subgame: The subgame whose numbers it uses.
+      first: The player that updates first in alternating updates, see
+        `Front.other_first`.
     """
 
     form: SequenceForm
@@ -70,12 +71,12 @@ class GadgetGame(NamedTuple):
 
 
 class Layer(Mapping[int, Subgame]):
-    """The subgames of one layer by their numbers, each cut out when first asked for.
+    """Subgames of one layer by number, each cut out at its first use.
 
     Attributes:
-      player: i, the resolving player.
-      capacity: padded shapes in which each of the subgames fits.
-      widest: the first of those with the most augmented infosets of the next layer.
+      player: i, the re-solving player.
+      capacity: Padded shapes in which each of the subgames fits.
+      widest: The first subgame with the most augmented infosets of the next layer.
     """
 
     def __init__(
@@ -85,26 +86,27 @@ class Layer(Mapping[int, Subgame]):
         gadget: Gadget = "cfrd",
         lookahead: Truncation | None = None,
     ) -> None:
-        """Finds out what belongs to which subgame.
+        """Assign infosets and payoffs to subgames.
 
         Args:
-          decomposition: from `decompose`.
-          number: the layer, from 1; layer 1 is one subgame, the whole game without
-            gadget.
-          gadget: of all other layers.
-          lookahead: where the subgames are cut off, and what they are worth there.
+          decomposition: Result of `decompose`.
+          number: Number of the layer, from 1. Layer 1 is one subgame, the complete game
+            without gadget.
+          gadget: Gadget of all other layers.
+          lookahead: Where the subgames are cut off, with values there.
         """
         d = self._d = decomposition
         self.player, self._number = d.player, number
         ones = np.ones(d.tree.infosets[d.player].decisions.num_sequences)
-        given = np.ones(len(d.augmented_layer))
+        values = np.ones(len(d.augmented_layer))
         forest = self._forest = build_forest(
-            d, number, ones, given, lookahead, gadget=gadget
+            d, number, ones, values, lookahead, gadget=gadget
         )
         i, o, count = d.player, 1 - d.player, len(forest.augmented)
-        own, other = forest.decisions[i], forest.decisions[o]
+        decisions, other = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
-        self._own = Side(own, d.player_subgame[forest.own] if count else None)
+        subgames = d.player_subgame[forest.infosets] if count else None
+        self._side = Side(decisions, subgames)
         other_side = Side(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
@@ -113,13 +115,13 @@ class Layer(Mapping[int, Subgame]):
         self._augmented = Groups(d.augmented_subgame[forest.augmented])
         self._paid_at = np.full(other.num_sequences, -1, np.int32)
         self._paid_at[forest.front.paying] = np.arange(count)
-        self._other, self._ends = other_side, (player_ends, other_ends)
+        self._other_side, self._ends = other_side, (player_ends, other_ends)
         self._payoffs = Groups(labels)
-        fragments = (self._own.groups, other_side.groups, self._payoffs)
+        fragments = (self._side.groups, other_side.groups, self._payoffs)
         numbers = np.unique(np.concatenate([groups.numbers for groups in fragments]))
-        self._known: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
+        self._subgames: dict[int, Subgame | None] = dict.fromkeys(numbers.tolist())
         shapes = (
-            _capacity(self._own, player_ends, labels),
+            _capacity(self._side, player_ends, labels),
             _capacity(other_side, other_ends, labels),
         )
         self.capacity = shapes if i == 0 else (shapes[1], shapes[0])
@@ -128,29 +130,29 @@ class Layer(Mapping[int, Subgame]):
         self.widest = int(numbers[widths[numbers].argmax()])
 
     def __len__(self) -> int:
-        return len(self._known)
+        return len(self._subgames)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self._known)
+        return iter(self._subgames)
 
     def __getitem__(self, number: int) -> Subgame:
-        subgame = self._known[number]
+        subgame = self._subgames[number]
         if subgame is None:
-            subgame = self._known[number] = self._cut(number)
+            subgame = self._subgames[number] = self._cut(number)
         return subgame
 
     def game(
         self, number: int, player_reach: np.ndarray, opponent_values: np.ndarray
     ) -> GadgetGame:
-        """A subgame with what the match decided before it.
+        """Return a subgame with the values of a match.
 
         Args:
-          number: the subgame.
+          number: Number of the subgame.
           player_reach: Average reach of i at the subgame's roots, float64 [r]. If it is
-            zero throughout, all roots have equal weight: a valid game, though i itself
-            never plays it.
-          opponent_values: float64 [g], o's counterfactual values at the subgame's
-            augmented infosets.
+            zero throughout, all roots have equal weight: a valid game, although i never
+            plays it.
+          opponent_values: o's counterfactual values at the subgame's augmented
+            infosets, float64 [g].
         """
         subgame, front = self[number], self._forest.front
         constant = subgame.root < 0
@@ -164,23 +166,24 @@ class Layer(Mapping[int, Subgame]):
         return GadgetGame(form, subgame, self.player ^ front.other_first)
 
     def _cut(self, number: int) -> Subgame:
-        forest, player_side, other_side = self._forest, self._own, self._other
-        player_kept = player_side.groups.of(number)
+        forest, side, other_side = self._forest, self._side, self._other_side
+        player_kept = side.groups.of(number)
         other_kept = other_side.groups.of(number)
         augmented, entries = self._augmented.of(number), self._payoffs.of(number)
-        own, player_rows = player_side.restrict(player_kept, self._ends[0][entries])
-        other, other_rows = other_side.restrict(other_kept, self._ends[1][entries])
-        opening = player_kept[player_side.decisions.parent[player_kept] == 0]
-        last_player = player_side.owner[self._ends[0][entries]]
+        ends, other_ends = (ends[entries] for ends in self._ends)
+        decisions, player_rows = side.restrict(player_kept, ends)
+        other, other_rows = other_side.restrict(other_kept, other_ends)
+        opening = player_kept[side.decisions.parent[player_kept] == 0]
+        last_player = side.owner[ends]
         root = np.full(len(entries), -1, np.int32)
         owned = last_player >= 0
-        root[owned] = np.searchsorted(opening, player_side.top[last_player[owned]])
+        root[owned] = np.searchsorted(opening, side.top[last_player[owned]])
         first_next = len(other_side.decisions) - len(forest.next_augmented)
         following = other_kept[other_kept >= first_next] - first_next
-        paid = self._paid_at[self._ends[1][entries[~owned]]]
-        sides = [(own, player_rows), (other, other_rows)]
+        paid = self._paid_at[other_ends[~owned]]
+        sides = [(decisions, player_rows), (other, other_rows)]
         (first, rows), (second, columns) = sides if self.player == 0 else sides[::-1]
-        player_infosets = forest.own[player_kept]
+        infosets = forest.infosets[player_kept]
         return Subgame(
             decisions=(first, second),
             rows=rows,
@@ -188,9 +191,9 @@ class Layer(Mapping[int, Subgame]):
             base=forest.payoffs.values[entries],
             root=root,
             paid_at=np.searchsorted(augmented, paid).astype(np.int32),
-            own=player_infosets,
-            in_layer=self._d.player_layer[player_infosets] == self._number,
-            roots=forest.own[opening],
+            infosets=infosets,
+            in_layer=self._d.player_layer[infosets] == self._number,
+            roots=forest.infosets[opening],
             augmented=forest.augmented[augmented],
             next_augmented=forest.next_augmented[following],
         )
@@ -199,23 +202,23 @@ class Layer(Mapping[int, Subgame]):
 def best_response_values(
     subgame: Subgame, player: int, player_reach: np.ndarray, behaviour: np.ndarray
 ) -> np.ndarray:
-    """What o's best responses get from the augmented infosets of the next layer on.
+    """Compute o's best-response values at augmented infosets of the next layer.
 
-    For solvers that need no `GadgetGame`: without a program to compile.
+    Used with solvers that need no `GadgetGame`, so that nothing is compiled.
 
     Args:
-      subgame: the subgame.
-      player: i, the resolving player.
-      player_reach: float64 [r], as of `Layer.game`.
-      behaviour: float64 [S of i in the subgame], i's action probabilities.
+      subgame: The subgame.
+      player: i, the re-solving player.
+      player_reach: As in `Layer.game`, float64 [r].
+      behaviour: Action probabilities of i, float64 [S of i in the subgame].
 
     Returns:
-      float64 [n], o's counterfactual values, in the order of `next_augmented`.
+      o's counterfactual values in the order of `next_augmented`, float64 [n].
     """
-    own, other = subgame.decisions[player], subgame.decisions[1 - player]
+    decisions, other = subgame.decisions[player], subgame.decisions[1 - player]
     sequences = subgame.rows, subgame.columns
     gain = subgame.base * np.append(or_ones(player_reach), 1.0)[subgame.root]
-    gain *= reach_from_behaviour(own, behaviour)[sequences[player]]
+    gain *= reach_from_behaviour(decisions, behaviour)[sequences[player]]
     gain *= 2 * player - 1
     count = other.num_sequences
     # What terminating is worth is no concern here: it lies below none of them.
@@ -225,7 +228,7 @@ def best_response_values(
 
 
 def or_ones(reach: np.ndarray) -> np.ndarray:
-    """A reach, or ones where it is zero throughout."""
+    """Return a reach, or ones if it is zero throughout."""
     return reach if reach.any() else np.ones_like(reach)
 
 
@@ -233,15 +236,15 @@ class Side:
     """One player's infosets in a forest, by subgame.
 
     Attributes:
-      decisions: all of them.
-      top: int32 [I], the infoset of the first level above each infoset, or itself.
-      labels: int32 [I], their subgames.
-      owner: int32 [S], see `Decisions`.
-      groups: by subgame.
+      decisions: All of its decision points.
+      top: The infoset of the first level above each infoset, or itself, int32 [I].
+      labels: Subgames of the infosets, int32 [I].
+      owner: Infosets of sequences, int32 [S], see `Decisions`.
+      groups: Infosets by subgame.
     """
 
     def __init__(self, decisions: Decisions, subgame_of: np.ndarray | None) -> None:
-        """From the subgames of the first level's infosets; None: one subgame."""
+        """Assign infosets to subgames, given those of the first level, or to one."""
         self.decisions, self.top = decisions, top_infosets(decisions)
         self.owner, self._first = decisions.owner, decisions.first_sequence
         self.labels = np.zeros(len(decisions), np.int32)
@@ -252,20 +255,20 @@ class Side:
     def restrict(
         self, kept: np.ndarray, ends: np.ndarray
     ) -> tuple[Decisions, np.ndarray]:
-        """Some infosets, renumbered, and int32, some of their sequences."""
+        """Return some infosets, renumbered, and some of their sequences, int32."""
         counts = self.decisions.num_actions[kept]
-        mine = np.append(0, ranges(self._first[kept], counts))
-        parents = np.searchsorted(mine, self.decisions.parent[kept]).astype(np.int32)
-        return Decisions(parents, counts), np.searchsorted(mine, ends).astype(np.int32)
+        used = np.append(0, ranges(self._first[kept], counts))
+        parents = np.searchsorted(used, self.decisions.parent[kept]).astype(np.int32)
+        return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
 
 
 def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
-    """The least padded shape in which one player's side of each subgame fits.
+    """Return the smallest padded shape in which one player's side of each subgame fits.
 
     Args:
-      side: the player's infosets.
-      ends: int32 [P], the payoffs' sequences of the player.
-      labels: int32 [P], the payoffs' subgames.
+      side: Infosets of the player.
+      ends: The player's sequences of payoffs, int32 [P].
+      labels: Subgames of payoffs, int32 [P].
     """
     levels, sizes = side.decisions.levels(), side.decisions.num_actions
     infosets = [

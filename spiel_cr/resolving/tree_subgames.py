@@ -1,4 +1,4 @@
-"""The subgames of a compiled game, for the resolver of one player."""
+"""Subgames of a game in tree form, for the resolver of one player."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -10,15 +10,14 @@ import pyspiel
 from spiel_cr.common.arrays import ranges
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.resolving import tree_roles
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
-from spiel_cr.resolving.layers import LayerState
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
-from spiel_cr.resolving.sampled_subgames import SampledLayer, lay_out
+from spiel_cr.resolving.roles import LayerState, initial_state
+from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
 from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.truncation import truncate_layer
@@ -27,19 +26,19 @@ from spiel_cr.solvers.representation import TREE
 
 
 class InfosetFinder:
-    """Finds infosets of a compiled game by the player's own string alone."""
+    """Index of a player's infosets by its information-state strings."""
 
     def __init__(self, tree: GameTree, player: int) -> None:
-        """Sorts the player's infosets."""
+        """Index the player's infosets."""
         self._tree, self._player = tree, player
         keys = tree.infosets[player].keys
         self._numbers = {key: number for number, key in enumerate(keys)}
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
-        """The player's infoset in a state, and OpenSpiel's actions there.
+        """Return the player's infoset in a state, and OpenSpiel's actions there.
 
         Raises:
-          ValueError: a state of another game.
+          ValueError: If the state is of another game.
         """
         key = state.information_state_string(self._player)
         infoset = self._numbers.get(key)
@@ -54,12 +53,12 @@ class InfosetFinder:
         return infoset, infosets.actions[first : first + count].tolist()
 
 
-class _Place(NamedTuple):
-    """What is solved at a time.
+class TreeSubgameId(NamedTuple):
+    """Identification of a subgame.
 
     Attributes:
-      layer: from 1.
-      subgame: its number; 0 in layer 1.
+      layer: Number of the layer, from 1.
+      subgame: Number of the subgame; 0 in layer 1.
     """
 
     layer: int
@@ -67,22 +66,22 @@ class _Place(NamedTuple):
 
 
 class TreeSubgames:
-    """See `Subgames`; decisions are infosets.
+    """Subgames of a game in tree form, see `Subgames`; decisions are infosets.
 
     Attributes:
-      decomposition: layers and subgames for i.
+      decomposition: Layers and subgames of i.
     """
 
     def __init__(
         self, tree: GameTree, player: int, config: ResolvingConfig, *, seed: int
     ) -> None:
-        """Cuts the game; arguments as of `Resolver`."""
+        """Cut the game into subgames; arguments as in `Resolver`."""
         self._player, self._config = player, config
         self._algorithm = config.algorithm(TREE)
         self._by_best_response = config.by_best_response
         leaf = parse_leaf(config.leaf)
         d = self.decomposition = decompose(tree, player)
-        self._blank = tree_roles.start(d, leaf)
+        self._blank = initial_state(d, leaf)
         self._responses: OpponentResponses | None = None
         if isinstance(leaf, Continuations):
             self._responses = OpponentResponses(d)
@@ -101,32 +100,32 @@ class TreeSubgames:
         ]
         self._sampled: Sequence[SampledLayer] = ()
         if config.sampled is not None:
-            self._sampled = lay_out(d, config.sampled)
+            self._sampled = sampled_layers(d, config.sampled)
 
     def blank(self) -> LayerState:
         """See `Subgames`."""
         return self._blank.copy()
 
-    def warm_ups(self) -> list[tuple[str, list[_Place]]]:
+    def warm_ups(self) -> list[tuple[str, list[TreeSubgameId]]]:
         """See `Subgames`; one subgame of each layer, as they have one shape."""
         layers = enumerate(self._layers, 1)
-        return [("layer", [_Place(number, layer.widest) for number, layer in layers])]
+        return [("layer", [TreeSubgameId(k, layer.widest) for k, layer in layers])]
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
         return self._finder.decision(state)
 
-    def subgames_to(self, infoset: int) -> list[_Place]:
+    def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""
         d, decisions = self.decomposition, self._decisions
-        places = []
+        ids = []
         while infoset >= 0:
             if d.opens[infoset]:
                 number = int(d.player_layer[infoset])
                 subgame = int(d.player_subgame[infoset]) if number > 1 else 0
-                places.append(_Place(number, subgame))
+                ids.append(TreeSubgameId(number, subgame))
             infoset = int(decisions.owner[decisions.parent[infoset]])
-        return places[::-1]
+        return ids[::-1]
 
     def opens(self, infoset: int) -> bool:
         """See `Subgames`."""
@@ -138,12 +137,12 @@ class TreeSubgames:
         count = self._decisions.num_actions[infoset]
         return memory.behaviour[first : first + count].copy()
 
-    def begin(self, memory: LayerState, place: _Place) -> Solve:
+    def begin(self, memory: LayerState, subgame_id: TreeSubgameId) -> Solve:
         """See `Subgames`."""
-        layer = self._layers[place.layer - 1]
-        subgame = layer[place.subgame]
+        layer = self._layers[subgame_id.layer - 1]
+        subgame = layer[subgame_id.subgame]
         player_reach = np.ones(len(subgame.roots))
-        if place.layer > 1:
+        if subgame_id.layer > 1:
             reach = reach_from_behaviour(self._decisions, memory.behaviour)
             player_reach = reach[self._decisions.parent[subgame.roots]]
         constraints = None
@@ -152,43 +151,34 @@ class TreeSubgames:
             memory.opponent_values[:] = constraints[:-1]
         values = memory.opponent_values[subgame.augmented]
         if self._sampled:
-            sampled = self._sampled[place.layer - 1].solve(
-                place.subgame,
+            sampled = self._sampled[subgame_id.layer - 1].solve(
+                subgame_id.subgame,
                 subgame,
                 player_reach,
                 values,
                 seed=int(self._random.integers(2**31)),
             )
-            own, others = sampled.player_behaviour, sampled.opponent_values
+            average, opponent_values = sampled.player_behaviour, sampled.opponent_values
             solver = sampled.solver
         else:
             assert isinstance(self._algorithm, CFRConfig)
-            game = layer.game(place.subgame, player_reach, values)
+            game = layer.game(subgame_id.subgame, player_reach, values)
             solver = solved = full_width_solver(
                 game.form, self._algorithm, self._config, game.first
             )
 
-            def own() -> np.ndarray:
+            def average() -> np.ndarray:
                 return solved.average_behaviour(self._player)[1:]
 
-            def others() -> np.ndarray:
-                found = solved.infoset_values(1 - self._player)
-                return found[-len(subgame.next_augmented) :]
+            def opponent_values() -> np.ndarray:
+                all_values = solved.infoset_values(1 - self._player)
+                return all_values[-len(subgame.next_augmented) :]
 
-        remember = functools.partial(
-            self._remember, memory, subgame, player_reach, own, others
-        )
+        solution = subgame, player_reach, average
+        remember = functools.partial(self._remember, memory, *solution, opponent_values)
         if constraints is not None and not self._sampled:
-            incumbent = memory.behaviour.copy()
-            remember = functools.partial(
-                self._accept_if_safe,
-                memory,
-                incumbent,
-                constraints,
-                subgame,
-                player_reach,
-                own,
-            )
+            before = memory, memory.behaviour.copy(), constraints
+            remember = functools.partial(self._accept_if_safe, *before, *solution)
         return Solve(solver, remember)
 
     def _remember(
@@ -196,19 +186,22 @@ class TreeSubgames:
         memory: LayerState,
         subgame: Subgame,
         player_reach: np.ndarray,
-        own: Callable[[], np.ndarray],
-        others: Callable[[], np.ndarray],
+        average: Callable[[], np.ndarray],
+        opponent_values: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in.
+        """Store a solution.
 
         Args:
-          memory: of the match.
-          subgame, player_reach: as solved.
-          own: gives i's strategy, float64 [S of i in the subgame, without 0].
-          others: gives o's values at the roots below, if there are any.
+          memory: Memory of the match.
+          subgame, player_reach: The subgame, and the reach with which it was solved.
+          average: Function that returns i's strategy, float64 [S of i in the subgame -
+            1].
+          opponent_values: Function that returns o's values at the roots below.
         """
-        behaviour = own()
-        in_layer = np.repeat(subgame.in_layer, self._decisions.num_actions[subgame.own])
+        behaviour = average()
+        in_layer = np.repeat(
+            subgame.in_layer, self._decisions.num_actions[subgame.infosets]
+        )
         memory.behaviour[self._sequences(subgame)[in_layer]] = behaviour[in_layer]
         if not len(subgame.next_augmented):
             return
@@ -217,7 +210,7 @@ class TreeSubgames:
                 subgame, self._player, player_reach, np.append(1.0, behaviour)
             )
         else:
-            values = others()
+            values = opponent_values()
         memory.opponent_values[subgame.next_augmented] = values
 
     def _accept_if_safe(
@@ -227,25 +220,27 @@ class TreeSubgames:
         constraints: np.ndarray,
         subgame: Subgame,
         player_reach: np.ndarray,
-        own: Callable[[], np.ndarray],
+        average: Callable[[], np.ndarray],
     ) -> None:
-        """Takes a solution in if it keeps what was promised, see `constraints.py`.
+        """Accept a solution if it satisfies all constraints, see `constraints.py`.
 
         Args:
-          memory: of the match.
-          incumbent: float64 [S of i], i's strategy before.
-          constraints: float64 [G + 1], what o's best responses to it get.
-          subgame, player_reach, own: as of `_remember`.
+          memory: Memory of the match.
+          incumbent: i's strategy before, float64 [S of i].
+          constraints: Values of o's best responses to it, float64 [G + 1].
+          subgame, player_reach, average: As in `_remember`.
         """
         assert self._responses is not None
-        found = incumbent.copy()
-        found[self._sequences(subgame)] = own()
-        exceeds = self._responses.exceeds(constraints, self._responses.values(found))
+        candidate = incumbent.copy()
+        candidate[self._sequences(subgame)] = average()
+        exceeds = self._responses.exceeds(
+            constraints, self._responses.values(candidate)
+        )
         at = subgame.augmented if len(subgame.augmented) else -1
         keeps = player_reach.any() and not exceeds[at].any()
-        memory.behaviour[:] = found if keeps else incumbent
+        memory.behaviour[:] = candidate if keeps else incumbent
 
     def _sequences(self, subgame: Subgame) -> np.ndarray:
-        """int64, i's sequences in a subgame, numbers of the whole game."""
-        counts = self._decisions.num_actions[subgame.own]
-        return ranges(self._decisions.first_sequence[subgame.own], counts)
+        """Return i's sequences in a subgame, numbers of the complete game, int64."""
+        counts = self._decisions.num_actions[subgame.infosets]
+        return ranges(self._decisions.first_sequence[subgame.infosets], counts)

@@ -6,12 +6,11 @@ per history, among which the opponent chooses by its information: `continuations
 sound.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
-from spiel_cr.policies.leaf_functions import LeafValue
-from spiel_cr.policies.leaf_values import HistoryValues, UniformValue
+from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
 from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
@@ -21,29 +20,12 @@ DepthUnit = Literal["moves", "rounds"]
 DEFAULT = "uniform"
 
 
-class Kind(NamedTuple):
-    """A leaf by name.
-
-    Attributes:
-      text: how it is written.
-      parameters: with their types; a path is one of a file, and must be given.
-      make: from these.
-    """
-
-    text: str
-    parameters: dict[str, Any]
-    make: type[HistoryValues]
-
-
-KINDS = {
-    "continuations": Kind(
-        "continuations(path=FILE,k=4)",
-        {"path": str, "k": int},
-        Continuations,
-    ),
-    "uniform": Kind("uniform", {}, UniformValue),
+# Leaf values by name: their class, and the types of parameters. A path must be given.
+KINDS: dict[str, tuple[type[HistoryValues], dict[str, Any]]] = {
+    "continuations": (Continuations, {"path": str, "k": int}),
+    "uniform": (UniformValue, {}),
 }
-LEAVES = tuple(kind.text for kind in KINDS.values())
+LEAVES = ("continuations(path=FILE,k=4)", "uniform")
 
 
 def parse_leaf(leaf: object) -> HistoryValues:
@@ -59,15 +41,15 @@ def parse_leaf(leaf: object) -> HistoryValues:
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
-        found = parse(leaf, "leaf")
-        kind = KINDS.get(found.name)
-        if kind is not None:
-            given = found.convert(kind.parameters)
-            if "path" in given or "path" not in kind.parameters:
-                made = kind.make(**given)
-                if "path" in given:
-                    check_tabular_file(given["path"])
-                return made
+        parsed = parse(leaf, "leaf")
+        if parsed.name in KINDS:
+            kind, types = KINDS[parsed.name]
+            parameters = parsed.convert(types)
+            if "path" in parameters or "path" not in types:
+                value = kind(**parameters)
+                if "path" in parameters:
+                    check_tabular_file(parameters["path"])
+                return value
     elif isinstance(leaf, HistoryValues):
         return leaf
     elif callable(leaf):
@@ -80,8 +62,8 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
-    made = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
-    return not issubclass(made, Continuations)
+    kind = KINDS[parse(leaf, "leaf").name][0] if isinstance(leaf, str) else type(leaf)
+    return not issubclass(kind, Continuations)
 
 
 def leaf_files(leaf: str) -> tuple[str, ...]:
@@ -90,8 +72,8 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
     Raises:
       ValueError: it cannot be read.
     """
-    given = parse(leaf, "leaf").given
-    return (given["path"],) if "path" in given else ()
+    parameters = parse(leaf, "leaf").given
+    return (parameters["path"],) if "path" in parameters else ()
 
 
 def check_lookahead(
