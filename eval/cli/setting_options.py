@@ -79,6 +79,6 @@ def field_option(settings: type, field: str) -> tuple[str, dict[str, Any]]:
     for part in parts:
         if typing.get_origin(part) is typing.Literal:
             options["choices"] = typing.get_args(part)
-    if len(plain) == 1:
+    if plain in ([int], [float]):
         options["type"] = plain[0]
     return flag_of(field), options
