@@ -16,7 +16,7 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
-from spiel_cr.resolving.public_deals import Deal, Deals
+from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
 from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
@@ -87,7 +87,7 @@ class PublicSubgames:
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
-        self._deals = Deals(self.decomposition)
+        self._deals = BoardDeals(self.decomposition)
         self._finder = game.finder
 
     def blank(self) -> PublicMemory:
@@ -181,7 +181,7 @@ class PublicSubgames:
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
-    def _deal(self, subgame_id: PublicSubgameId) -> Deal:
+    def _deal(self, subgame_id: PublicSubgameId) -> BoardDeal:
         if subgame_id == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(
