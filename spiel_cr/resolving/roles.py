@@ -1,8 +1,8 @@
 """Re-solving of one player's layers from the top down, in any form of the game.
 
-Re-solving a layer needs two things from the layers above, see `LayerState`: the
-player's average strategy, in sequence form, and the opponent's counterfactual value at
-every augmented infoset, averaged over the *iterates* of the solve above. Counterfactual
+Re-solving a layer uses two results of the layers above, see `LayerState`: the player's
+average strategy, in sequence form, and the opponent's counterfactual value at every
+augmented infoset, averaged over the *iterates* of the solve above. Counterfactual
 values of the average strategy are not equivalent: they are wrong where the opponent's
 own reach is zero (`tests/resolving/test_continual.py` has an example).
 """
