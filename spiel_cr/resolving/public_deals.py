@@ -14,7 +14,7 @@ from spiel_cr.games.public_tree.payoff_matrices import (
 )
 from spiel_cr.games.public_tree.public_nodes import ancestors
 from spiel_cr.games.sequence_form.decisions import Payoffs
-from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
 class BoardDeal(NamedTuple):

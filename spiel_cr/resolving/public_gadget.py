@@ -7,7 +7,8 @@ private states. Above each root of the next layer o has a decision with a single
 at whose infosets solvers report the values that the next gadget needs.
 
 A forest has all roots of a layer and all private states, or one root and the private
-states of one board (see `public_layers.py`), which is what a player meets in a match.
+states of one board (see `public_decomposition.py`), which is what a player meets in a
+match.
 """
 
 import dataclasses
@@ -21,7 +22,7 @@ from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, Publi
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget_fronts import make_front
 from spiel_cr.resolving.public_deals import BoardDeal, full_deal
-from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
 @dataclasses.dataclass(frozen=True)

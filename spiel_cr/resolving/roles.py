@@ -24,8 +24,11 @@ from spiel_cr.resolving.decomposition import Decomposition, decompose
 from spiel_cr.resolving.gadget import Forest, build_forest, top_infosets
 from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.leaves.continuations import Continuations
+from spiel_cr.resolving.public_decomposition import (
+    PublicDecomposition,
+    decompose_public,
+)
 from spiel_cr.resolving.public_gadget import PublicForest, build_public_forest
-from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 from spiel_cr.resolving.truncation import (
     DepthLimit,
     truncate_layer,

@@ -22,7 +22,7 @@ from spiel_cr.games.histories import CHANCE
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving import subgame_sampling
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.subgame_games import Subgame, or_ones
+from spiel_cr.resolving.layer_subgames import Subgame, or_ones
 from spiel_cr.resolving.subgame_sampling import SubgameTree
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
 from spiel_cr.solvers.cfr.solver import Program, Solver

@@ -14,8 +14,8 @@ from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.gadget import build_forest
 from spiel_cr.resolving.public_deals import BoardDeals
+from spiel_cr.resolving.public_decomposition import betting_kinds, decompose_public
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
 from spiel_cr.solvers.representation import GameOptions
 from tests.support import detection, games
 
