@@ -11,7 +11,7 @@ from typing import Any
 
 import pyspiel
 
-from spiel_cr.common.announcing import latest
+from spiel_cr.common.messages import latest
 from spiel_cr.games.histories import state_after
 
 from . import families, lobby, review

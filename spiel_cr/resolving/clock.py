@@ -71,7 +71,7 @@ def check_budget(
     for what, milliseconds in (("move_ms", move_ms), ("init_ms", init_ms)):
         if milliseconds is not None:
             why = "leave it out for no clock"
-            check_number(milliseconds, what, "(0, inf)", why=why)
+            check_number(milliseconds, what, "(0, inf)", remedy=why)
     if count is None and move_ms is None:
         raise ValueError(
             f"a {player} player needs a budget: give {name}, move_ms, or both"

@@ -31,7 +31,7 @@ def tree_roles(tree: GameTree, work: SolveSettings) -> tuple[list["TreeRole"], H
 
     Raises:
       GameTooLargeError: it takes more than the limit.
-      HiddenTurnsError, ValueError: as `decompose`.
+      UncountableTurnsError, ValueError: as `decompose`.
     """
     limit = work.limit
     need = footprint.peak_bytes(tree, dtype=work.dtype)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.messages import announce
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.games.opening.opened import Opened
 from spiel_cr.games.phantom.game import PhantomGame

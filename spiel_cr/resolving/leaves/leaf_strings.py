@@ -55,7 +55,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
     Raises:
       ValueError: none of these, or a bad parameter.
-      OSError, DamagedFileError: a file is not there, or not what it must be.
+      OSError, CorruptFileError: a file is not there, or not what it must be.
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
@@ -90,7 +90,7 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
     Raises:
       ValueError: it cannot be read.
     """
-    given = parse(leaf, "leaf").given
+    given = parse(leaf, "leaf").values
     return (given["path"],) if "path" in given else ()
 
 
@@ -106,7 +106,7 @@ def check_lookahead(
 
     Raises:
       ValueError: a bad depth or unit, or a unit or leaf without a depth.
-      OSError, DamagedFileError: as `parse_leaf`.
+      OSError, CorruptFileError: as `parse_leaf`.
     """
     check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
     parse_leaf(leaf)

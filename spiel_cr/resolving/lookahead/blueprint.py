@@ -32,7 +32,7 @@ def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
       blueprint: the path of a policy file, or a policy; None: it shall be sampled.
 
     Raises:
-      OSError, DamagedFileError: its file cannot be read.
+      OSError, CorruptFileError: its file cannot be read.
       ValueError: it is neither of these.
     """
     if isinstance(blueprint, str):
@@ -61,7 +61,7 @@ def blueprint_of(
       seed: of what is sampled.
 
     Raises:
-      OSError, DamagedFileError: the file cannot be read.
+      OSError, CorruptFileError: the file cannot be read.
       ValueError: it is for another game; or of networks that the game's rules on
         arrays cannot ask, see `DeepPolicy.check_arrays`.
       ImperfectRecallError: a player forgets, which none may on lookahead trees.

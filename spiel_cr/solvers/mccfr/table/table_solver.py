@@ -11,7 +11,7 @@ from absl import logging
 
 from spiel_cr.common.checks import check_iterations, check_number, check_seed
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.simulation.simulator import Simulator
 from spiel_cr.solvers.cfr.cfr_config import SAMPLED_PRESETS, MCCFRConfig
