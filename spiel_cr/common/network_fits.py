@@ -184,7 +184,7 @@ def fit(
         state = _start(parameters, schedule)
         for batch in parts:
             (parameters, state), lost = _steps(
-                parameters, state, table, batch, schedule=schedule, whole=full_batch
+                parameters, state, table, batch, schedule=schedule, full_batch=full_batch
             )
             losses.append(np.asarray(lost))
     last = np.concatenate(losses)[-max(1, schedule.steps // 10) :]
@@ -228,7 +228,7 @@ def _start(parameters: Parameters, schedule: FitSchedule) -> Any:
     return schedule.optimiser().init(parameters)
 
 
-@functools.partial(jax.jit, static_argnames=("schedule", "whole"))
+@functools.partial(jax.jit, static_argnames=("schedule", "full_batch"))
 def _steps(
     parameters: Parameters,
     state: Any,

@@ -91,7 +91,7 @@ def _is_policy(named: Any) -> bool:
 def _find(found: Parameters) -> Any:
     """The object that a string names; its parameters fit."""
     module_name, _, name = found.name.partition(":")
-    named = f"{found.what}={found.text!r}"
+    named = f"{found.kind}={found.text!r}"
     if not plugins.was_named(module_name):
         raise ValueError(
             f"{named}: module {module_name!r} was not imported; write "

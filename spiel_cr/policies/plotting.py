@@ -19,7 +19,7 @@ def plot(
     path: str | os.PathLike[str] | None = None,
     *,
     title: str | None = None,
-) -> figures.NotebookPlot:
+) -> figures.NotebookFigure:
     """Draw NashConv against iterations and against seconds, all axes logarithmic.
 
     For results with node locks, the curve shows NashConv with locks.
@@ -80,4 +80,4 @@ def plot(
     figure.suptitle(textwrap.fill(title, _WIDTH))
     if path is not None:
         figures.save(figure, path)
-    return figures.NotebookPlot(figure)
+    return figures.NotebookFigure(figure)

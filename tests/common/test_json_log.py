@@ -65,7 +65,7 @@ def test_a_damaged_line_is_named(tmp_path, wrong):
     lines = path.read_text().splitlines()
     path.write_text("\n".join([lines[0], wrong, lines[2]]) + "\n")
     with pytest.raises(ValueError, match=r"results.jsonl, line 2, is not a match.*del"):
-        opened(tmp_path, what="match")
+        opened(tmp_path, label="match")
     path.write_text("\n".join(lines) + "\n")
 
     def check(record):
