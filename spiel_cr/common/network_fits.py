@@ -184,7 +184,12 @@ def fit(
         state = _start(parameters, schedule)
         for batch in parts:
             (parameters, state), lost = _steps(
-                parameters, state, table, batch, schedule=schedule, full_batch=full_batch
+                parameters,
+                state,
+                table,
+                batch,
+                schedule=schedule,
+                full_batch=full_batch,
             )
             losses.append(np.asarray(lost))
     last = np.concatenate(losses)[-max(1, schedule.steps // 10) :]
