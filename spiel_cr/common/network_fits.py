@@ -169,8 +169,8 @@ def fit(
         rows=targets.rows if table is None else targets.rows.astype(np.int32),
         target=(targets.target / scale).astype(np.float32),
     )
-    full_batch = len(targets.weight) <= schedule.batch and not ordered
-    if full_batch:
+    is_full = len(targets.weight) <= schedule.batch and not ordered
+    if is_full:
         batch = targets._replace(weight=(targets.weight / total).astype(np.float32))
         if table is None:
             # What is added weighs nothing.
@@ -189,7 +189,7 @@ def fit(
                 table,
                 batch,
                 schedule=schedule,
-                full_batch=full_batch,
+                is_full=is_full,
             )
             losses.append(np.asarray(lost))
     last = np.concatenate(losses)[-max(1, schedule.steps // 10) :]
@@ -233,7 +233,7 @@ def _start(parameters: Parameters, schedule: FitSchedule) -> Any:
     return schedule.optimiser().init(parameters)
 
 
-@functools.partial(jax.jit, static_argnames=("schedule", "full_batch"))
+@functools.partial(jax.jit, static_argnames=("schedule", "is_full"))
 def _steps(
     parameters: Parameters,
     state: Any,
@@ -241,10 +241,10 @@ def _steps(
     batch: Targets,
     *,
     schedule: FitSchedule,
-    full_batch: bool,
+    is_full: bool,
 ) -> tuple[tuple[Parameters, Any], jax.Array]:
     """Some steps of a fit, or all: parameters, the optimiser's state, and losses."""
-    if full_batch and table is not None:
+    if is_full and table is not None:
         # Gathered once, not in every step.
         batch, table = batch._replace(rows=table[batch.rows]), None
 
@@ -261,8 +261,8 @@ def _steps(
         objective,
         schedule.optimiser(),
         (parameters, state),
-        None if full_batch else batch,
-        steps=schedule.steps if full_batch else None,
+        None if is_full else batch,
+        steps=schedule.steps if is_full else None,
     )
 
 
