@@ -154,7 +154,7 @@ def run_round_robin(
         {**_settings(instance, bots, config.seed), **kind.settings},
         key=Slot._fields,
         facts={"versions": storage.versions()},
-        what=kind.unit,
+        label=kind.unit,
         check=check,
         merge=_same_run,
     ) as log:

@@ -21,7 +21,7 @@ def drawn(monkeypatch):
         axes.extend(figures.panels(size=size))
         yield axes
 
-    monkeypatch.setattr(plots, "picture", picture)
+    monkeypatch.setattr(plots, "saved_panels", picture)
     return axes
 
 
