@@ -10,10 +10,10 @@ import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from spiel_cr.common import atomic, memory, pictures
+from spiel_cr.common import atomic, figures, memory
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.executing import Executor
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.executor import Executor
+from spiel_cr.common.messages import one_line
 from spiel_cr.common.parameters import read_number
 from spiel_cr.players import opponents
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
@@ -315,7 +315,7 @@ def check_arguments(arguments: Arguments) -> None:
         elif name in OUTPUT_FILES:
             atomic.check_writable(path, flag)
     if getattr(arguments, "plot", None):
-        pictures.check(arguments.plot)
+        figures.check(arguments.plot)
 
 
 def _check_folder(path: str, flag: str) -> None:

@@ -22,10 +22,10 @@ import tqdm
 
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
+from spiel_cr.common.messages import announce
 from spiel_cr.push_fold import charts, equities, one_sided, solve
 from spiel_cr.push_fold.engine import Engine
-from spiel_cr.push_fold.outer import ALGORITHMS, Round
+from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound
 
 from ..reporting import push_charts
 from .command import Arguments, Parser
@@ -144,11 +144,11 @@ def _strength(sets: np.ndarray) -> np.ndarray:
 @contextlib.contextmanager
 def _progress_bar(
     settings: solve.SolveSettings,
-) -> Iterator[Callable[[int, Round], None]]:
+) -> Iterator[Callable[[int, OuterRound], None]]:
     """Show the rounds on stderr."""
     with tqdm.tqdm(unit=" rounds", desc=settings.algorithm, leave=False) as bar:
 
-        def show_round(players: int, last: Round) -> None:
+        def show_round(players: int, last: OuterRound) -> None:
             change = f"{last.change:.1e}"
             bar.set_postfix(players=players, change=change, refresh=False)
             bar.update()

@@ -4,8 +4,7 @@ import re
 
 import pyspiel
 
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.poker import answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.solvers.policy_files import load_policy

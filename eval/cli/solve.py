@@ -13,9 +13,8 @@ from typing import Any
 
 import spiel_cr
 from spiel_cr.common import atomic, memory
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import table_of
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening.game_checks import utility_bounds

@@ -21,7 +21,7 @@ import pathlib
 from typing import Any
 
 from spiel_cr.common import atomic
-from spiel_cr.poker import Answers, answers, spot
+from spiel_cr.poker import HandAnswers, answers, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.policies.public_node_names import find_actions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
@@ -115,7 +115,7 @@ def run(arguments: Arguments) -> dict[str, object]:
     }
 
 
-def text_of(hands: Answers) -> str:
+def text_of(hands: HandAnswers) -> str:
     """Return the mean strategy, EV and equity of the acting player's range."""
     after = " ".join(hands.path) or "the deal"
     if not hands.likelihood.any():
@@ -131,7 +131,9 @@ def text_of(hands: Answers) -> str:
     )
 
 
-def write_answers(arguments: Arguments, hands: Answers, report: dict[str, Any]) -> None:
+def write_answers(
+    arguments: Arguments, hands: HandAnswers, report: dict[str, Any]
+) -> None:
     """Write a table of hands to --csv, with a column for each action."""
     rows = []
     for row in hands.rows():

@@ -17,8 +17,7 @@ from typing import Any
 
 import spiel_cr
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
