@@ -40,7 +40,9 @@ def _run(share: float, algorithm: str) -> Iterator[Line]:
         f"alpha = {alpha:.4f}; farthest off: {worst}, by {off[worst]:.1e}",
         in_family and off[worst] < close,
     )
-    value = float(conversions.history_values(tree, result.laid_out()[1])[0])
+    value = float(
+        conversions.history_values(tree, result.sequence_form_and_average()[1])[0]
+    )
     yield Line(
         f"{algorithm}: the value",
         f"-1/18 = {_VALUE:.6f} (Kuhn 1950)",
@@ -52,7 +54,9 @@ def _run(share: float, algorithm: str) -> Iterator[Line]:
 def _bets(tree: GameTree, result: spiel_cr.Result) -> dict[str, float]:
     """Probability of betting (or calling) by information state."""
     found: dict[str, float] = {}
-    for infosets, own in zip(tree.infosets, result.laid_out()[1], strict=True):
+    for infosets, own in zip(
+        tree.infosets, result.sequence_form_and_average()[1], strict=True
+    ):
         second = itertools.count(2, 2)
         found |= {key: float(own[next(second)]) for key in infosets.keys}
     return found

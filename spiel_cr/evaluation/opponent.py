@@ -26,6 +26,7 @@ from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.abrupt_phantom import Streamed
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import seated
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.estimate import estimate_histories
 from spiel_cr.games.opening.identity import other_game, same_game
 from spiel_cr.games.opening.opened import Opened, open_game
@@ -52,7 +53,7 @@ from spiel_cr.policies.phantom_policy import (
     normalised,
 )
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
-from spiel_cr.policies.result import LaidGame, Result
+from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
 from spiel_cr.solvers.representation import PHANTOM, prefer
 
@@ -116,7 +117,7 @@ class Target(NamedTuple):
         Raises:
           ValueError: there is no form of the game, or as `locks.lock`.
         """
-        laid: LaidGame | None = self.tree
+        laid: HasSequenceForm | None = self.tree
         if laid is None and isinstance(self.policy, PublicTreePolicy):
             laid = self.policy.signals
         elif laid is None and isinstance(self.policy, PhantomPolicy):

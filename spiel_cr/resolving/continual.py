@@ -17,7 +17,7 @@ from tqdm import tqdm
 from spiel_cr.common.checks import check_choice, check_dtype
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.policies.result import Held, Result
+from spiel_cr.policies.result import Result, SolvedForm
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.gadget import Forest
 from spiel_cr.resolving.layers import (
@@ -46,7 +46,9 @@ _LOCKS = (
     "give form='tree' and no depth, or use solve"
 )
 # Both players' layers, by the form that a game is laid out in.
-_ROLES: Mapping[str, Callable[[Any, SolveSettings], tuple[Sequence[Role], Held]]] = {
+_ROLES: Mapping[
+    str, Callable[[Any, SolveSettings], tuple[Sequence[Role], SolvedForm]]
+] = {
     representation.TREE: tree_roles,
     representation.PUBLIC_TREE: public_roles,
 }
@@ -114,10 +116,11 @@ def resolve(
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     about = limit, wanted.gadget, options.memory_limit
     work = SolveSettings(config, wanted.iterations, dtype, *about)
-    roles, held = _ROLES[laid.form](laid.game, work)
+    roles, solved = _ROLES[laid.form](laid.game, work)
     if rows is not None:
-        held = Held(held.laid, locked(held.form, rows))
-    average, timings = _resolve_roles(roles, work, held.form.locks, progress)
+        form = locked(solved.sequence_form, rows)
+        solved = SolvedForm(solved.game_form, form)
+    average, timings = _resolve_roles(roles, work, solved.sequence_form.locks, progress)
     elapsed = time.perf_counter() - started
     seconds = sum(spent for spent, _ in timings)
     compile_seconds = sum(spent for _, spent in timings)
@@ -130,7 +133,7 @@ def resolve(
         compile_seconds=compile_seconds,
         build_seconds=elapsed - seconds - compile_seconds,
         solves=len(timings),
-        held=held,
+        solved=solved,
     )
 
 

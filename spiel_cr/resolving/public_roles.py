@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cr.games.public_tree import public_tree_footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import reach_from_behaviour
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.resolving import layers
 from spiel_cr.resolving.layers import LayerState, SolverOf, SolveSettings
 from spiel_cr.resolving.public_gadget import build_public_forest
@@ -19,7 +19,7 @@ _WEIGHING = 32
 
 def public_roles(
     game: PublicTreeGame, work: SolveSettings
-) -> tuple[list["PublicRole"], Held]:
+) -> tuple[list["PublicRole"], SolvedForm]:
     """Both players' layers in public terms, and the game as results hold it.
 
     Args:
@@ -31,8 +31,8 @@ def public_roles(
     """
     need = public_tree_footprint.peak_bytes(game, work.dtype) + _gadget_bytes(game)
     work.check(game.game, need)
-    held = Held(game, game.sequence_form, work.dtype)
-    return [PublicRole(decompose_public(game, player)) for player in range(2)], held
+    solved = SolvedForm(game, game.sequence_form, work.dtype)
+    return [PublicRole(decompose_public(game, player)) for player in range(2)], solved
 
 
 @dataclasses.dataclass(frozen=True)

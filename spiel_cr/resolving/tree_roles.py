@@ -7,7 +7,7 @@ import numpy as np
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.leaf_values import HistoryValues
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.resolving import layers
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import Decomposition, decompose
@@ -22,7 +22,9 @@ from spiel_cr.solvers import footprint
 _DECOMPOSING = 112
 
 
-def tree_roles(tree: GameTree, work: SolveSettings) -> tuple[list["TreeRole"], Held]:
+def tree_roles(
+    tree: GameTree, work: SolveSettings
+) -> tuple[list["TreeRole"], SolvedForm]:
     """Both players' layers, and the game as results hold it.
 
     Args:
@@ -40,7 +42,7 @@ def tree_roles(tree: GameTree, work: SolveSettings) -> tuple[list["TreeRole"], H
     roles = [decompose(tree, player) for player in range(2)]
     if limit is not None:
         warn_if_never_truncated(roles, limit.depth, limit.unit)
-    return [TreeRole(d, limit, work.gadget) for d in roles], Held(
+    return [TreeRole(d, limit, work.gadget) for d in roles], SolvedForm(
         tree, tree.sequence_form
     )
 

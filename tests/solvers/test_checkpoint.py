@@ -15,7 +15,7 @@ import pytest
 import spiel_cr
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError, FileInUseError, UnsavedWarning
-from spiel_cr.policies.result import Held
+from spiel_cr.policies.result import SolvedForm
 from spiel_cr.solvers import checkpoint
 from spiel_cr.solvers.algorithms import find
 from spiel_cr.solvers.cfr import cfr
@@ -200,7 +200,8 @@ def solver():
 
 def keeper_of(solver, path):
     """What reads and writes a checkpoint of a solver of Kuhn poker."""
-    solver.held = Held(games.compiled("kuhn"), games.compiled("kuhn").sequence_form)
+    tree = games.compiled("kuhn")
+    solver.solved = SolvedForm(tree, tree.sequence_form)
     identity = {"kind": "checkpoint", **solver.identity()}
     return checkpoint.Keeper(path, identity, solver, 60)
 
