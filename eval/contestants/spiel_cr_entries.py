@@ -12,7 +12,6 @@ from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.leaves.leaf_strings import check_lookahead, leaf_files
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers import algorithms
-from spiel_cr.solvers.representation import TREE, Laid
 from spiel_cr.solvers.task import Algorithm, Task
 
 from ..common.exact_judge import Strategy
@@ -107,7 +106,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
         task = Task(algorithm, options=options, seed=seed)
 
         def start() -> Any:
-            return task.solver(Laid(instance.tree, TREE))
+            return task.solver(instance.tree)
 
         return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 

@@ -55,7 +55,7 @@ from spiel_cr.policies.phantom_policy import (
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks, lock
-from spiel_cr.solvers.representation import PHANTOM, prefer
+from spiel_cr.solvers.representation import PHANTOM, GameOptions, Need, choose_form
 
 # Strategies, reach and responses: float64 vectors over sequences, at the peak, besides
 # what solving in float32 takes. Fitted to Rhode Island Hold'em, 1.38 GB.
@@ -337,7 +337,10 @@ def build_for_evaluation(
       GameTooLargeError: it takes more memory than the limit, or clearly longer.
     """
     board = phantom_rules(opened.rules) if worlds else None
-    by_worlds = board is not None and prefer(opened, memory_limit).form == PHANTOM
+    options = GameOptions(memory_limit=memory_limit)
+    by_worlds = board is not None and (
+        choose_form(opened, options, Need({})).form == PHANTOM
+    )
     if seconds < math.inf:
         if board is None or not by_worlds:
             speed = _STATES_A_SECOND if opened.rules is None else _RULES_A_SECOND

@@ -139,6 +139,7 @@ def _whole(laid: HasSequenceForm, player: int, policy: Any) -> np.ndarray | None
         return conversions.behaviour_of_player(laid, adapted, player)
     if isinstance(laid, PhantomGame):
         return phantom_policy.behaviour_of_player(laid, adapted, player)
+    assert isinstance(laid, PublicTreeGame)
     own = member(adapted, player)
     if isinstance(own, PublicTreePolicy):
         if own.signals.decisions_id != laid.decisions_id:

@@ -19,13 +19,13 @@ from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.locks import lock
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
-from spiel_cr.solvers.representation import Laid
+from spiel_cr.solvers.representation import RepresentedGame
 from spiel_cr.solvers.task import Task
 
 
-def full_width(laid: Laid, task: Task) -> IterativeSolver:
+def full_width(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
-    solved = _solved_form(laid, task)
+    solved = _solved_form(represented, task)
     return full_width_solver(
         solved, task.algorithm.config, dtype=task.kind, buckets=_labels(solved, task)
     )
@@ -50,18 +50,18 @@ def full_width_solver(
     return solver
 
 
-def first_order(laid: Laid, task: Task) -> IterativeSolver:
+def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """A first-order method on the whole game; arguments, errors as `Maker`."""
-    solved = _solved_form(laid, task)
+    solved = _solved_form(represented, task)
     config, form = task.algorithm.config, forced.without(solved.sequence_form)
     solver = methods.make_solver(form, config=config, dtype=task.kind)
     solver.solved = solved
     return solver
 
 
-def sampled(laid: Laid, task: Task) -> IterativeSolver:
+def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled histories; arguments, errors as `Maker`."""
-    solved = _solved_form(laid, task)
+    solved = _solved_form(represented, task)
     assert isinstance(solved.game_form, GameTree)
     config = task.algorithm.config
     solver = mccfr.make_solver(
@@ -74,9 +74,9 @@ def sampled(laid: Laid, task: Task) -> IterativeSolver:
     return _sampling(solver, solved, task, config.batch)
 
 
-def sampled_in_public(laid: Laid, task: Task) -> IterativeSolver:
+def sampled_in_public(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled public actions; arguments, errors as `Maker`."""
-    solved = _solved_form(laid, task)
+    solved = _solved_form(represented, task)
     assert isinstance(solved.game_form, PublicTreeGame)
     solver = public.make_solver(
         solved.game_form,
@@ -96,9 +96,9 @@ def _sampling(solver: Solver, solved: SolvedForm, task: Task, batch: int) -> Sol
     return solver
 
 
-def linear(laid: Laid, task: Task) -> lp.LinearSolver:
+def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
     """A linear program of the whole game; arguments, errors as `Maker`."""
-    solved = _solved_form(laid, task)
+    solved = _solved_form(represented, task)
     if not isinstance(solved.game_form, GameTree):
         need = memory.BASE_BYTES + footprint.linear_bytes(solved.sequence_form)
         remedy = "take cfr+, or choose smaller game parameters"
@@ -150,27 +150,29 @@ def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> 
         )
 
 
-def _solved_form(laid: Laid, task: Task) -> SolvedForm:
+def _solved_form(represented: RepresentedGame, task: Task) -> SolvedForm:
     """Return a represented game with its locks, after a check of the memory.
 
     Args:
-      laid: the game in its form.
+      represented: The represented game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError: solving it takes more than the limit; of a signal game this is
         told before its form is laid out.
     """
-    assert not isinstance(laid.game, Opened)
+    assert not isinstance(represented, Opened)
     # What a linear program takes is known of a tree, else of a form alone.
-    if isinstance(laid.game, GameTree) or task.algorithm.family.iterates:
+    if isinstance(represented, GameTree) or task.algorithm.family.iterates:
         limit = task.options.memory_limit
-        footprint.check(laid.game, task.algorithm.config, task.kind, limit)
+        footprint.check(represented, task.algorithm.config, task.kind, limit)
     locks = task.options.locks
-    if isinstance(laid.game, GameTree):
-        return SolvedForm(laid.game, lock(laid.game.sequence_form, laid.game, locks))
+    if isinstance(represented, GameTree):
+        return SolvedForm(
+            represented, lock(represented.sequence_form, represented, locks)
+        )
     memory.trim()
-    form = lock(laid.game.sequence_form, laid.game, locks)
-    solved = SolvedForm(laid.game, form, task.kind)
+    form = lock(represented.sequence_form, represented, locks)
+    solved = SolvedForm(represented, form, task.kind)
     memory.trim()
     return solved

@@ -54,7 +54,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
         seed=1,
     )
     assert found.tree is None and found.average is None and found.form is None
-    with pytest.raises(ValueError, match="sampled without laying it out"):
+    with pytest.raises(ValueError, match="was simulated, so there is no exact"):
         found.nash_conv()
     assert (found.iterations, found.trajectories) == (2, 64)
     found.save(paths[1])
@@ -64,7 +64,7 @@ def test_a_game_that_is_not_compiled(tmp_path):
     expected = found.average_policy().action_probabilities(state)
     assert load_deep_policy(paths[1]).action_probabilities(state) == expected
     # The checkpoint of one kind does not go on as the other.
-    with pytest.raises(ValueError, match="was begun without compiling the game"):
+    with pytest.raises(ValueError, match="is of a simulated game"):
         solve_with(
             "kuhn_poker", SMALL, 3, form="tree", checkpoint_path=paths[0], seed=1
         )

@@ -142,7 +142,9 @@ def test_other_files_are_refused(tmp_path):
         DeepPolicy(game(), tables)
     storage.save(path, {"player0": np.ones(3)}, {"kind": "tree policy"})
     for refuse in (check_file, load_deep_policy):
-        with pytest.raises(ValueError, match="holds a tree policy, not a policy of netw"):
+        with pytest.raises(
+            ValueError, match="holds a tree policy, not a policy of netw"
+        ):
             refuse(path)
 
 

@@ -140,8 +140,8 @@ class TablePolicy(StatePolicy):
             **metadata,
             "versions": storage.versions(),
         }
-        arrays = {name: getattr(self.strategy, name) for name in _TYPES}
-        storage.save(path, arrays | key_making.bucket_arrays(self.source), fields)
+        arrays = arrays_of(self.strategy) | key_making.bucket_arrays(self.source)
+        storage.save(path, arrays, fields)
 
     def _row(self, state: pyspiel.State, player: int) -> int:
         """The row of a state's information; -1: it has none."""
@@ -153,6 +153,11 @@ class TablePolicy(StatePolicy):
             row = int(self.strategy.find(self.source.key_of(state)[None])[0])
             self._rows[known] = row
         return row
+
+
+def arrays_of(strategy: TableStrategy) -> dict[str, np.ndarray]:
+    """Return the arrays of a strategy by their names in files."""
+    return {name: getattr(strategy, name) for name in _TYPES}
 
 
 def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrategy:
