@@ -150,7 +150,7 @@ def test_other_runs_refused(written, name, arguments, what):
 def test_policy_file_refused(tmp_path):
     path, compiled = tmp_path / "policy", games.compiled("kuhn")
     spiel_cr.solve(compiled, goal=5).save(path)
-    with pytest.raises(ValueError, match="kind 'policy'"):
+    with pytest.raises(ValueError, match="kind 'tree policy'"):
         spiel_cr.solve(compiled, checkpoint=path)
 
 
