@@ -9,7 +9,7 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
@@ -84,7 +84,7 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
 
     Raises:
       OSError: If there is no such file, or it cannot be read.
-      DamagedFileError: If the file was not written by spiel_cr, or is corrupt.
+      CorruptFileError: If the file was not written by spiel_cr, or is corrupt.
     """
     if not os.path.isfile(path):
         raise FileNotFoundError(
@@ -94,9 +94,9 @@ def read_metadata(path: atomic.Path) -> dict[str, Any]:
     return storage.load_metadata(path)
 
 
-def damaged(path: object, problem: object) -> DamagedFileError:
+def damaged(path: object, problem: object) -> CorruptFileError:
     """Return the error to raise for a corrupt policy file."""
-    return DamagedFileError(f"{path} is a damaged policy file: {problem}")
+    return CorruptFileError(f"{path} is a damaged policy file: {problem}")
 
 
 def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
@@ -108,7 +108,7 @@ def text_of(metadata: Mapping[str, Any], name: str, path: atomic.Path) -> str:
       path: Path of the file, for the error.
 
     Raises:
-      DamagedFileError: If the field is missing.
+      CorruptFileError: If the field is missing.
     """
     text = metadata.get(name)
     if not isinstance(text, str):
@@ -144,7 +144,7 @@ def read_policy(path: atomic.Path, game_form: GameForm) -> openspiel_policy.Poli
 
     Raises:
       OSError: If there is no such file, or it cannot be read.
-      DamagedFileError: If the file is corrupt, or its numbers are not probabilities.
+      CorruptFileError: If the file is corrupt, or its numbers are not probabilities.
       OtherGameError: If it belongs to a game with other infosets or actions.
     """
     behaviours, name, game_id = _read(path)
@@ -168,7 +168,7 @@ def check_policy_file(path: atomic.Path) -> None:
     """Raise the errors of `read_policy` that do not depend on the game.
 
     Raises:
-      OSError, DamagedFileError: See `read_policy`.
+      OSError, CorruptFileError: See `read_policy`.
     """
     _read(path)
 
@@ -190,7 +190,7 @@ def check_tabular_file(path: atomic.Path) -> None:
     """Raise the errors of `load_tabular_policy` that do not depend on the game.
 
     Raises:
-      OSError, DamagedFileError, ValueError: See `load_tabular_policy`.
+      OSError, CorruptFileError, ValueError: See `load_tabular_policy`.
     """
     kind = read_metadata(path).get("kind", "file of another kind")
     if kind != TREE_POLICY:
@@ -214,7 +214,7 @@ def load_tabular_policy(
       A table over every infoset; the game's tree is built for it.
 
     Raises:
-      OSError, DamagedFileError: See `read_policy`.
+      OSError, CorruptFileError: See `read_policy`.
       ValueError: If the file holds another kind of policy or one of another game, or if
         OpenSpiel cannot load its game by name.
     """

@@ -168,7 +168,7 @@ def read_strategy(arrays: Mapping[str, np.ndarray], path: object) -> TableStrate
       path: of the file, for the error.
 
     Raises:
-      DamagedFileError: an array is missing or does not fit, or probabilities are none.
+      CorruptFileError: an array is missing or does not fit, or probabilities are none.
     """
     damaged = functools.partial(behaviour_files.damaged, path)
     for name, dtype in _TYPES.items():
@@ -198,7 +198,7 @@ def check_table_file(path: atomic.Path) -> None:
     """Refuses what `load_table_policy` refuses whatever the game.
 
     Raises:
-      OSError, DamagedFileError: as `load_table_policy`.
+      OSError, CorruptFileError: as `load_table_policy`.
     """
     read_strategy(storage.load(path)[0], path)
 
@@ -218,7 +218,7 @@ def load_table_policy(
 
     Raises:
       OSError: there is no such file, or it cannot be read.
-      DamagedFileError: the file is no file of ours, was changed since, or its numbers
+      CorruptFileError: the file is no file of ours, was changed since, or its numbers
         are no probabilities.
       ValueError: the file holds one for another game; or OpenSpiel cannot load its game
         by name.
