@@ -91,7 +91,7 @@ def _solve_buckets(
     )
     announce("evaluating in the full game")
     low, high = result.value_bounds()
-    behaviour = gameshrink.lift(game, partition, result.laid_out()[1])
+    behaviour = gameshrink.lift(game, partition, result.sequence_form_and_average()[1])
     form = game.sequence_form
     return {
         "iterations": result.iterations,

@@ -169,7 +169,7 @@ def solve_game(arguments: Arguments) -> tuple[dict[str, object], Result]:
     building = time.perf_counter() - start
     result = spiel_cr.solve(form, progress=True, **settings)
     result = dataclasses.replace(result, build_seconds=result.build_seconds + building)
-    if result.form is None:
+    if result.game_form is None:
         return _report_simulated(arguments, result), result
     report = report_result(arguments.game, result, arguments)
     report["form"] = reason.form
@@ -383,8 +383,8 @@ def _report_values(
 
     tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
     if verdict.by == "spiel_cr" and result.tree is None:
-        form = "phantom" if result.signals is None else "public-tree"
-        tool += f", by a best response in {form} form"
+        assert result.game_form is not None
+        tool += f", by a best response in {result.game_form.kind} form"
     print(f"  NashConv    {rounded(verdict.nash_conv):.3e}  ({tool})")
     print(f"  game value  {verdict.game_value:+.6f}  (player 0, under this policy)")
     report: dict[str, object] = {}

@@ -216,7 +216,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     result = solve_with(game, "cfr+", 20, form="public-tree", dtype="float32")
     result.save(path)
     declared = public_tree_game(game).num_private_states(0)
-    assert sum(result.signals.num_private_states(0)) < sum(declared)
+    assert sum(result.game_form.num_private_states(0)) < sum(declared)
     tree = spiel_cr.build_tree(game, observations=True)
     behaviour = conversions.behaviour_from_policy(
         tree, spiel_cr.load_policy(path, game)
