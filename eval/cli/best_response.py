@@ -55,7 +55,7 @@ from spiel_cr.evaluation.responses.ismcts_config import HISTORIES, SearchConfig
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.evaluation.targets import Target, load_target
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FIXED_POLICIES
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
@@ -67,7 +67,7 @@ from .command import Arguments, Commands, add_command
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "find a response to a policy: a lower bound on its exploitability"
-    chumps = ", ".join(opponents.CHUMPS)
+    chumps = ", ".join(FIXED_POLICIES)
     parser = add_command(
         commands,
         "best-response",

@@ -32,7 +32,7 @@ from typing import Any
 
 from spiel_cr.common import memory
 from spiel_cr.common.one_line import one_line
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.budget import Budget
 from ..comparison import comparisons

@@ -21,6 +21,7 @@ from spiel_cr.evaluation.aivat import TreeValues
 from spiel_cr.evaluation.one_match import Match
 from spiel_cr.evaluation.traversing import Interview
 from spiel_cr.games.histories import moves_along
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies import best_responses, conversions
@@ -61,11 +62,11 @@ class _Strategy:
 class Reviewer:
     """Looks at matches of one game; keeps what all of them need."""
 
-    def __init__(self, game: GameTree | pyspiel.Game) -> None:
+    def __init__(self, game: Openable) -> None:
         """Takes the game; compiling and solving is done at the first review.
 
         Args:
-          game: compiled with `observations=True`, or OpenSpiel's.
+          game: compiled with `observations=True`, or in any other form.
         """
         self._game = game
         self._refused = ""
@@ -96,7 +97,7 @@ class Reviewer:
           "range"; "notes": sentences on where the figures come from; "aivat": what the
           person got, without luck, where the game is compiled.
         """
-        game = self._game.game if isinstance(self._game, GameTree) else self._game
+        game = open_game(self._game).game
         states = _decisions(game, match, person)
         shown = [_shown(state, match.actions[len(state.history())]) for state in states]
         tree = self._compiled()

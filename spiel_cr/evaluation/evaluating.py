@@ -27,8 +27,8 @@ from spiel_cr.evaluation import playing, python_judge, traversing
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bot_strings
-from spiel_cr.players.opponent_strings import public_tree_file
+from spiel_cr.players.player_specs import load_bot
+from spiel_cr.players.player_strings import read_string
 
 EVALUATORS = ("traversing", "playing")
 # Of an evaluation that plays, where no number is given.
@@ -129,7 +129,7 @@ def evaluate_repeatedly(
     """
     # What is finished is shown again though the bot's file is gone.
     if not (out and has_begun(out, config.evaluator)):
-        bot_strings.read_bot(bot)
+        read_string(bot, "bot")
     compiled = _compiled(game, bot, config.evaluator, memory_limit)
     if not python_judge.is_too_deep(compiled):  # otherwise spiel_cr evaluates
         python_judge.check_memory(compiled, memory_limit)
@@ -188,7 +188,7 @@ class _Asked:
             again = f", repeat {repeat + 1}" if repeat else ""
             announce(f"making the bot of seat {seat}{again}")
             own = _mix(seed, seat)
-            bot = bot_strings.load_bot(compiled, self._name, seat, seed=own)
+            bot = load_bot(compiled, self._name, seat, seed=own)
             self._bot = (repeat, seat), bot
         bot = self._bot[1]
         if match:
@@ -227,13 +227,13 @@ def _compiled(game: str, bot: str, evaluator: str, limit: Limit) -> GameTree:
             game, observations=True, memory_limit=limit, progress=is_wanted()
         )
     except GameTooLargeError as error:
-        path = public_tree_file(bot)
-        if path is None:
+        file = read_string(bot, "bot").file
+        if file is None or not file.is_of_public_tree:
             raise
         raise GameTooLargeError(
             f"--evaluator {evaluator} needs the compiled game: {error}. For "
             f"this policy exact NashConv needs no compiled game: spiel-cr "
-            f"best-response --game '{game}' --policy {path} --method exact"
+            f"best-response --game '{game}' --policy {file.path} --method exact"
         ) from error
 
 

@@ -29,10 +29,11 @@ from spiel_cr.evaluation.responses.state_responder import StateResponder
 from spiel_cr.evaluation.targets import Again, Target, made_again
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players import bots, opponents
+from spiel_cr.players import bots
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.beliefs import tree_posterior
 from spiel_cr.policies.beliefs.state_posterior import StatePosterior
+from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 
@@ -273,7 +274,7 @@ def rollout_of(
       opponent: the policy, of both seats.
       search: of the response.
     """
-    counted = isinstance(opponent, opponents.BotPolicy)
+    counted = isinstance(opponent, BotPolicy)
     return opponent if search.histories == "all" and not counted else None
 
 

@@ -24,15 +24,16 @@ from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.games.tree.tree import GameTree
-from spiel_cr.players.bot_strings import is_bot, read_bot
-from spiel_cr.players.given_players import (
-    GivenPlayer,
-    GivenPolicy,
+from spiel_cr.players.player_specs import (
+    PlayerLike,
+    PolicyLike,
     check_order,
-    read_policy,
-    seat_bot,
+    make_bot,
+    read_player,
 )
-from spiel_cr.policies import best_responses, conversions
+from spiel_cr.players.player_strings import read_string
+from spiel_cr.policies import best_responses
+from spiel_cr.policies.queries import query
 from spiel_cr.policies.result import Result
 from spiel_cr.solvers.locks import Locks
 
@@ -63,7 +64,7 @@ class BestResponse:
 
 def nash_conv(
     game: Game,
-    policy: GivenPolicy,
+    policy: PolicyLike,
     *,
     memory_limit: Limit = None,
     progress: bool = False,
@@ -101,7 +102,7 @@ def nash_conv(
 
 def best_response(
     game: Game,
-    policy_or_bot: GivenPlayer,
+    policy_or_bot: PlayerLike,
     player: int,
     config: ResponseConfig | None = None,
     *,
@@ -168,7 +169,7 @@ def _check_player(player: int) -> None:
 
 def evaluate(
     game: Game,
-    bot: GivenPlayer,
+    bot: PlayerLike,
     *,
     seed: int = 0,
     memory_limit: Limit = None,
@@ -199,20 +200,22 @@ def evaluate(
             f"bot: a {type(bot).__name__} sits in one seat, and both are evaluated; "
             f"give a function of (player, seed) that makes one, or a string"
         )
-    if isinstance(bot, str) and is_bot(bot):
-        read_bot(bot)
+    if isinstance(bot, str):
+        read_string(bot, "bot")
     if isinstance(game, GameTree):
         tree: GameTree | PhantomGame = game
     else:
         tree = build_for_evaluation(open_game(game), memory_limit)
     if isinstance(tree, PhantomGame):
         return _evaluate_phantom_game(game, bot, seed, memory_limit)
-    if not isinstance(bot, str) and (policy := read_policy(bot, tree.game)) is not None:
-        return traversing.evaluate(tree, _queried(tree, policy))
+    if not isinstance(bot, str):
+        policy = read_player(bot, tree.game, name="bot").make_policy(tree, seed)
+        if policy is not None:
+            return traversing.evaluate(tree, _queried(tree, policy))
     first, second = (
         traversing.traverse(
             tree,
-            seat_bot(bot, tree, seat, seed=seed, name="bot"),
+            make_bot(bot, tree, seat, seed=seed, name="bot"),
             seat,
             progress=progress,
         )
@@ -226,7 +229,7 @@ def _queried(
 ) -> tuple[traversing.SeatStrategy, traversing.SeatStrategy]:
     """Query a policy at all infosets of both players, and check its answers."""
     start = time.perf_counter()
-    behaviours = conversions.behaviour_from_policy(tree, policy)
+    behaviours = query(tree, policy)
     seconds = (time.perf_counter() - start) / 2
     first, second = (
         traversing.SeatStrategy(
@@ -240,7 +243,7 @@ def _queried(
 
 
 def _evaluate_phantom_game(
-    game: Game, bot: GivenPlayer, seed: int, memory_limit: Limit
+    game: Game, bot: PlayerLike, seed: int, memory_limit: Limit
 ) -> traversing.Evaluation:
     """A player of a large hidden-board game; a bot by what it answers."""
     begun = time.perf_counter()

@@ -16,7 +16,7 @@ from spiel_cr.common.errors import ImperfectRecallError
 from spiel_cr.evaluation import one_match as match
 from spiel_cr.evaluation import traversing
 from spiel_cr.games.tree import compiler
-from spiel_cr.players import bot_strings, bots, partial_bots
+from spiel_cr.players import bots, lookahead_bot, player_specs
 from spiel_cr.policies.conversions import uniform_behaviour
 from spiel_cr.resolving.partial import layer_solver, partial_resolver
 from spiel_cr.resolving.partial.partial_config import PartialConfig
@@ -35,9 +35,7 @@ def make(name, player, max_histories, *, iterations=20, seed=0, **settings):
     settings = {"warmup_matches": 0, "blueprint_iterations": 5, **settings}
     partial = PartialConfig(max_histories, **settings)
     config = ResolvingConfig(SOLVER, iterations=iterations)
-    return partial_bots.PartialResolvingBot(
-        name, player, config, partial=partial, seed=seed
-    )
+    return lookahead_bot.LookaheadBot(name, player, config, partial=partial, seed=seed)
 
 
 @functools.cache
@@ -155,7 +153,7 @@ def test_never_worse_than_its_blueprint_in_random_games(transient):
         try:
             for player in PLAYERS:
                 config = ResolvingConfig("cfr+", iterations=40)
-                bot = partial_bots.PartialResolvingBot(
+                bot = lookahead_bot.LookaheadBot(
                     game, player, config, partial=partial, seed=0
                 )
                 found.append(traversing.traverse(tree, bot))
@@ -240,7 +238,7 @@ def test_in_time_without_a_new_program():
     """Under a clock all programs are those of the construction."""
     config = ResolvingConfig(SOLVER, move_ms=400)
     settings = PartialConfig(2000, warmup_matches=2, blueprint_iterations=5)
-    bot = partial_bots.PartialResolvingBot(GOOFSPIEL, 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadBot(GOOFSPIEL, 0, config, partial=settings)
     mean_return(bot, GOOFSPIEL, 5)
     found = bot.statistics
     assert found.moves == 20
@@ -254,7 +252,7 @@ def test_under_a_clock_solutions_are_kept_and_cost_no_time_again(monkeypatch):
     """What one match solved the next one plays, though it has no time for it."""
     config = ResolvingConfig(SOLVER, move_ms=60_000, iterations=20)
     settings = PartialConfig(58, warmup_matches=0, blueprint_iterations=5)
-    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadBot("kuhn_poker", 0, config, partial=settings)
     state = first_states("kuhn_poker", 0)[-1]
     found = bot.get_policy(state)
     solved = bot.agent.solved
@@ -300,7 +298,7 @@ def test_warming_up_has_more_time_than_a_move(monkeypatch):
     settings = PartialConfig(58, warmup_matches=2)
     policy = blueprint("kuhn_poker").average_policy()
     settings = dataclasses.replace(settings, blueprint=policy)
-    bot = partial_bots.PartialResolvingBot("kuhn_poker", 0, config, partial=settings)
+    bot = lookahead_bot.LookaheadBot("kuhn_poker", 0, config, partial=settings)
     assert asked and all(0.25 < seconds < 1 for seconds in asked)
     asked.clear()
     bot.get_policy(first_states("kuhn_poker", 0)[-1])
@@ -415,8 +413,8 @@ def test_how_answers_are_counted(monkeypatch):
 def test_bots_from_strings():
     partial = "max_histories=58,warmup_matches=0,blueprint_iterations=2"
     text = f"resolving(solver={SOLVER},iterations=5,{partial})"
-    bot = bot_strings.load_bot("kuhn_poker", text, 0)
-    assert isinstance(bot, partial_bots.PartialResolvingBot)
+    bot = player_specs.load_bot("kuhn_poker", text, 0)
+    assert isinstance(bot, lookahead_bot.LookaheadBot)
     assert bot.agent.settings.max_histories == 58
     tree = games.compiled("kuhn")
     state = tree.state_at(tree.infosets[0].history[0])

@@ -21,7 +21,7 @@ DEFAULT_SOLVER = "pcfr+"
 DEFAULT_GADGET: Gadget = "maxmargin"
 
 
-class PartialResolvingBot(PolicyPlayer):
+class LookaheadBot(PolicyPlayer):
     """Plays by continual resolving on partial trees that follow the match.
 
     Attributes:
