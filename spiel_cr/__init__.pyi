@@ -1,12 +1,12 @@
 """The public names, and where they are; `__init__.py` imports each when asked."""
 
+from .evaluation.best_response import best_response as best_response
 from .evaluation.differences import differences as differences
-from .evaluation.exploiting import exploit as exploit
-from .evaluation.many_matches import play_matches as play_matches
+from .evaluation.evaluate import evaluate as evaluate
+from .evaluation.exploit import exploit as exploit
+from .evaluation.matches import play_matches as play_matches
+from .evaluation.nash_conv import nash_conv as nash_conv
 from .evaluation.response_config import ResponseConfig as ResponseConfig
-from .evaluation.verdicts import best_response as best_response
-from .evaluation.verdicts import evaluate as evaluate
-from .evaluation.verdicts import nash_conv as nash_conv
 from .games.opening.opened import load_game as load_game
 from .games.tree.compiler import build_tree as build_tree
 from .players.player_specs import load_bot as load_bot

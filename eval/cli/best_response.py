@@ -48,13 +48,17 @@ from typing import Any
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
 from spiel_cr.common.one_line import one_line
-from spiel_cr.evaluation.responding import respond
-from spiel_cr.evaluation.response_config import METHODS, ResponseConfig
-from spiel_cr.evaluation.response_seats import Seat, summary
-from spiel_cr.evaluation.responses.ismcts_config import HISTORIES, SearchConfig
+from spiel_cr.evaluation.best_response import respond
+from spiel_cr.evaluation.opponent import Target, load_target
+from spiel_cr.evaluation.response_config import (
+    HISTORIES,
+    METHODS,
+    ResponseConfig,
+    SearchConfig,
+)
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.evaluation.targets import Target, load_target
+from spiel_cr.evaluation.result import Seat, summary
 from spiel_cr.players.fixed_policies import FIXED_POLICIES
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy

@@ -34,7 +34,7 @@ from typing import Any
 
 from spiel_cr.common.one_line import one_line
 from spiel_cr.common.statistics import CONFIDENCE
-from spiel_cr.evaluation import evaluating
+from spiel_cr.evaluation import evaluate
 from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
@@ -58,10 +58,8 @@ def add(commands: Commands) -> None:
     parser.option("--game")
     text = "the player: name(parameter=value,...), see below"
     parser.option("--bot", text, required=True)
-    parser.option(
-        "--evaluator", "see below", "traversing", choices=evaluating.EVALUATORS
-    )
-    text = f"playing only: how many, seats alternate (default {evaluating.MATCHES})"
+    parser.option("--evaluator", "see below", "traversing", choices=evaluate.EVALUATORS)
+    text = f"playing only: how many, seats alternate (default {evaluate.MATCHES})"
     parser.option("--matches", text)
     parser.option(
         "--repeats",
@@ -77,10 +75,10 @@ def add(commands: Commands) -> None:
 
 
 def _evaluate(arguments: Arguments) -> dict[str, object]:
-    found = evaluating.evaluate_repeatedly(
+    found = evaluate.evaluate_repeatedly(
         arguments.game,
         arguments.bot,
-        evaluating.EvaluatorConfig(
+        evaluate.EvaluatorConfig(
             **arguments.given("evaluator", "matches", "repeats", "seed")
         ),
         arguments.out,

@@ -17,7 +17,8 @@ from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
 from spiel_cr.games.public_tree import kernels
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
-from spiel_cr.games.public_tree.game import Kernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.solvers.representation import BUILT, SIMULATOR, GameOptions, Need, lay_out
 
@@ -78,7 +79,7 @@ def _worlds(worlds: PhantomGame) -> dict[str, object]:
     """Prints the size of a game of hidden boards."""
     sequences = [side.decisions.num_sequences for side in worlds.sides]
     shown: dict[str, Any] = {
-        "phantom": len(worlds.worlds),
+        "worlds": len(worlds.worlds),
         "ends": len(worlds.utility),
         "terminals": worlds.num_terminals,
         "infosets": [len(side.decisions) for side in worlds.sides],
@@ -128,7 +129,7 @@ def _signals(signals: PublicTreeGame) -> dict[str, object]:
     return {
         "form": "public-tree",
         **shown,
-        "public-tree": by_round,
+        "private_states": by_round,
         "kernels": listed,
         "bytes": size,
         "peak_bytes": peaks,
@@ -142,7 +143,7 @@ def _described(row: dict[str, Any]) -> str:
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _kernel(kernel: Kernel) -> dict[str, Any]:
+def _kernel(kernel: PayoffMatrix) -> dict[str, Any]:
     """A kernel as solvers have it, for player 0 (float64)."""
     laid_out = kernels.lay_out(kernel, 0)
     return {

@@ -29,7 +29,7 @@ import pyspiel
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.memory import Limit
 from spiel_cr.common.one_line import one_line
-from spiel_cr.evaluation.one_match import Observer
+from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.player_specs import MEMORY_LIMIT

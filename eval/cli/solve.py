@@ -10,7 +10,7 @@ from spiel_cr.common import atomic, memory, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
 from spiel_cr.common.one_line import one_line
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.policies.result import Result
@@ -130,7 +130,7 @@ def add_solver_options(parser: Parser, algorithm: str = "auto") -> None:
         "best response, for games where that tool would take minutes to days; auto: "
         "OpenSpiel up to half a million histories",
         "auto",
-        choices=python_judge.JUDGES,
+        choices=openspiel_evaluator.JUDGES,
     )
     parser.option("--seed", "seed of whatever is sampled; CFR itself samples nothing")
 
@@ -265,9 +265,9 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
         config = None if config == "auto" else config
         solving = footprint.peak_bytes(laid.game, config, arguments.dtype)
         limit = arguments.memory_limit
-        python_judge.check_memory(laid.game, limit, before=solving)
+        openspiel_evaluator.check_memory(laid.game, limit, before=solving)
     else:
-        python_judge.check_public_tree(laid.game.game)
+        openspiel_evaluator.check_public_tree(laid.game.game)
 
 
 # Of every result, as `--json` names it.
@@ -371,7 +371,7 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     announce("judging")
     started = time.perf_counter()
     try:
-        verdict = python_judge.judge_result(
+        verdict = openspiel_evaluator.judge_result(
             result, arguments.judge, memory_limit=arguments.memory_limit
         )
     finally:

@@ -18,7 +18,7 @@ import spiel_cr
 from spiel_cr.common import atomic, pictures
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.one_line import one_line
-from spiel_cr.evaluation import one_step, python_judge
+from spiel_cr.evaluation import one_step, openspiel_evaluator
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
 from spiel_cr.resolving.gadget_fronts import Gadget
@@ -72,7 +72,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
         memory_limit=arguments.memory_limit,
         progress=True,
     )
-    python_judge.check_memory(compiled, arguments.memory_limit)
+    openspiel_evaluator.check_memory(compiled, arguments.memory_limit)
     announce("cutting the game into subgames")
     actions = arguments.actions.split(",")
     found = one_step.resolve_after(compiled, actions, config, progress=True)
@@ -91,7 +91,7 @@ def _subgame(arguments: Arguments) -> dict[str, object]:
     report = {
         **facts,
         "iterations": arguments.iterations,
-        "nash_conv": python_judge.judge(compiled.game, table).nash_conv,
+        "nash_conv": openspiel_evaluator.judge(compiled.game, table).nash_conv,
         "curve": [point._asdict() for point in found.curve],
     }
     _print(report)

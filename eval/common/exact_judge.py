@@ -1,8 +1,8 @@
 """OpenSpiel's exact tools judge a strategy, in C++.
 
-`spiel_cr.evaluation.python_judge` asks OpenSpiel's Python tools, which take a minute
-where these take a second. Both compute the same numbers, and a test holds them
-together.
+`spiel_cr.evaluation.openspiel_evaluator` calls OpenSpiel's Python tools, which take a
+minute where these take a second. Both compute the same numbers, and a test compares
+them.
 """
 
 import numpy as np
@@ -10,7 +10,7 @@ import pyspiel
 
 from spiel_cr.common import memory
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
-from spiel_cr.evaluation.python_judge import Verdict
+from spiel_cr.evaluation.openspiel_evaluator import Verdict
 from spiel_cr.policies import best_responses
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.policies.conversions import check_behaviour
@@ -118,7 +118,7 @@ class ExactJudge:
         return first, second
 
     def _own(self, strategy: Strategy) -> tuple[float, float]:
-        form = self._tree.form
+        form = self._tree.sequence_form
         reach = reach_of(form, strategy)
         found = nash_conv(form, reach)
         return float(found), best_responses.expected_value(form, reach)

@@ -6,7 +6,7 @@ from typing import Any
 import spiel_cr
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.parameters import parse
-from spiel_cr.evaluation import traversing
+from spiel_cr.evaluation import traversal
 from spiel_cr.players.player_strings import PLAYERS
 from spiel_cr.players.plugin_players import check_plugin
 from spiel_cr.policies.conversions import uniform_behaviour
@@ -266,7 +266,7 @@ def _bot(text: str, given: dict[str, Any]) -> Entry:
         ]
 
         def compute(_: int) -> Computed:
-            first, second = (traversing.traverse(instance.tree, bot) for bot in bots)
+            first, second = (traversal.traverse(instance.tree, bot) for bot in bots)
             work = first.work.plus(second.work)
             late = f", {work.late_moves} late" if work.late_moves else ""
             return Computed(

@@ -18,8 +18,8 @@ import pyspiel
 
 from spiel_cr.common import errors
 from spiel_cr.evaluation.aivat import TreeValues
-from spiel_cr.evaluation.one_match import Match
-from spiel_cr.evaluation.traversing import Interview
+from spiel_cr.evaluation.referee import Match
+from spiel_cr.evaluation.traversal import Interview
 from spiel_cr.games.histories import moves_along
 from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.tree.compiler import build_tree
@@ -297,7 +297,7 @@ def _values(tree: GameTree, player: int, behaviour: np.ndarray) -> np.ndarray:
     """
     other = 1 - player
     reach = conversions.reach_from_behaviour(tree.infosets[player].decisions, behaviour)
-    best = best_responses.best_response(tree.form, other, reach)
+    best = best_responses.best_response(tree.sequence_form, other, reach)
     pair = (best, behaviour) if other == 0 else (behaviour, best)
     counterfactual, _ = conversions.action_values(tree, pair)
     weights = tree_posterior.weights(tree, other, behaviour)

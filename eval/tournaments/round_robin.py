@@ -20,11 +20,10 @@ from spiel_cr.common.checks import check_iterations, check_seed
 from spiel_cr.common.executing import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.many_matches import Slot
+from spiel_cr.evaluation.matches import Slot
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.games.tree.fingerprints import fingerprint
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players.player_specs import MEMORY_LIMIT, load_bot, prepare
 from spiel_cr.players.player_strings import read_string
@@ -87,16 +86,17 @@ class Kind(Protocol[_Result]):
 
 @dataclasses.dataclass(frozen=True)
 class RoundRobinConfig:
-    """Under which conditions a round robin is played.
+    """Settings of a round robin.
 
     Attributes:
-      seed: of chance and of all that bots draw.
-      memory_limit: bytes, or a size like "3GB"; refuse bots that need the whole of a
-        larger game. It is compiled for such bots only.
-      executor: where it is played; bots that learn from match to match (oos) are as
-        they are in each worker.
-      progress: show bars on stderr.
-      unwritten: called where a table cannot be written; None: that is raised.
+      seed: Seed for all random choices of chance and of the bots.
+      memory_limit: Memory limit for game trees that bots need: bytes, or a size such as
+        "3GB".
+      executor: Executor of the matches. Bots that learn from match to match (oos) learn
+        separately in each worker.
+      progress: Whether to show progress bars on stderr.
+      unwritten: Function that is called with the error if a table cannot be written. If
+        None, the error is raised.
     """
 
     seed: int = 0
@@ -256,7 +256,7 @@ def _settings(instance: Instance, bots: Sequence[str], seed: int) -> Record:
         "game": str(open_game(instance).game),
         "bots": list(bots),
         "seed": seed,
-        "fingerprint": None if tree is None else fingerprint(tree),
+        "fingerprint": None if tree is None else tree.game_id,
     }
 
 

@@ -29,8 +29,8 @@ from spiel_cr.common.json_log import Record
 from spiel_cr.common.parameters import parse, table_of
 from spiel_cr.common.statistics import mean_and_half_width, ratio_and_half_width
 from spiel_cr.evaluation.aivat import Baseline, baseline
-from spiel_cr.evaluation.many_matches import Slot, generator
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.matches import Slot, generator
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
 from spiel_cr.players.poker_roles import NotPokerError, PokerRoles

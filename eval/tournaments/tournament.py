@@ -19,9 +19,9 @@ from spiel_cr.common import atomic
 from spiel_cr.common import record_checks as checks
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation import one_match
+from spiel_cr.evaluation import referee
 from spiel_cr.evaluation.aivat import Baseline, baseline
-from spiel_cr.evaluation.many_matches import Slot, generator
+from spiel_cr.evaluation.matches import Slot, generator
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.tree.compiler import Game
@@ -93,7 +93,7 @@ def play_tournament(
     out: atomic.Path,
     config: RoundRobinConfig = DEFAULTS,
     *,
-    observers: Sequence[one_match.Observer] = (),
+    observers: Sequence[referee.Observer] = (),
     aivat: str | None = None,
 ) -> Tournament:
     """Plays what is not in the folder yet, and writes the tables.
@@ -150,7 +150,7 @@ class _Matches:
         bots: tuple[str, ...],
         seed: int,
         bounds: tuple[float, float] | None,
-        observers: Sequence[one_match.Observer],
+        observers: Sequence[referee.Observer],
     ) -> None:
         self._bots, self._seed = bots, seed
         self._bounds, self._observers = bounds, observers
@@ -167,8 +167,8 @@ class _Matches:
         seated = [own[seat] for seat, own in enumerate(players)]
         late = [_late_moves(bot) for bot in seated]
         asked = [_asked(bot) for bot in seated]
-        programs = one_match.ProgramCounter()
-        match = one_match.play_match(
+        programs = referee.ProgramCounter()
+        match = referee.play_match(
             instance,
             seated,
             generator(self._seed, slot, 2 if slot.swapped else 1),
@@ -230,7 +230,7 @@ class _Matches:
 
 
 def _late_moves(bot: pyspiel.Bot) -> int | None:
-    statistics = one_match.statistics_of(bot)
+    statistics = referee.statistics_of(bot)
     return None if statistics is None else statistics.late_moves
 
 

@@ -1,22 +1,18 @@
-"""What fixed players lose: exactly, by responses that are found, and in matches."""
+"""Evaluation of policies and bots: NashConv, best responses, bounds, matches.
 
-from spiel_cr.evaluation.many_matches import Matches, play_matches
-from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.traversing import Evaluation
-from spiel_cr.evaluation.verdicts import (
-    BestResponse,
-    best_response,
-    evaluate,
-    nash_conv,
-)
+The functions are public names of `spiel_cr`; this package exports what they return and
+what they are configured by.
+"""
+
+from spiel_cr.evaluation.best_response import BestResponse
+from spiel_cr.evaluation.matches import Matches
+from spiel_cr.evaluation.response_config import ResponseConfig, SearchConfig
+from spiel_cr.evaluation.traversal import Evaluation
 
 __all__ = [
     "BestResponse",
     "Evaluation",
     "Matches",
     "ResponseConfig",
-    "best_response",
-    "evaluate",
-    "nash_conv",
-    "play_matches",
+    "SearchConfig",
 ]

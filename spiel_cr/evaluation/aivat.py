@@ -20,8 +20,8 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
 from spiel_cr.common.memory import Limit
-from spiel_cr.evaluation.one_match import Match
-from spiel_cr.evaluation.targets import build_for_evaluation, load_target
+from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
+from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.game_checks import player_return
 from spiel_cr.games.opening.opened import open_game

@@ -9,11 +9,11 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.evaluation.control_variates import Luck, without_luck
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.response_seats import Seat, mean_of_matches, seated
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord, StateResponder
-from spiel_cr.evaluation.targets import Target
+from spiel_cr.evaluation.result import Seat, mean_of_matches, seated
 from spiel_cr.games.opening.game_checks import utility_bounds
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.policies import best_responses

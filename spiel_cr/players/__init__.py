@@ -2,13 +2,13 @@
 
 from spiel_cr.players.bots import OOSBot, PolicyBot, ResolvingBot, uniform_bot
 from spiel_cr.players.honest_policy import HonestPolicy
-from spiel_cr.players.lookahead_bot import LookaheadBot
+from spiel_cr.players.lookahead_bot import LookaheadResolvingBot
 from spiel_cr.players.player_specs import load_bot
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 
 __all__ = [
     "HonestPolicy",
-    "LookaheadBot",
+    "LookaheadResolvingBot",
     "OOSBot",
     "PolicyBot",
     "ResolvingBot",

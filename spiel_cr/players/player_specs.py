@@ -307,7 +307,7 @@ def prepare(
         remedy = ""
         if name.strip().startswith("resolving"):
             remedy = (
-                ", or let the bot play on partial trees: resolving(max_histories=N)"
+                ", or let the bot play on lookahead trees: resolving(max_histories=N)"
             )
         raise ValueError(
             f"bot={name!r} needs the whole game, and {error}{remedy}"

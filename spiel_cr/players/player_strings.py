@@ -25,7 +25,7 @@ from spiel_cr.players.fixed_policies import FIXED_POLICIES, FixedPolicy
 from spiel_cr.players.honest_policy import HonestPolicy
 from spiel_cr.players.search_bot import SearchBot, SearchBotConfig
 from spiel_cr.policies.bot_policies import BotPolicy
-from spiel_cr.resolving.partial.partial_config import PartialConfig
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import AUTO, CFR, LP, MCCFR, find
 from spiel_cr.solvers.policy_files import PolicyFile, read_policy_file
@@ -33,7 +33,7 @@ from spiel_cr.solvers.run import Goal
 from spiel_cr.solvers.solve import solve, task_of
 
 _RESOLVING = table_of(ResolvingConfig)
-_LOOKAHEAD = table_of(PartialConfig)
+_LOOKAHEAD = table_of(LookaheadConfig)
 _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
 BotPair = tuple[pyspiel.Bot, pyspiel.Bot]
@@ -115,21 +115,21 @@ def policy_spec(
     return PlayerSpec(name, make_bot, make, is_exact=True, **facts)
 
 
-def _lookahead_config(values: dict[str, Any]) -> PartialConfig | None:
+def _lookahead_config(values: dict[str, Any]) -> LookaheadConfig | None:
     """Take out the settings of lookahead trees; None: the game tree is built."""
     if "max_histories" in values:
         if "leaf" in values:
             raise ValueError(
-                f"leaf={values['leaf']!r} does not go with max_histories: partial "
-                f"trees end in continuations of the blueprint; give blueprint, k or "
+                f"leaf={values['leaf']!r} does not go with max_histories: a lookahead "
+                f"tree ends in continuations of the blueprint; give blueprint, k or "
                 f"rollouts"
             )
         names = [name for name in _LOOKAHEAD if name in values]
-        return PartialConfig(**{name: values.pop(name) for name in names})
+        return LookaheadConfig(**{name: values.pop(name) for name in names})
     if wrong := [name for name in values if name not in _RESOLVING]:
         raise ValueError(
             f"{', '.join(f'{name}={values[name]!r}' for name in wrong)}: only for "
-            f"partial trees; give max_histories, too"
+            f"lookahead trees; give max_histories, too"
         )
     return None
 
@@ -158,7 +158,7 @@ def _resolving(text: str, values: dict[str, Any]) -> PlayerSpec:
     lookahead.check(config)
     return PlayerSpec(
         text,
-        lambda game, player, seed: lookahead_bot.LookaheadBot(
+        lambda game, player, seed: lookahead_bot.LookaheadResolvingBot(
             open_game(game).game, player, config, partial=lookahead, seed=seed
         ),
     )

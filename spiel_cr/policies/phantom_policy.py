@@ -66,7 +66,7 @@ class PhantomPolicy(StatePolicy):
 
     def probabilities_at(self, state: pyspiel.State, player: int) -> dict[int, float]:
         """See `StatePolicy`."""
-        _, infoset = self.worlds.infoset_of(state.history())
+        _, infoset = self.worlds.infoset_of(state)
         actions = self.worlds.actions(player, infoset)
         first = int(self.worlds.first_sequences[player][infoset])
         played = self.behaviour[player][first : first + len(actions)]

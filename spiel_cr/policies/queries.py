@@ -170,7 +170,7 @@ def _strategy_on(form: Any, policy: Any, player: int) -> np.ndarray | None:
     own: Any = getattr(policy, "form", None)
     if type(own) is not type(form):
         return None
-    if own is not form and own.decisions_fingerprint != form.decisions_fingerprint:
+    if own is not form and own.decisions_id != form.decisions_id:
         raise other_game(f"policy: a {named(policy)}", own.game, form.game)
     strategy: np.ndarray = policy.behaviour[player]
     return strategy

@@ -20,7 +20,8 @@ from scipy import sparse
 from scipy.sparse import csgraph
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.games.public_tree.game import HandKernel, PublicTreeGame
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.payoff_matrices import HandMatrix
 from spiel_cr.games.public_tree.public_terms import logical_decisions, public_form
 from spiel_cr.games.sequence_form.decisions import Decisions
 
@@ -32,7 +33,7 @@ class PublicDecomposition:
     Attributes:
       game: the signal game.
       player: i, the resolving player.
-      own_layer: int32 [I of i], layer of each of i's infosets, from 1.
+      player_layer: int32 [I of i], layer of each of i's infosets, from 1.
       layer: int32 [P], layer of each public node, 0 above i's first decision.
       index: int32 [P], place of each node among the actions of its parent.
       num_actions: int32 [P], of each node; 0 at leaves.
@@ -49,7 +50,7 @@ class PublicDecomposition:
 
     game: PublicTreeGame
     player: int
-    own_layer: np.ndarray
+    player_layer: np.ndarray
     layer: np.ndarray
     index: np.ndarray
     num_actions: np.ndarray
@@ -66,7 +67,7 @@ class PublicDecomposition:
         """i's decision points in the form of the whole game (see
         `games.public_tree.form`).
         """
-        sides, _ = public_form(self.game)
+        sides, _ = public_form(self.game.betting, self.game.terms)
         return logical_decisions(sides[self.player], self.game.parents[self.player])
 
     @property
@@ -116,7 +117,7 @@ def decompose_public(game: PublicTreeGame, player: int) -> PublicDecomposition:
     return PublicDecomposition(
         game=game,
         player=player,
-        own_layer=np.repeat(layer[roots], own),
+        player_layer=np.repeat(layer[roots], own),
         layer=layer,
         index=index,
         num_actions=num_actions,
@@ -171,7 +172,7 @@ def boards(game: PublicTreeGame) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
                 game.ancestors(player, kernel.round, number) for player in range(2)
             )
             second = counts[0] + second
-            if isinstance(kernel, HandKernel):
+            if isinstance(kernel, HandMatrix):
                 # Hands are linked to the table: as many links as hands, not as pairs.
                 for hands, signals in zip(kernel.hands, (first, second), strict=True):
                     links.append(np.stack([signals[hands.signal], size + hands.board]))

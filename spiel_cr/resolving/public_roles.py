@@ -5,12 +5,11 @@ import dataclasses
 import numpy as np
 
 from spiel_cr.games.public_tree import public_tree_footprint
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.policies.result import Held
 from spiel_cr.resolving import layers
-from spiel_cr.resolving.layers import LayerState, SolverOf, Work
+from spiel_cr.resolving.layers import LayerState, SolverOf, SolveSettings
 from spiel_cr.resolving.public_gadget import build_public_forest
 from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_public
 
@@ -18,7 +17,9 @@ from spiel_cr.resolving.public_layers import PublicDecomposition, decompose_publ
 _WEIGHING = 32
 
 
-def public_roles(game: PublicTreeGame, work: Work) -> tuple[list["PublicRole"], Held]:
+def public_roles(
+    game: PublicTreeGame, work: SolveSettings
+) -> tuple[list["PublicRole"], Held]:
     """Both players' layers in public terms, and the game as results hold it.
 
     Args:
@@ -30,7 +31,7 @@ def public_roles(game: PublicTreeGame, work: Work) -> tuple[list["PublicRole"], 
     """
     need = public_tree_footprint.peak_bytes(game, work.dtype) + _gadget_bytes(game)
     work.check(game.game, need)
-    held = Held(game, form_of(game), work.dtype)
+    held = Held(game, game.sequence_form, work.dtype)
     return [PublicRole(decompose_public(game, player)) for player in range(2)], held
 
 

@@ -144,8 +144,8 @@ def _load_public_tree(
         unmerged = loading.public_tree_game(opened)
         game = merged(unmerged)
         # A `PublicTreeGame` is solved as it is, without merging.
-        if unmerged.decisions_fingerprint == metadata.get("decisions") or (
-            unmerged.fingerprint == metadata.get("fingerprint")
+        if unmerged.decisions_id == metadata.get("decisions") or (
+            unmerged.game_id == metadata.get("fingerprint")
         ):
             game = unmerged
     return result.read_policy(path, game)

@@ -12,7 +12,7 @@ from spiel_cr.common import announcing, memory
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.eval.common import exact_judge
 from spiel_cr.eval.common.game_instance import GameInstance
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening import estimate
 from spiel_cr.players.bots import OOSBot
@@ -239,11 +239,13 @@ def test_what_resolving_takes_is_refused_before_it_is_done(monkeypatch):
 
 def test_judge_fits_into_the_limit():
     result = spiel_cr.solve(games.compiled("kuhn"), "lp")
-    judged = python_judge.judge_result(result, memory_limit="250050000")
+    judged = openspiel_evaluator.judge_result(result, memory_limit="250050000")
     assert judged.by == "spiel_cr"
-    assert python_judge.judge_result(result, memory_limit="260MB").by == "openspiel"
+    assert (
+        openspiel_evaluator.judge_result(result, memory_limit="260MB").by == "openspiel"
+    )
     with pytest.raises(GameTooLargeError, match="judge on kuhn.*--judge spiel_cr"):
-        python_judge.check_memory(result.tree, "250MB")
+        openspiel_evaluator.check_memory(result.tree, "250MB")
     instance = GameInstance("kuhn_poker", memory_limit=251_000_000)
     vars(instance)["tree"] = dataclasses.replace(result.tree)
     assert exact_judge.ExactJudge(instance).curve_by == "OpenSpiel"
@@ -261,7 +263,7 @@ def test_what_the_process_held_before_does_not_count(monkeypatch):
     options = spiel_cr.GameOptions(memory_limit="2GB")
     assert spiel_cr.solve(tree, "cfr+", 1, options=options).iterations == 1
     assert spiel_cr.resolve(tree, iterations=1, options=options).iterations == 1
-    python_judge.check_memory(tree, "2GB")
+    openspiel_evaluator.check_memory(tree, "2GB")
 
 
 def test_a_small_game_is_probed_once(monkeypatch):

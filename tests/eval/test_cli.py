@@ -14,7 +14,7 @@ from open_spiel.python.algorithms import exploitability
 import spiel_cr
 from spiel_cr.eval.cli import main
 from spiel_cr.eval.common import help_pages
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from tests.support.commands import refused, report, run, told
 
 SCRIPT = pathlib.Path(sys.executable).parent / "spiel-cr"
@@ -100,7 +100,7 @@ def test_both_judges_agree(capsys, command):
 def test_large_games_are_not_given_to_openspiel(capsys, monkeypatch):
     words = ("solve", *KUHN, "--iterations", 10)
     assert report(capsys, *words)["judge"] == "openspiel"
-    monkeypatch.setattr(python_judge, "_MOST_HISTORIES", 57)
+    monkeypatch.setattr(openspiel_evaluator, "_MOST_HISTORIES", 57)
     assert report(capsys, *words)["judge"] == "spiel_cr"
     assert report(capsys, *words, "--judge", "openspiel")["judge"] == "openspiel"
 
@@ -254,8 +254,8 @@ def test_linear_programs_have_no_rate_no_bar_and_no_negative_nash_conv(
     capsys, monkeypatch
 ):
     """Of 1000 iterations that nobody asked for, 17 were 2 % at the end."""
-    verdict = python_judge.Verdict(-2.776e-17, 0.0)
-    monkeypatch.setattr(python_judge, "judge_result", lambda *_, **__: verdict)
+    verdict = openspiel_evaluator.Verdict(-2.776e-17, 0.0)
+    monkeypatch.setattr(openspiel_evaluator, "judge_result", lambda *_, **__: verdict)
     found, out, err = told(capsys, "solve", *KUHN)
     assert found["algorithm"] == "lp" and found["nash_conv"] == -2.776e-17
     assert found["iterations_per_second"] > 0 and "iterations/s" not in out

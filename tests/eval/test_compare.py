@@ -18,7 +18,7 @@ from spiel_cr.eval.cli import compare as cli_compare
 from spiel_cr.eval.common.game_instance import GameInstance
 from spiel_cr.eval.comparison import measure
 from spiel_cr.eval.contestants import protocol, registry
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.policies import conversions as policy_lib
 from tests.support import games
 from tests.support.commands import report, run, told
@@ -55,7 +55,7 @@ def test_what_entries_need_is_in_the_extra_that_they_name():
 
 
 def measure_run(algorithm, iterations, seed=0, game=KUHN):
-    record = measure.measure_run(measure.Run(game, algorithm, seed, None, iterations))
+    record = measure.measurer()(measure.Run(game, algorithm, seed, None, iterations))
     assert record["error"] is None, record
     return record
 
@@ -66,7 +66,7 @@ def test_the_judge_agrees_with_openspiels_python_tools(name):
     referee = measure.ExactJudge(instance)
     strategy = random_behaviours(instance.tree, 3)
     table = policy_lib.tabular_policy(instance.tree, strategy)
-    slow = python_judge.judge(instance.game, table)
+    slow = openspiel_evaluator.judge(instance.game, table)
     quick = referee.final(strategy)
     assert quick.by == "OpenSpiel"
     assert quick.nash_conv == pytest.approx(slow.nash_conv, abs=1e-9)
@@ -223,7 +223,7 @@ def test_search_is_asked_at_every_infoset_of_any_game():
     game = games.BY_NAME["rps5"].string
     record = measure_run("openspiel-ismcts-python", 8, game=game)
     assert record["note"] == "asked at 2 infosets"
-    fast = measure.measure_run(measure.Run(game, "openspiel-ismcts", 0, None, 8))
+    fast = measure.measurer()(measure.Run(game, "openspiel-ismcts", 0, None, 8))
     assert "ResampleFromInfostate" in fast["missing"]
     assert fast["error"] is None and fast["nash_conv"] is None
 
@@ -300,8 +300,11 @@ def test_long_names_of_folders_are_cut_and_differ():
 def test_there_is_no_other_judge():
     result = solve(KUHN, "cfr+", 2)
     with pytest.raises(ValueError, match="judge='nonsense' must be one of auto, open"):
-        python_judge.judge_result(result, "nonsense")
-    assert {python_judge.judge_result(result, by).by for by in python_judge.JUDGES} == {
+        openspiel_evaluator.judge_result(result, "nonsense")
+    assert {
+        openspiel_evaluator.judge_result(result, by).by
+        for by in openspiel_evaluator.JUDGES
+    } == {
         "openspiel",
         "spiel_cr",
     }

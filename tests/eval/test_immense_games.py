@@ -10,7 +10,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common import memory
-from spiel_cr.evaluation import responding
+from spiel_cr.evaluation import best_response
 from tests.support.commands import run
 
 HOLDEM = (
@@ -73,7 +73,7 @@ def test_refused_at_once(tmp_path, capsys, monkeypatch, policy, game, command):
         # As a user who sees that it began.
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(responding, "_on_states", search)
+    monkeypatch.setattr(best_response, "_on_states", search)
     held, began = memory.held_bytes(), time.process_time()
     with pytest.raises(SystemExit) as stopped:
         run(command, "--game", game, *words)

@@ -8,7 +8,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.eval.cli import play as play_command
-from spiel_cr.evaluation import one_match as matches
+from spiel_cr.evaluation import referee
 from tests.support.commands import report, told
 from tests.support.scripted import Opinionated, Scripted
 
@@ -26,7 +26,7 @@ def last(state):
 
 
 def play(game, bots, seed=0, **options):
-    return matches.play_match(game, bots, np.random.default_rng(seed), **options)
+    return referee.play_match(game, bots, np.random.default_rng(seed), **options)
 
 
 def uniform(game):
@@ -90,7 +90,7 @@ def test_actions_are_drawn_as_often_as_the_policy_says():
     # 4 standard errors: a false alarm once in 16 000 seeds.
     rng, n, p = np.random.default_rng(0), 2000, 0.3
     bots = [Opinionated([(0, 1 - p), (1, p)]), Scripted(first)]
-    bets = sum(matches.play_match(KUHN, bots, rng).actions[2] for _ in range(n))
+    bets = sum(referee.play_match(KUHN, bots, rng).actions[2] for _ in range(n))
     assert abs(bets / n - p) < 4 * np.sqrt(p * (1 - p) / n)
 
 

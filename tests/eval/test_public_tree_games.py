@@ -9,10 +9,9 @@ import pytest
 import spiel_cr
 from spiel_cr.common.errors import InvalidGameError
 from spiel_cr.eval.inspection import hand_grid
-from spiel_cr.evaluation import python_judge, targets
+from spiel_cr.evaluation import openspiel_evaluator, opponent
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.players.player_specs import prepare
 from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
@@ -44,7 +43,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     game = ("--game", SMALL, "--algorithm", "cfr+", "--iterations", 100)
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
-    assert found["form"] == "public-tree" and not found["tree"]
+    assert found["form"] == "public-tree"
     assert found["judge"] == "spiel_cr" and "on the signal form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, PublicTreePolicy)
@@ -53,7 +52,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     assert other["judge"] == "openspiel"
     assert other["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
     compiled, _, _ = told(capsys, "solve", *game)
-    assert compiled["form"] == "tree" and compiled["tree"]
+    assert compiled["form"] == "tree"
     assert compiled["nash_conv"] == pytest.approx(found["nash_conv"], abs=1e-9)
 
 
@@ -62,7 +61,7 @@ def test_info_counts_public_nodes_and_signals(capsys):
     tree = spiel_cr.build_tree(LEDUC)
     assert found["infosets"] == [len(own) for own in tree.infosets]
     assert found["sequences"] == [i.decisions.num_sequences for i in tree.infosets]
-    assert found["public-tree"] == [[3, 9], [3, 9]]
+    assert found["private_states"] == [[3, 9], [3, 9]]
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
@@ -136,12 +135,14 @@ def test_ranges_prefer_signals(ranges):
     found = representation.prefer(open_game(ranges))
     assert found.form == "public-tree" and "deals of probability zero" in found.why
     with pytest.raises(InvalidGameError, match=r"lists 1,\d{3},\d{3} deals .* fail in"):
-        python_judge.check_public_tree(ranges)
+        openspiel_evaluator.check_public_tree(ranges)
 
 
 def test_grids_leave_out_impossible_deals(ranges):
     signals = public_tree_game(ranges)
-    uniform = [conversions.uniform_behaviour(own) for own in form_of(signals).decisions]
+    uniform = [
+        conversions.uniform_behaviour(own) for own in signals.sequence_form.decisions
+    ]
     grid = hand_grid.hand_grid(PublicTreePolicy(signals, uniform), "")
     assert len(grid.hands) == signals.num_private_states(grid.player)[0] <= 6
     assert grid.played == pytest.approx(1 / len(grid.actions))
@@ -161,20 +162,20 @@ def refusing(path):
 def test_games_whose_impossible_deals_are_refused_are_judged_by_our_own():
     tree = spiel_cr.build_tree(MadeGame(refusing, "refusing"))
     result = spiel_cr.solve(tree, "lp")
-    judged = python_judge.judge_result(result)
+    judged = openspiel_evaluator.judge_result(result)
     assert judged.by == "spiel_cr" and judged.nash_conv == pytest.approx(0, abs=1e-9)
     named = "refuses to take them.* leave --judge out"
     with pytest.raises(InvalidGameError, match=named):
-        python_judge.judge_result(result, "openspiel")
+        openspiel_evaluator.judge_result(result, "openspiel")
     with pytest.raises(InvalidGameError, match=named):  # as `evaluate` asks first
-        python_judge.check_memory(tree, None)
+        openspiel_evaluator.check_memory(tree, None)
 
 
 def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch):
     def fail(*_, **__):
         raise pyspiel.SpielError("it fails")
 
-    monkeypatch.setattr(python_judge, "judge_result", fail)
+    monkeypatch.setattr(openspiel_evaluator, "judge_result", fail)
     path = tmp_path / "kuhn.npz"
     with pytest.raises(SystemExit, match="2"):
         run("solve", "--game", KUHN, "--iterations", 2, "--save", path)
@@ -219,7 +220,9 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     behaviour = query(tree, spiel_cr.load_policy(path, game))
     expected = [
         best_responses.best_response_value(
-            tree.form, p, best_responses.reach_of(tree.form, behaviour)[1 - p]
+            tree.sequence_form,
+            p,
+            best_responses.reach_of(tree.sequence_form, behaviour)[1 - p],
         )
         for p in range(2)
     ]
@@ -227,11 +230,11 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     def refuse(*_, **__):
         raise AssertionError("tree")
 
-    monkeypatch.setattr(targets, "build_tree", refuse)
+    monkeypatch.setattr(opponent, "build_tree", refuse)
     monkeypatch.setattr(representation, "build_tree", refuse)
     words = ("best-response", "--game", game, "--policy", f"policy(path={path})")
     found, out, _ = told(capsys, *words, "--method", "exact")
-    assert (found["form"], found["tree"]) == ("public-tree", False)
+    assert found["form"] == "public-tree"
     assert found["judged_exactly"] and found["share"] == pytest.approx(1)
     assert "exact, by a best response on the signal form" in out
     for seat, value in zip(found["seats"], expected, strict=True):

@@ -9,7 +9,7 @@ import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import aivat
 from spiel_cr.evaluation.aivat import RolloutValues, TreeValues, baseline
-from spiel_cr.evaluation.one_match import Match
+from spiel_cr.evaluation.referee import Match
 from spiel_cr.games.histories import TERMINAL
 from spiel_cr.policies.conversions import (
     history_values,
@@ -126,7 +126,7 @@ def test_a_match_by_arrays():
     behaviours = query(tree, policy)
     values = np.random.default_rng(5).normal(size=len(tree.histories))
     _, plain, luck = of_all_ends(tree, behaviours, values)
-    match = spiel_cr.evaluation.one_match.play_match(
+    match = spiel_cr.evaluation.matches.play_match(
         tree,
         [spiel_cr.players.bots.PolicyBot(seat, policy, seed=seat) for seat in range(2)],
         np.random.default_rng(6),

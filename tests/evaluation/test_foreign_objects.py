@@ -14,8 +14,8 @@ from open_spiel.python.algorithms.best_response import BestResponsePolicy
 import spiel_cr
 from spiel_cr.common import plugins
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.evaluation import targets
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation import opponent
+from spiel_cr.evaluation.response_config import SearchConfig
 from tests.support import foreign_objects as objects
 
 TREE, PHANTOM = "kuhn_poker", "dark_hex(num_rows=2,num_cols=3)"
@@ -135,14 +135,14 @@ CELLS = [
 @pytest.fixture
 def public_tree(monkeypatch):
     """The memory has no room for a game tree of the public-tree game."""
-    build = targets.build_for_evaluation
+    build = opponent.build_for_evaluation
 
     def refuse(opened, *given, **named):
         if "liars_dice" in str(opened.game):
             raise GameTooLargeError("too large")
         return build(opened, *given, **named)
 
-    monkeypatch.setattr(targets, "build_for_evaluation", refuse)
+    monkeypatch.setattr(opponent, "build_for_evaluation", refuse)
 
 
 def expected_values(game, reference):

@@ -3,7 +3,7 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.response_config import SearchConfig
 
 KUHN = "kuhn_poker"
 _FEW = SearchConfig(simulations=4)

@@ -10,7 +10,7 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers games
 import spiel_cr
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game
 from spiel_cr.players.bots import uniform_bot
 from tests.support import games
@@ -160,8 +160,11 @@ def assert_short(results):
 
 def test_results_print_in_a_few_lines(solved):
     tree = games.compiled("kuhn")
-    found = [solved, tree, tree.form, tree.histories, tree.infosets[0]]
-    found += [tree.form.decisions[0], spiel_cr.best_response(tree, "uniform", 0)]
+    found = [solved, tree, tree.sequence_form, tree.histories, tree.infosets[0]]
+    found += [
+        tree.sequence_form.decisions[0],
+        spiel_cr.best_response(tree, "uniform", 0),
+    ]
     found += [spiel_cr.evaluate(tree, "uniform")]
     found += [spiel_cr.play_matches(tree, ["uniform", "uniform"], 2)]
     assert_short(found)

@@ -12,8 +12,8 @@ from open_spiel.python.policy import UniformRandomPolicy
 
 import game_defs  # noqa: F401  registers the project's games
 from spiel_cr import load_bot
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.games.tree.tree import GameTree
@@ -128,7 +128,7 @@ def _best_response(table: Table, seat: int, seed: int) -> pyspiel.Bot:
         [uniform_behaviour(x.decisions) for x in table.tree.infosets],
     )
     reach = reach_from_behaviour(tree.infosets[1 - seat].decisions, both[1 - seat])
-    both[seat] = best_response(tree.form, seat, reach)
+    both[seat] = best_response(tree.sequence_form, seat, reach)
     return PolicyBot(seat, tabular_policy(tree, (both[0], both[1])), seed=seed)
 
 

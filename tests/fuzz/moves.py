@@ -24,7 +24,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common.errors import HiddenTurnsError, ImperfectRecallError
-from spiel_cr.players.lookahead_bot import LookaheadBot
+from spiel_cr.players.lookahead_bot import LookaheadResolvingBot
 from spiel_cr.policies import best_responses
 from spiel_cr.solvers.cfr import cfr
 from spiel_cr.solvers.mccfr import mccfr
@@ -219,7 +219,7 @@ def play_chunk(
                 break
         matches += 1
     for bot in bots:
-        if isinstance(bot, LookaheadBot):
+        if isinstance(bot, LookaheadResolvingBot):
             counts.update(dataclasses.asdict(bot.counts))
     ended = f"{kind.name}{': refused' * bool(refused)}"
     return {"outcome": ended, "game": table.string, "faults": faults, **counts}

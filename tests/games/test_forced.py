@@ -36,7 +36,7 @@ def chained():
 def form_of(name):
     if name == "chained":
         return layout.build(*chained())
-    return games.compiled(name).form
+    return games.compiled(name).sequence_form
 
 
 def test_forced_moves_are_numbered_as_what_is_before_them():
@@ -196,6 +196,6 @@ def test_solve_leaves_them_out(algorithm, tmp_path, monkeypatch):
         solver = spiel_cr.CFRPlusSolver(tree)
         assert solver._solver.form is seen[-1]
         seen.clear()
-        layouts = spiel_cr.GameOptions(buckets=(np.arange(len(tree.infosets[0])), None))
-        spiel_cr.solve(tree, algorithm, 2, layout=layouts)
+        options = spiel_cr.GameOptions(buckets=(np.arange(len(tree.infosets[0])), None))
+        spiel_cr.solve(tree, algorithm, 2, options=options)
         assert not seen

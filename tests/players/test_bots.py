@@ -11,7 +11,7 @@ from open_spiel.python import policy as openspiel_policy
 from open_spiel.python.algorithms import evaluate_bots
 from open_spiel.python.bots import policy as openspiel_bots
 
-from spiel_cr.evaluation import traversing
+from spiel_cr.evaluation import traversal
 from spiel_cr.games.tree import compiler
 from spiel_cr.players import bots
 from spiel_cr.policies.best_responses import nash_conv
@@ -177,7 +177,7 @@ def test_resolve_has_the_other_gadget_of_a_resolving_bot(name):
     plain = continual.resolve(tree, "cfr+", 20).average
     for player in PLAYERS:
         bot = bots.ResolvingBot(tree, player, config)
-        asked = traversing.traverse(tree, bot).behaviour
+        asked = traversal.traverse(tree, bot).behaviour
         np.testing.assert_allclose(found[player], asked, atol=1e-6)
     assert not all(np.allclose(*pair) for pair in zip(found, plain, strict=True))
 

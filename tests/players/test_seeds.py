@@ -3,11 +3,11 @@
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation.responses import ismcts_br
+from spiel_cr.evaluation.responses import ismcts_search
 from spiel_cr.players import bots
 from spiel_cr.policies.conversions import uniform_behaviour
-from spiel_cr.resolving.partial.partial_config import PartialConfig
-from spiel_cr.resolving.partial.partial_resolver import PartialResolver
+from spiel_cr.resolving.lookahead.lookahead_config import LookaheadConfig
+from spiel_cr.resolving.lookahead.lookahead_resolver import LookaheadResolver
 from spiel_cr.resolving.resolver import Resolver
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.solvers.algorithms import find
@@ -20,7 +20,7 @@ KUHN = "kuhn_poker"
 def search(seed):
     tree = games.compiled("kuhn")
     other = uniform_behaviour(tree.infosets[1].decisions)
-    ismcts_br.search_response(tree, 0, other, seed=seed)
+    ismcts_search.search_response(tree, 0, other, seed=seed)
 
 
 def sample(seed):
@@ -37,11 +37,11 @@ def sample(seed):
         lambda seed: Resolver(
             games.compiled("kuhn"), 0, ResolvingConfig(iterations=1), seed=seed
         ),
-        lambda seed: PartialResolver(
+        lambda seed: LookaheadResolver(
             spiel_cr.load_game(KUHN),
             0,
             ResolvingConfig(iterations=1),
-            PartialConfig(100, blueprint_iterations=1),
+            LookaheadConfig(100, blueprint_iterations=1),
             seed=seed,
         ),
         lambda seed: spiel_cr.solve(KUHN, "os-mccfr", 1, seed=seed),

@@ -10,7 +10,7 @@ from open_spiel.python.algorithms import exploitability
 
 import spiel_cr
 from spiel_cr.common.errors import MoreKnowledgeError
-from spiel_cr.evaluation import targets
+from spiel_cr.evaluation import opponent
 from spiel_cr.games.phantom import phantom_game, phantom_queries
 from spiel_cr.policies import queries
 from spiel_cr.policies.phantom_policy import PhantomPolicy
@@ -30,7 +30,7 @@ def solved():
 @pytest.fixture
 def judged_by_worlds(monkeypatch):
     """Small games are, too."""
-    monkeypatch.setattr(targets, "prefer", lambda *_: Choice("phantom"))
+    monkeypatch.setattr(opponent, "prefer", lambda *_: Choice("phantom"))
 
 
 def test_openspiel_judges_it_alike(solved):
@@ -57,7 +57,7 @@ def test_what_depends_on_more_is_not_judged():
     policy = Drawn(pyspiel.load_game(SMALL), 1, turns=True)
     with pytest.raises(MoreKnowledgeError, match="approximate best responses"):
         spiel_cr.nash_conv(SMALL, policy)
-    assert targets.load_target(policy, SMALL).form is None
+    assert opponent.load_target(policy, SMALL).form is None
 
 
 @pytest.mark.slow
@@ -120,7 +120,5 @@ def test_what_is_no_policy_is_refused(solved):
         def action_probabilities(self, state, player_id=None):
             return {action: 0.9 for action in state.legal_actions()}
 
-    with pytest.raises(
-        ValueError, match="Wrong: at the information state .* of player 0"
-    ):
+    with pytest.raises(ValueError, match="Wrong: at the information state"):
         query(worlds, Wrong(worlds.game))

@@ -5,7 +5,7 @@ from open_spiel.python import policy as openspiel_policy
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError, MoreKnowledgeError
-from spiel_cr.evaluation import targets
+from spiel_cr.evaluation import opponent
 from spiel_cr.games.public_tree import public_tree_game
 from spiel_cr.policies.queries import query
 
@@ -24,7 +24,7 @@ def test_a_policy_is_worth_the_same(game, monkeypatch):
     def refuses(*given, **named):
         raise GameTooLargeError("too large")
 
-    monkeypatch.setattr(targets, "build_for_evaluation", refuses)
+    monkeypatch.setattr(opponent, "build_for_evaluation", refuses)
     assert spiel_cr.nash_conv(game, policy) == pytest.approx(expected, abs=1e-12)
     assert expected > 0.05
 
@@ -53,8 +53,8 @@ def test_banks_are_not_asked(monkeypatch):
     def refuses(*given, **named):
         raise GameTooLargeError("too large")
 
-    monkeypatch.setattr(targets, "build_for_evaluation", refuses)
-    target = targets.load_target(policy, game)
+    monkeypatch.setattr(opponent, "build_for_evaluation", refuses)
+    target = opponent.load_target(policy, game)
     assert target.form is None and str(target.too_large) == "too large"
 
 
@@ -62,7 +62,5 @@ def test_suits_that_are_alike_may_be_played_otherwise():
     game = _RHODE.format(2)
     options = spiel_cr.GameOptions("simulator")
     policy = spiel_cr.solve(game, "os-mccfr", 10, options=options).average_policy()
-    with pytest.raises(
-        MoreKnowledgeError, match="may know more than their private states"
-    ):
+    with pytest.raises(MoreKnowledgeError, match="know more than their private"):
         query(public_tree_game(game), policy)

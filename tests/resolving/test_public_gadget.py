@@ -8,7 +8,6 @@ import pytest
 
 from game_defs.bundled import public_tree_of_universal_poker
 from spiel_cr.games.public_tree import public_tree_loading as loading
-from spiel_cr.games.public_tree.form import form_of
 from spiel_cr.games.tree.compiler import build_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
@@ -68,7 +67,7 @@ def random_reach(decisions, seed, *, zeros=()):
 def test_layers_are_those_of_the_compiled_game(name, player):
     d, other = public(name, player), compiled(name, player)
     np.testing.assert_array_equal(
-        d.own_layer[located(name).infosets[player]], other.own_layer
+        d.player_layer[located(name).infosets[player]], other.player_layer
     )
     counts = np.bincount(d.augmented_layer, minlength=d.num_layers + 1)
     np.testing.assert_array_equal(counts, np.bincount(other.augmented_layer))
@@ -79,7 +78,7 @@ def test_layers_are_those_of_the_compiled_game(name, player):
         for label in d.boards[d.game.betting.round[node]][player]
         if d.layer[node] > 1
     }
-    below = other.own_subgame[other.own_layer > 1]
+    below = other.player_subgame[other.player_layer > 1]
     assert len(subgames) == len(np.unique(below[below >= 0]))
 
 
@@ -216,7 +215,7 @@ def test_roots_that_are_never_reached_weigh_the_same():
     """Player 0 never checks, so that it never decides twice: as if it always had."""
     d = public("kuhn", 0)
     decisions = d.decisions
-    checks = decisions.first_sequence[d.own_layer == 1]
+    checks = decisions.first_sequence[d.player_layer == 1]
     never = random_reach(decisions, 1, zeros=checks.tolist())
     values = np.zeros(len(d.augmented_layer))
     found = build_public_forest(d, 2, never, values).form.payoffs.values
@@ -244,7 +243,7 @@ def test_nash_conv_falls():
         for n in (50, 1000)
     ]
     assert result[0] > 5 * result[1] > 0
-    form = form_of(located("kuhn").game)
+    form = located("kuhn").game.sequence_form
     assert form.decisions[0].num_sequences == len(form.layouts[0].sequences)
 
 
@@ -256,6 +255,6 @@ def test_nash_conv_of_the_lifted_table():
         result.average[player][where]
         for player, where in enumerate(located("leduc7").sequences)
     ]
-    form = games.compiled("leduc7").form
+    form = games.compiled("leduc7").sequence_form
     found = nash_conv(form, reach_of(form, average))
     assert abs(found - result.nash_conv()) < 1e-12

@@ -9,7 +9,7 @@ import pyspiel
 import pytest
 
 import spiel_cr
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.games.histories import states_along, states_at, states_in_order
 from spiel_cr.games.sequence_form import forced, layout, locking
 from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs
@@ -99,7 +99,9 @@ def both_forms(tree) -> list[layout.SequenceForm]:
     for deep in (False, True):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(layout, "is_deep", lambda _, deep=deep: deep)
-            forms.append(layout.build(tree.form.decisions, tree.form.payoffs))
+            forms.append(
+                layout.build(tree.sequence_form.decisions, tree.sequence_form.payoffs)
+            )
     assert [len(form.arrays[0].ancestors) > 0 for form in forms] == [False, True]
     return forms
 
@@ -190,17 +192,17 @@ def test_a_saved_policy_of_a_deep_game(tmp_path):
 
 def test_openspiels_recursive_tools():
     shallow, deep = (spiel_cr.build_tree(centipede(n)) for n in (60, 400))
-    assert not python_judge.is_beyond(shallow, None)
-    assert python_judge.is_beyond(deep, None)
+    assert not openspiel_evaluator.is_beyond(shallow, None)
+    assert openspiel_evaluator.is_beyond(deep, None)
     result = spiel_cr.solve(deep, "cfr+", 5)
-    assert python_judge.judge_result(result).by == "spiel_cr"
+    assert openspiel_evaluator.judge_result(result).by == "spiel_cr"
     with pytest.raises(ValueError, match=r"histories of 400 moves.*leave --judge out"):
-        python_judge.judge_result(result, "openspiel")
+        openspiel_evaluator.judge_result(result, "openspiel")
     # OpenSpiel's tools do need what is assumed.
     uniform = spiel_cr.solve(deep, "cfr+", 1).average_policy()
     assert sys.getrecursionlimit() < 6 * 400
     with pytest.raises(RecursionError):
-        python_judge.judge(deep.game, uniform)
+        openspiel_evaluator.judge(deep.game, uniform)
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
@@ -301,11 +303,14 @@ def test_pdhg_converges_on_a_deep_tree():
 
 def test_forced_moves_are_left_out_of_deep_trees():
     tree = spiel_cr.build_tree(ladder(0, 150))
-    assert any((own.num_actions == 1).any() for own in tree.form.decisions)
-    free = forced.without(tree.form)
-    assert free.arrays[0].ancestors and free.layouts[0].size < tree.form.layouts[0].size
+    assert any((own.num_actions == 1).any() for own in tree.sequence_form.decisions)
+    free = forced.without(tree.sequence_form)
+    assert (
+        free.arrays[0].ancestors
+        and free.layouts[0].size < tree.sequence_form.layouts[0].size
+    )
     found = []
-    for form in (tree.form, free):
+    for form in (tree.sequence_form, free):
         solver = cfr.make_solver(form, config=find("cfr+").config, compile="once")
         solver.run(10)
         found.append((solver.average(0), solver.average(1), solver.nash_conv()))
@@ -315,7 +320,7 @@ def test_forced_moves_are_left_out_of_deep_trees():
 
 def test_a_shallow_game_in_the_capacity_of_a_deep_one():
     """Games of one capacity share a compiled function, whatever their depth."""
-    deep, shallow = (spiel_cr.build_tree(centipede(n)).form for n in (120, 50))
+    deep, shallow = (spiel_cr.build_tree(centipede(n)).sequence_form for n in (120, 50))
     capacity = layout.shapes_of(deep.decisions, deep.payoffs)
     padded = layout.build(shallow.decisions, shallow.payoffs, capacity=capacity)
     arrays = deep.arrays[0].ancestors, padded.arrays[0].ancestors

@@ -9,7 +9,7 @@ import pytest
 
 import spiel_cr
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.evaluation import python_judge
+from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import find
 from tests.support import games
@@ -44,7 +44,7 @@ def test_estimates_are_near_the_peak(string, algorithm, dtype):
     config = algorithm if algorithm == "lp" else find(algorithm).config
     estimate = footprint.peak_bytes(tree, config, np.dtype(dtype))
     if report["judge"] == "openspiel":
-        estimate += python_judge.openspiel_bytes(tree)
+        estimate += openspiel_evaluator.openspiel_bytes(tree)
     assert estimate == pytest.approx(report["peak_memory_bytes"], rel=0.25)
 
 

@@ -28,7 +28,7 @@ import pyspiel
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
 from spiel_cr.common.statistics import mean_and_half_width
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from tests.support.exact_search import expected_returns
@@ -51,7 +51,7 @@ class Gains:
     def of(self, state: pyspiel.State, played: dict[int, float]) -> float:
         """The gain of one decision, in utilities."""
         worlds = self._policy.worlds
-        _, infoset = worlds.infoset_of(state.history())
+        _, infoset = worlds.infoset_of(state)
         first = int(worlds.first_sequences[self._player][infoset]) - 1
         before = self._policy.probabilities_at(state, self._player)
         return sum(

@@ -7,10 +7,13 @@ Opponents are strategies of a compiled game, or OpenSpiel policies: `chump` make
 players of poker, `BotPolicy` asks a bot.
 """
 
-from spiel_cr.evaluation.responses.ismcts_br import Response, search_response
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
-from spiel_cr.evaluation.responses.learning import LearningConfig, learn_response
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
+from spiel_cr.evaluation.responses.ismcts_search import Response, search_response
+from spiel_cr.evaluation.responses.learned_response import (
+    LearningConfig,
+    learn_response,
+)
 from spiel_cr.evaluation.responses.local_best_response import LBRBot, lbr
 from spiel_cr.players.fixed_policies import FixedPolicy
 from spiel_cr.policies.bot_policies import BotPolicy

@@ -9,8 +9,8 @@ import pyspiel
 
 from spiel_cr.common.errors import MoreKnowledgeError
 from spiel_cr.games.public_tree.declaring.declaration import DealtReader
-from spiel_cr.games.public_tree.game import Betting, PublicTreeGame
-from spiel_cr.games.public_tree.public_nodes import public_decisions
+from spiel_cr.games.public_tree.game import PublicTreeGame
+from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.games.query_batch import QueryBatch
 
 # Infosets of a batch, about.
@@ -19,7 +19,7 @@ _CHUNK = 1 << 16
 
 def num_actions(game: PublicTreeGame, player: int) -> np.ndarray:
     """int [I], the number of legal actions at each of a player's infosets."""
-    decisions = public_decisions(game, player)
+    decisions = game.public_decisions[player]
     return np.repeat(decisions.num_actions, decisions.num_private_states)
 
 
@@ -64,7 +64,7 @@ def queries(
             f"check, so a policy may not be a strategy of the public tree; use "
             f"approximate best responses"
         )
-    decisions = public_decisions(game, player)
+    decisions = game.public_decisions[player]
     for nodes, bets in _alike(game.betting, player):
         round = int(game.betting.round[nodes[0]])
         hands = game.num_private_states(player)[round]

@@ -64,7 +64,12 @@ def check_tree(game: str | pyspiel.Game, *, max_histories: int | None = None) ->
     for player in range(2):
         mine, theirs = compiled.infosets[player], walked.infosets[player]
         _compare(compiled.game, f"infosets[{player}]", mine, theirs)
-    _compare(compiled.game, "payoffs", compiled.form.payoffs, walked.form.payoffs)
+    _compare(
+        compiled.game,
+        "payoffs",
+        compiled.sequence_form.payoffs,
+        walked.sequence_form.payoffs,
+    )
 
 
 def _compare(game: pyspiel.Game, name: str, ours: Any, theirs: Any) -> None:
@@ -109,7 +114,8 @@ def check_rollouts(
     game, rules = opened.game, opened.rules
     if rules is None:
         raise ValueError(
-            f"{one_line(game)} is not vectorised; give its class a vectorised()"
+            f"{one_line(game)} is not vectorised; give its class a method "
+            f"`batched_rules`"
         )
     comparison = _Comparison(game, rules)
     rows = np.repeat(rules.new_initial_states(), rollouts, axis=0)

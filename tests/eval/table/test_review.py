@@ -7,7 +7,7 @@ import pytest
 import spiel_cr
 from spiel_cr.eval.table import families, review
 from spiel_cr.evaluation.aivat import TreeValues
-from spiel_cr.evaluation.one_match import play_match
+from spiel_cr.evaluation.referee import play_match
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.policies.conversions import history_values
 from tests.support import games

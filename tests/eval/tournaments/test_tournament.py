@@ -15,7 +15,7 @@ from spiel_cr.common import json_log
 from spiel_cr.common.executing import Executor
 from spiel_cr.eval.tournaments import round_robin, tournament
 from spiel_cr.eval.tournaments.round_robin import RoundRobinConfig
-from spiel_cr.evaluation import one_match
+from spiel_cr.evaluation import referee
 from spiel_cr.players import player_specs
 from spiel_cr.players.bots import uniform_bot
 from spiel_cr.players.player_strings import read_string
@@ -345,7 +345,7 @@ def test_interrupted_command_says_how_to_go_on(tmp_path, capsys, monkeypatch):
     def interrupt(*arguments, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(one_match, "play_match", interrupt)
+    monkeypatch.setattr(referee, "play_match", interrupt)
     with pytest.raises(SystemExit, match="130"):
         run(
             "tournament", "--game", KUHN, "--bots", "uniform;uniform", "--out", tmp_path

@@ -4,25 +4,25 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as openspiel_policy
 
-from spiel_cr.evaluation.responses import belief_tree
+from spiel_cr.evaluation.responses import belief_search
 from spiel_cr.policies.rollouts import Answers
 
 
 def test_few_moves_are_held_at_a_time_and_expectations_stay(monkeypatch):
     """As where a decision has thousands of bet sizes: they are drawn on the way."""
-    game, sizes, few = pyspiel.load_game("leduc_poker"), [], belief_tree.few
+    game, sizes, few = pyspiel.load_game("leduc_poker"), [], belief_search.few
 
     def counted(edges, *settings):
         sizes.append(len(edges))
         return few(edges, *settings)
 
-    monkeypatch.setattr(belief_tree, "few", counted)
+    monkeypatch.setattr(belief_search, "few", counted)
     answers = Answers(openspiel_policy.UniformRandomPolicy(game), 0)
     start = [(game.new_initial_state(), 1.0)]
     found = []
     for most in (1000, 8):
-        monkeypatch.setattr(belief_tree, "_MOST_EDGES", most)
-        followed = belief_tree.follow(
+        monkeypatch.setattr(belief_search, "_MOST_EDGES", most)
+        followed = belief_search.follow(
             start, None, 1, answers, limit=4, number=lambda: 0.3
         )
         weights = [w for some in followed.decisions.values() for _, w in some]

@@ -10,9 +10,9 @@ from open_spiel.python.algorithms import best_response as openspiel_best_respons
 
 import game_defs  # noqa: F401  registers the project's games
 import spiel_cr
+from spiel_cr.evaluation.response_config import SearchConfig
 from spiel_cr.evaluation.response_matches import expected_reward
-from spiel_cr.evaluation.responses import ismcts_br, ismcts_kernel, responder_tree
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.responses import ismcts_kernel, ismcts_search
 from spiel_cr.policies import best_responses
 from spiel_cr.policies import conversions as policy_lib
 from spiel_cr.policies.beliefs import tree_posterior
@@ -93,12 +93,12 @@ def test_jumps_and_rewards_give_the_exact_values(game, player):
     # of a best response behind it, must give these values back.
     tree = _compile(game)
     behaviour = _sparse(tree)
-    arrays = responder_tree.build(tree, player, behaviour[1 - player], dtype=np.float64)
-    reach = reach_of(tree.form, behaviour)[1 - player]
+    arrays = ismcts_kernel.build(tree, player, behaviour[1 - player], dtype=np.float64)
+    reach = reach_of(tree.sequence_form, behaviour)[1 - player]
     weight = tree_posterior.weights(tree, player, behaviour[1 - player])
     here = tree.histories.player == player
     total = np.bincount(tree.histories.infoset[here], weight[here])
-    exact = best_responses.infoset_values(tree.form, player, reach)[:-1]
+    exact = best_responses.infoset_values(tree.sequence_form, player, reach)[:-1]
     reached = total > 0
     exact = np.where(reached, exact / np.where(reached, total, 1), 0)
     for infoset in np.flatnonzero(reached):
@@ -121,7 +121,7 @@ def test_pick_draws_by_the_odds():
     odds = np.array([0.25, 0.25, 1.0, 0.5, 1.0, 1.0])
     begin, end = np.array([0, 0, 0, 3, 3]), np.array([3, 3, 3, 6, 6])
     draw = np.array([0.0, 0.25, 0.999, 0.499, 0.5])
-    found = responder_tree.pick(odds, begin, end, draw, 3)
+    found = ismcts_kernel.pick(odds, begin, end, draw, 3)
     # The second and the last of the odds leave nothing to draw.
     np.testing.assert_array_equal(found, [0, 2, 2, 3, 4])
 
@@ -131,10 +131,10 @@ def _share(tree, behaviour, config, seed):
     found = exact = 0.0
     for player in (0, 1):
         other = behaviour[1 - player]
-        response = ismcts_br.search_response(tree, player, other, config, seed=seed)
-        found += expected_reward(tree.form, player, response.behaviour, other)
-        reach = reach_of(tree.form, behaviour)[1 - player]
-        exact += best_response_value(tree.form, player, reach)
+        response = ismcts_search.search_response(tree, player, other, config, seed=seed)
+        found += expected_reward(tree.sequence_form, player, response.behaviour, other)
+        reach = reach_of(tree.sequence_form, behaviour)[1 - player]
+        exact += best_response_value(tree.sequence_form, player, reach)
     return found / exact
 
 
@@ -163,8 +163,8 @@ def test_exact_policy_of_openspiel_agrees():
     judge = openspiel_best_response.BestResponsePolicy(tree.game, 0, policy)
     exact = judge.value(tree.game.new_initial_state())
     config = SearchConfig(20_000)
-    response = ismcts_br.search_response(tree, 0, behaviour[1], config, seed=1)
-    found = expected_reward(tree.form, 0, response.behaviour, behaviour[1])
+    response = ismcts_search.search_response(tree, 0, behaviour[1], config, seed=1)
+    found = expected_reward(tree.sequence_form, 0, response.behaviour, behaviour[1])
     assert exact - 0.02 < found <= exact + 1e-9
 
 
@@ -173,7 +173,7 @@ def test_same_seed_same_bits_and_other_seeds_differ():
     behaviour = _sparse(tree)
     config = SearchConfig(500)
     runs = [
-        ismcts_br.search_response(tree, 0, behaviour[1], config, seed=seed)
+        ismcts_search.search_response(tree, 0, behaviour[1], config, seed=seed)
         for seed in (3, 3, 4)
     ]
     for name in ismcts_kernel.Table._fields:
@@ -187,13 +187,13 @@ def test_statistics_are_consistent():
     tree = _compile("leduc_poker")
     behaviour = _sparse(tree)
     infosets = tree.infosets[1]
-    arrays = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
+    arrays = ismcts_kernel.build(tree, 1, behaviour[0], dtype=np.float64)
     with jax.enable_x64(True):
-        prior = ismcts_br.uniform_prior(arrays)
-        table = ismcts_br.empty_table(arrays)
+        prior = ismcts_search.uniform_prior(arrays)
+        table = ismcts_search.empty_table(arrays)
         roots = np.flatnonzero(infosets.decisions.parent == 0)
         config = SearchConfig(700, batch=256)
-        table, done = ismcts_br.search(
+        table, done = ismcts_search.search(
             arrays, table, prior, roots, jax.random.key(5), config
         )
         table = jax.tree.map(np.asarray, table)
@@ -227,14 +227,14 @@ def test_one_simulation_at_a_time_is_puct(number):
     tree = _compile("kuhn_poker")
     behaviour = _uniform(tree)
     infosets = tree.infosets[1]
-    arrays = responder_tree.build(tree, 1, behaviour[0], dtype=np.float64)
+    arrays = ismcts_kernel.build(tree, 1, behaviour[0], dtype=np.float64)
     root = next(i for i, key in enumerate(infosets.keys) if key == "1b")
     c = 0.5
     with jax.enable_x64(True):
-        prior = ismcts_br.uniform_prior(arrays)
-        table = ismcts_br.empty_table(arrays)
+        prior = ismcts_search.uniform_prior(arrays)
+        table = ismcts_search.empty_table(arrays)
         config = SearchConfig(number, exploration=c, batch=1)
-        table, _ = ismcts_br.search(
+        table, _ = ismcts_search.search(
             arrays, table, prior, np.array([root]), jax.random.key(0), config
         )
     first = infosets.decisions.first_sequence[root]
@@ -259,7 +259,7 @@ def test_payoffs_of_any_size_are_searched_alike():
         tree = spiel_cr.build_tree(scaled_game("kuhn_poker", factor))
         config = SearchConfig(256, batch=32)
         behaviour = _uniform(tree)[1]
-        found.append(ismcts_br.search_response(tree, 0, behaviour, config))
+        found.append(ismcts_search.search_response(tree, 0, behaviour, config))
     for other in found[1:]:
         np.testing.assert_array_equal(found[0].behaviour, other.behaviour)
 
@@ -271,7 +271,9 @@ def test_the_callers_precision_does_not_matter():
     found = []
     for flag in (False, True):
         with jax.enable_x64(flag):
-            response = ismcts_br.search_response(tree, 0, behaviour, SearchConfig(64))
+            response = ismcts_search.search_response(
+                tree, 0, behaviour, SearchConfig(64)
+            )
             found.append(response.behaviour)
     np.testing.assert_array_equal(*found)
 
@@ -289,13 +291,13 @@ def test_the_callers_precision_does_not_matter():
 def test_all_simulations_begin_at_their_root(batch, flag):
     """None counts as one that arrived from above, whatever XLA rounds."""
     tree = _compile("kuhn_poker")
-    arrays = responder_tree.build(tree, 0, _uniform(tree)[1])
+    arrays = ismcts_kernel.build(tree, 0, _uniform(tree)[1])
     roots = np.flatnonzero(tree.infosets[0].decisions.parent == 0)[:1]
     with jax.enable_x64(flag):
-        table, done = ismcts_br.search(
+        table, done = ismcts_search.search(
             arrays,
-            ismcts_br.empty_table(arrays),
-            ismcts_br.uniform_prior(arrays),
+            ismcts_search.empty_table(arrays),
+            ismcts_search.uniform_prior(arrays),
             roots,
             jax.random.key(1),
             SearchConfig(64 * batch, batch=batch),
@@ -307,9 +309,9 @@ def test_a_second_response_compiles_nothing():
     tree = _compile("kuhn_poker")
     behaviour = _sparse(tree)
     config = SearchConfig(500)
-    ismcts_br.search_response(tree, 0, behaviour[1], config)
+    ismcts_search.search_response(tree, 0, behaviour[1], config)
     before = ismcts_kernel.programs()
-    ismcts_br.search_response(tree, 0, behaviour[1], config, seed=9)
+    ismcts_search.search_response(tree, 0, behaviour[1], config, seed=9)
     assert ismcts_kernel.programs() == before
 
 
@@ -333,11 +335,11 @@ def test_bad_strategies_are_refused():
     tree = _compile("kuhn_poker")
     good = _sparse(tree)[1]
     with pytest.raises(ValueError, match="player=2"):
-        ismcts_br.search_response(tree, 2, good)
+        ismcts_search.search_response(tree, 2, good)
     with pytest.raises(ValueError, match="shape"):
-        ismcts_br.search_response(tree, 0, good[:-1])
+        ismcts_search.search_response(tree, 0, good[:-1])
     with pytest.raises(ValueError, match="probabilities"):
-        ismcts_br.search_response(tree, 0, good * 0.5)
+        ismcts_search.search_response(tree, 0, good * 0.5)
 
 
 def test_who_never_decides_has_no_response(tmp_path):
@@ -347,7 +349,7 @@ def test_who_never_decides_has_no_response(tmp_path):
     )
     tree = spiel_cr.build_tree(f"efg_game(filename={tmp_path}/coin.efg)")
     with pytest.raises(ValueError, match="never decides anything; choose the other"):
-        ismcts_br.search_response(tree, 0, np.ones(1))
+        ismcts_search.search_response(tree, 0, np.ones(1))
 
 
 @pytest.mark.slow
@@ -364,7 +366,7 @@ def test_learning_begins_everywhere():
     tree = _compile("kuhn_poker")
     behaviour = _uniform(tree)
     config = SearchConfig(64, learn=32, batch=1)
-    response = ismcts_br.search_response(tree, 0, behaviour[1], config)
+    response = ismcts_search.search_response(tree, 0, behaviour[1], config)
     begun = np.asarray(response.table.begun)
     # Infosets that the response comes to are searched again.
     assert set(begun) == {32, 32 + 64}
@@ -381,4 +383,4 @@ def test_more_than_can_be_counted_is_refused():
     tree = _compile("kuhn_poker")
     other = _uniform(tree)[1]
     with pytest.raises(ValueError, match="simulations=10000000 .*float32 counts to"):
-        ismcts_br.search_response(tree, 0, other, SearchConfig(10_000_000))
+        ismcts_search.search_response(tree, 0, other, SearchConfig(10_000_000))

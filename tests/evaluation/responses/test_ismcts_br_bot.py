@@ -10,14 +10,13 @@ import pytest
 from open_spiel.python import policy as policy_lib
 from open_spiel.python.algorithms import evaluate_bots
 
-from spiel_cr.evaluation.responding import respond
-from spiel_cr.evaluation.response_config import ResponseConfig
-from spiel_cr.evaluation.response_seats import summary
-from spiel_cr.evaluation.responses import belief_tree, ismcts_node
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot, Predictor
-from spiel_cr.evaluation.responses.ismcts_config import HISTORIES, SearchConfig
+from spiel_cr.evaluation.best_response import respond
+from spiel_cr.evaluation.opponent import load_target
+from spiel_cr.evaluation.response_config import HISTORIES, ResponseConfig, SearchConfig
+from spiel_cr.evaluation.responses import belief_search, ismcts_bot
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
-from spiel_cr.evaluation.targets import load_target
+from spiel_cr.evaluation.result import summary
 from spiel_cr.games.opening.opened import load_game
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.fixed_policies import FixedPolicy
@@ -107,7 +106,7 @@ def test_the_posterior_matters():
 
 
 def test_puct_by_hand():
-    node = ismcts_node.Node([3, 5, 9], [0.5, 0.25, 0.25])
+    node = ismcts_bot.Node([3, 5, 9], [0.5, 0.25, 0.25])
     # Nothing visited: the prior decides.
     assert node.choose(1.0) == 0
     node.add(0, 2.0)
@@ -122,7 +121,7 @@ def test_puct_by_hand():
 
 def test_values_by_hand():
     """Two decisions, one after the other; the first may also end the game."""
-    first, second = (ismcts_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
+    first, second = (ismcts_bot.Node([0, 1], [0.5, 0.5]) for _ in range(2))
     seen = []
     for path, value in (
         ([(first, 0)], 2.0),
@@ -133,7 +132,7 @@ def test_values_by_hand():
         ([(second, 0)], 6.0),
         ([(first, 0), (second, 0)], 5.0),
     ):
-        ismcts_node.back_up(path, None, value)
+        ismcts_bot.back_up(path, None, value)
         seen.append(first.totals[0])
     assert (first.visits, second.visits) == ([5, 0], [3, 2])
     assert second.totals == [15.0, -12.0]
@@ -142,10 +141,10 @@ def test_values_by_hand():
 
 
 def test_a_predicted_value_until_there_is_better():
-    root, leaf = (ismcts_node.Node([0, 1], [0.5, 0.5]) for _ in range(2))
-    ismcts_node.back_up([(root, 1)], leaf, 7.0)
+    root, leaf = (ismcts_bot.Node([0, 1], [0.5, 0.5]) for _ in range(2))
+    ismcts_bot.back_up([(root, 1)], leaf, 7.0)
     assert root.totals == [0, 7] and leaf.visits == [0, 0]
-    ismcts_node.back_up([(root, 1), (leaf, 0)], None, 3.0)
+    ismcts_bot.back_up([(root, 1), (leaf, 0)], None, 3.0)
     assert root.totals == [0, 2 * 3] and root.visits == [0, 2]
 
 
@@ -153,7 +152,7 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
     """Worked out along the way what all simulations together give at the end."""
     game = pyspiel.load_game("leduc_poker")
     ended, parents = Counter(), {}
-    plain = ismcts_node.back_up
+    plain = ismcts_bot.back_up
 
     def record(path, leaf, value):
         plain(path, leaf, value)
@@ -165,7 +164,7 @@ def test_values_are_those_of_the_most_visited_actions(monkeypatch):
             assert counts[1:3] == (above, by)
             counts[3].append(1)
 
-    monkeypatch.setattr(ismcts_node, "back_up", record)
+    monkeypatch.setattr(ismcts_bot, "back_up", record)
     bot = ISMCTSBRBot(
         game, 0, fixed(game, 2), SearchConfig(histories="drawn", simulations=2000)
     )
@@ -394,7 +393,7 @@ def test_few_histories_are_drawn_by_weight_without_bias():
     total = np.zeros(4)
     starts = (np.arange(1000) + 0.5) / 1000
     for start in starts:
-        drawn = belief_tree.few(edges, 3, start)
+        drawn = belief_search.few(edges, 3, start)
         assert sum(edge[2] for edge in drawn) == pytest.approx(1)
         for _, move, weight in drawn:
             total[move] += weight / len(starts)

@@ -13,16 +13,17 @@ pytest.importorskip("optax")
 import jax  # noqa: E402
 
 from spiel_cr.common import networks  # noqa: E402
-from spiel_cr.evaluation import responding  # noqa: E402
-from spiel_cr.evaluation.responding import played_strategy, respond  # noqa: E402
-from spiel_cr.evaluation.response_config import ResponseConfig  # noqa: E402
+from spiel_cr.evaluation import best_response  # noqa: E402
+from spiel_cr.evaluation.best_response import played_strategy, respond  # noqa: E402
+from spiel_cr.evaluation.opponent import load_target  # noqa: E402
+from spiel_cr.evaluation.response_config import (
+    ResponseConfig,  # noqa: E402
+    SearchConfig,  # noqa: E402
+)
 from spiel_cr.evaluation.response_matches import expected_reward  # noqa: E402
-from spiel_cr.evaluation.responses import learning  # noqa: E402
-from spiel_cr.evaluation.responses import response_network as network  # noqa: E402
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot, Predictor  # noqa: E402
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig  # noqa: E402
-from spiel_cr.evaluation.responses.learning import LearningConfig  # noqa: E402
-from spiel_cr.evaluation.targets import load_target  # noqa: E402
+from spiel_cr.evaluation.responses import learned_response as network  # noqa: E402
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor  # noqa: E402
+from spiel_cr.evaluation.responses.learned_response import LearningConfig  # noqa: E402
 from tests.support import games  # noqa: E402
 from tests.support.made_games import TERMINAL, MadeGame, Node  # noqa: E402
 from tests.support.named_opponents import load_opponent  # noqa: E402
@@ -96,7 +97,7 @@ def learn(opponent="always_call", seed=5, **changes):
     game = games.compiled("kuhn").game
     policy = load_opponent(opponent, game)
     config = dataclasses.replace(QUICK, **changes)
-    return learning.learn_response(game, 1, policy, config, seed=seed)
+    return network.learn_response(game, 1, policy, config, seed=seed)
 
 
 def test_it_learns_a_best_response():
@@ -129,17 +130,17 @@ def test_the_buffer_keeps_the_newest():
     """And there is one program, however full it is."""
     random = np.random.default_rng(0)
     first, second = made_up(random), made_up(random)
-    kept = learning._newest([first, second], 10)
+    kept = network._newest([first, second], 10)
     np.testing.assert_array_equal(kept.returned[:3], first.returned[4:])
     np.testing.assert_array_equal(kept.features[3:], second.features)
-    assert {len(array) for array in learning._padded(kept, 12)} == {12}
+    assert {len(array) for array in network._padded(kept, 12)} == {12}
 
 
 def test_bad_arguments_are_refused():
     game = pyspiel.load_game("kuhn_poker")
     uniform = load_opponent("uniform", game)
     with pytest.raises(ValueError, match="player=2"):
-        learning.learn_response(game, 2, uniform)
+        network.learn_response(game, 2, uniform)
     for field, value in (
         ("rounds", 0),
         ("hidden", (0,)),
@@ -173,7 +174,7 @@ def test_the_network_helps_a_short_search_on_leduc():
     policy = target.policy
     search = SearchConfig(simulations=50)
     config = LearningConfig(search=search, rounds=6)
-    learned = learning.learn_response(tree.game, 0, policy, config, seed=1)
+    learned = network.learn_response(tree.game, 0, policy, config, seed=1)
     exact = respond(target, 0, ResponseConfig("exact")).value
     one = SearchConfig(simulations=1, histories="drawn")
     values = []
@@ -181,13 +182,15 @@ def test_the_network_helps_a_short_search_on_leduc():
         more = {} if predicted is None else {"predictor": Predictor(predicted)}
         bot = ISMCTSBRBot(tree.game, 0, policy, one, seed=1, **more)
         found = played_strategy(target, bot, most=10_000)
-        values.append(expected_reward(tree.form, 0, found, target.behaviour[1]))
+        values.append(
+            expected_reward(tree.sequence_form, 0, found, target.behaviour[1])
+        )
     assert values[0] < 0.5 * exact < 0.9 * exact < values[1] <= exact + 1e-9
 
 
 def test_a_learned_response_is_judged_exactly_on_a_compiled_game(monkeypatch):
     quick = functools.partial(dataclasses.replace, QUICK)
-    monkeypatch.setattr(responding, "LearningConfig", quick)
+    monkeypatch.setattr(best_response, "LearningConfig", quick)
     tree = games.compiled("kuhn")
     config = ResponseConfig("learned", SearchConfig(20), rounds=2, matches=10)
     seat = respond(load_target("always_call", tree), 1, config)

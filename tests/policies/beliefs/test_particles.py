@@ -8,8 +8,8 @@ import pyspiel
 import pytest
 from open_spiel.python import policy as policy_lib
 
-from spiel_cr.evaluation.responses.ismcts_br_bot import ISMCTSBRBot
-from spiel_cr.evaluation.responses.ismcts_config import SearchConfig
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot
 from spiel_cr.evaluation.responses.local_best_response import LBRBot
 from spiel_cr.games.simulation.observations import observations
 from spiel_cr.policies.beliefs import particles as particles_lib

@@ -7,8 +7,7 @@ import spiel_cr
 from spiel_cr import GameOptions, Goal
 from spiel_cr.common import storage
 from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
-from spiel_cr.evaluation.responses.board_response import BoardResponse
-from spiel_cr.evaluation.responses.local_best_response import lbr
+from spiel_cr.evaluation.responses.local_best_response import BoardResponse, lbr
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.simulation import key_making
 from spiel_cr.policies.best_responses import best_response_value, reach_of
@@ -323,8 +322,8 @@ def test_responses_on_boards_lie_between_the_policy_and_a_best_response(game, pl
     """They are strategies: what they get is at most the best response's value."""
     policy = solve(game, 3).average_policy()
     tree = spiel_cr.build_tree(game)
-    reach = reach_of(tree.form, query(tree, policy))
-    best = best_response_value(tree.form, player, reach[1 - player])
+    reach = reach_of(tree.sequence_form, query(tree, policy))
+    best = best_response_value(tree.sequence_form, player, reach[1 - player])
     rules = policy.source.rules
     response = BoardResponse(rules, policy.strategy, player, seed=1)
     values = response.values(100)

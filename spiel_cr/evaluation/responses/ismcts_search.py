@@ -1,0 +1,203 @@
+"""ISMCTS-BR: a best response found by search, batched on a compiled game.
+
+Timbers et al. 2022, "Approximate exploitability: learning a best response", Algorithms
+1 and 2: PUCT over the responder's information states, histories drawn from the exact
+posterior at the root, the opponent's moves from its policy.
+
+Deviations. The statistics of an information state do not depend on where a simulation
+began, since beliefs do not depend on the responder's own play; so all searches of one
+response share one table instead of reusing a tree within an episode. How values are
+backed up, and how simulations run side by side, is said in `ismcts_kernel.py`.
+"""
+
+import dataclasses
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from tqdm import tqdm
+
+from spiel_cr.common.checks import check_seed
+from spiel_cr.common.jax_utils import spread
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses import ismcts_kernel
+from spiel_cr.evaluation.responses.ismcts_kernel import Roots, SearchTree, Table
+from spiel_cr.games.tree.tree import GameTree, Infosets
+from spiel_cr.policies.beliefs import tree_posterior
+from spiel_cr.policies.conversions import uniform_behaviour
+
+# Rounds that the simulations of few roots are spread over at least: what a round finds
+# out guides the next one only.
+_ROUNDS = 64
+# Batches shrink in large steps, so that there are few programs.
+_NARROWER = 16
+# Values are backed up at least so often in a search.
+_LOOKS = 32
+
+
+class Response(NamedTuple):
+    """A response found by search.
+
+    Attributes:
+      player: the responder.
+      behaviour: float64 [S], its action probabilities (pure; uniform where the response
+        itself never comes).
+      table: the statistics it was read from.
+      simulations: how many were run.
+    """
+
+    player: int
+    behaviour: np.ndarray
+    table: Table
+    simulations: int
+
+
+def search_response(
+    tree: GameTree,
+    player: int,
+    other_behaviour: np.ndarray,
+    config: SearchConfig | None = None,
+    *,
+    seed: int = 0,
+    progress: bool = False,
+) -> Response:
+    """Searches wherever the response comes, from the first decision to the last.
+
+    At each level of own decisions the infosets that the actions chosen so far lead to
+    (and the opponent's play, with positive probability) are searched together, and the
+    most visited action of each is chosen. With `config.learn`, all levels are searched
+    before that from the last to the first, whatever leads there.
+
+    Args:
+      tree: the compiled game.
+      player: the responder.
+      other_behaviour: float64 [S'], the fixed opponent's action probabilities.
+      config: simulations and the rest.
+      seed: of all draws.
+      progress: show a bar.
+
+    Raises:
+      ValueError: `player` is not 0 or 1, `other_behaviour` is not a strategy, or more
+        simulations than single precision can count one by one.
+    """
+    config, seed = config or SearchConfig(), check_seed(seed)
+    arrays = ismcts_kernel.build(tree, player, other_behaviour)
+    _check_counts(arrays, config)
+    infosets = tree.infosets[player]
+    arrays = jax.device_put(arrays)
+    prior = uniform_prior(arrays)
+    table = empty_table(arrays)
+    reached = tree_posterior.reached(tree, player, other_behaviour)
+    decisions = infosets.decisions
+    levels, parent = decisions.levels(), decisions.parent
+    chosen = np.zeros(decisions.num_sequences, bool)
+    chosen[0] = True
+    key = jax.random.key(seed)
+    simulations = 0
+    learning = dataclasses.replace(config, simulations=config.learn or 1)
+    choices = decisions.num_actions > 1
+    # Backwards first, so that what a level finds serves those above it at once.
+    passes = [(n, True) for n in range(arrays.shape.depth) if config.learn][::-1]
+    passes += [(n, False) for n in range(arrays.shape.depth)]
+    for level, learns in tqdm(
+        passes, desc="searching", unit="level", disable=not progress
+    ):
+        wanted = choices if learns else chosen[parent]
+        roots = np.flatnonzero((levels == level) & reached & wanted)
+        if not len(roots):
+            continue
+        key, use = jax.random.split(key)
+        settings = learning if learns else config
+        table, done = search(arrays, table, prior, roots, use, settings)
+        simulations += done
+        if not learns:
+            chosen[_most_visited(infosets, table, roots)] = True
+    behaviour = uniform_behaviour(decisions)
+    owner = decisions.owner
+    decided = np.bincount(owner[1:], chosen[1:], minlength=len(infosets)) > 0
+    pure = 1 + np.flatnonzero(decided[owner[1:]])
+    behaviour[pure] = chosen[pure]
+    return Response(player, behaviour, table, simulations)
+
+
+def search(
+    arrays: SearchTree,
+    table: Table,
+    prior: jax.Array,
+    roots: np.ndarray,
+    key: jax.Array,
+    config: SearchConfig,
+) -> tuple[Table, int]:
+    """Runs `config.simulations` from each of some infosets; returns the table and how
+    many simulations that were.
+
+    Args:
+      arrays: the game, on the device.
+      table: what is known so far.
+      prior: float [S + A], P(a | s) by sequence.
+      roots: int [R], infosets to begin at.
+      key: of JAX's random numbers; consumed.
+      config: simulations, exploration, batch.
+    """
+    total = len(roots) * config.simulations
+    # Roots share a batch in powers of two, see `ismcts_kernel.search`.
+    width = 1 << (config.batch.bit_length() - 1)
+    while width > max(1, total // _ROUNDS):
+        width = -(-width // _NARROWER)
+    rounds = -(-total // width)
+    # Padded to all infosets, so that one program serves all levels.
+    padded = np.zeros(len(table.reached), np.int32)
+    padded[: len(roots)] = roots
+    points = spread(2 * arrays.shape.depth + 1, width).astype(np.float32)
+    work = len(table.reached) * arrays.shape.actions
+    interval = min(-(-work // (4 * width)), max(1, rounds // _LOOKS))
+    if config.batch == 1:
+        # The textbook's: every simulation sees what those before it found.
+        interval = 1
+    table = ismcts_kernel.run()(
+        arrays,
+        table,
+        prior,
+        Roots(jnp.asarray(padded), len(roots), rounds, interval),
+        jnp.asarray(points),
+        key,
+        jnp.asarray(config.exploration * arrays.shape.half_range, table.visits.dtype),
+    )
+    return table, rounds * width
+
+
+def uniform_prior(arrays: SearchTree) -> jax.Array:
+    """float [S + A], P(a | s) by sequence: all actions alike."""
+    counts = np.asarray(arrays.actions)[:-1]
+    prior = np.zeros(len(arrays.reward), np.asarray(arrays.reward).dtype)
+    prior[1 : 1 + counts.sum()] = np.repeat(1 / counts, counts)
+    return jnp.asarray(prior)
+
+
+def empty_table(arrays: SearchTree) -> Table:
+    """Nothing searched yet."""
+    size, number = len(arrays.reward), len(arrays.parent)
+    sizes = (size, size, number, number)
+    return Table(*(jnp.zeros(n, arrays.reward.dtype) for n in sizes))
+
+
+def _check_counts(arrays: SearchTree, config: SearchConfig) -> None:
+    """Visits are counted in the table's floats: beyond 2 / epsilon they would stop."""
+    visits = arrays.shape.depth * (config.simulations + config.learn)
+    dtype = arrays.reward.dtype
+    most = int(2 / np.finfo(dtype).eps)
+    if visits > most:
+        raise ValueError(
+            f"simulations={config.simulations} and learn={config.learn} may visit an "
+            f"action {visits:,} times; {dtype} counts to {most:,}: ask for fewer"
+        )
+
+
+def _most_visited(infosets: Infosets, table: Table, roots: np.ndarray) -> np.ndarray:
+    """int [R], the most visited sequence of each root; the better one if equal."""
+    sequence, legal = ismcts_kernel.padded_sequences(infosets.decisions, roots)
+    most = np.where(legal, np.asarray(table.visits)[sequence], -1)
+    tied = (most == most.max(axis=1, keepdims=True)) & legal
+    value = np.where(tied, np.asarray(table.value)[sequence], -np.inf)
+    return sequence[np.arange(len(roots)), value.argmax(axis=1)]

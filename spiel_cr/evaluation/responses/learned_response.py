@@ -1,0 +1,404 @@
+"""ISMCTS-BR that learns, on OpenSpiel's states.
+
+Timbers et al. 2022, "Approximate exploitability: learning a best response", section 3:
+the training loop of AlphaZero (Silver et al. 2017) against a fixed opponent. Episodes
+are matches of `ISMCTSBRBot`, whose tree is reused within each; a policy-value network
+learns the visits and the returns, and predicts priors and values for the next searches.
+Deviation: root noise is drawn once for each information state and round.
+"""
+
+import dataclasses
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pyspiel
+from open_spiel.python import policy as openspiel_policy
+from tqdm import tqdm
+
+from spiel_cr.common import checks, network_fits, networks
+from spiel_cr.common.networks import Parameters
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses.ismcts_bot import ISMCTSBRBot, Predictor
+from spiel_cr.games.opening.game_checks import player_return
+from spiel_cr.policies.rollouts import Answers, first_decision, play_on
+
+# Information states that the network remembers.
+_REMEMBERED = 100_000
+
+
+class Samples(NamedTuple):
+    """What a network learns from, one row for each decision of an episode.
+
+    Attributes:
+      features: float32 [B, F], information state tensors.
+      legal: bool [B, A], the legal ones of all actions of the game.
+      visits: float32 [B, A], share of the search's visits of each action.
+      returned: float32 [B], the responder's return; see `Scale`.
+    """
+
+    features: np.ndarray | jax.Array
+    legal: np.ndarray | jax.Array
+    visits: np.ndarray | jax.Array
+    returned: np.ndarray | jax.Array
+
+
+class Losses(NamedTuple):
+    """Means over a batch.
+
+    Attributes:
+      total: policy + value + L2 penalty.
+      policy: cross-entropy of the network's policy relative to the visits, nats.
+      value: squared error of the value, see `Scale`.
+    """
+
+    total: float | jax.Array
+    policy: float | jax.Array
+    value: float | jax.Array
+
+
+class Scale(NamedTuple):
+    """Values of networks lie in [-1, 1]: (utility - centre) / half_range.
+
+    Attributes:
+      centre: of the responder's utilities.
+      half_range: of the utilities; 1 if that is zero.
+    """
+
+    centre: float
+    half_range: float
+
+    def relative(self, utility: float) -> float:
+        """Of a utility in the game's units."""
+        return (utility - self.centre) / self.half_range
+
+    def units(self, value: float) -> float:
+        """In the game's units; what no game can return is cut off."""
+        return self.centre + self.half_range * min(max(value, -1.0), 1.0)
+
+
+def scale_of(game: pyspiel.Game) -> Scale:
+    """The scale of the utilities that a game may give."""
+    low, high = game.min_utility(), game.max_utility()
+    return Scale((low + high) / 2, (high - low) / 2 or 1.0)
+
+
+@jax.jit
+def evaluate(
+    parameters: Parameters, features: jax.Array, legal: jax.Array
+) -> tuple[jax.Array, jax.Array]:
+    """The network's opinion.
+
+    Args:
+      parameters: of a perceptron with a logit for each action of the game, and a value.
+      features: float32 [B, F].
+      legal: bool [B, A].
+
+    Returns:
+      float32 [B, A], log probabilities of the legal actions (`networks.NEVER` of
+      others), and float32 [B], values; see `Scale`.
+    """
+    numbers = networks.outputs(parameters, features)
+    return networks.log_policy(numbers[:, :-1], legal), numbers[:, -1]
+
+
+def loss(parameters: Parameters, samples: Samples, l2: float | jax.Array) -> Losses:
+    """Cross-entropy + squared error + L2, as AlphaZero's (Silver et al. 2017, eq. 1).
+
+    Args:
+      parameters: of the network.
+      samples: B of them.
+      l2: weight of the parameters' squares.
+    """
+    log_prior, value = evaluate(parameters, samples.features, samples.legal)
+    cross = jnp.where(samples.legal, samples.visits * log_prior, 0)
+    policy = -cross.sum(axis=1).mean()
+    error = jnp.square(value - samples.returned).mean()
+    squares = [jnp.square(leaf).sum() for leaf in jax.tree.leaves(parameters)]
+    return Losses(policy + error + l2 * sum(squares), policy, error)
+
+
+@functools.partial(jax.jit, static_argnames="learning_rate")
+def fit(
+    start: tuple[Parameters, Any],
+    samples: Samples,
+    batches: jax.Array,
+    l2: jax.Array,
+    *,
+    learning_rate: float,
+) -> tuple[tuple[Parameters, Any], Losses]:
+    """Steps of Adam, one for each batch.
+
+    Args:
+      start: the network's parameters, and the state of
+        `network_fits.adam(learning_rate)`.
+      samples: the replay buffer; rows past its end may hold anything.
+      batches: int32 [T, B], rows of the samples.
+      l2: weight of the parameters' squares.
+      learning_rate: Adam's.
+
+    Returns:
+      New parameters and state, and the mean losses of the T batches.
+    """
+
+    def objective(parameters: Any, rows: jax.Array) -> tuple[jax.Array, Losses]:
+        losses = loss(parameters, Samples(*(array[rows] for array in samples)), l2)
+        return jnp.asarray(losses.total), losses
+
+    end, losses = network_fits.descend(
+        objective, network_fits.adam(learning_rate), start, batches
+    )
+    return end, Losses(*(jnp.mean(jnp.asarray(part)) for part in losses))
+
+
+class NetworkPriorAndValue:
+    """A network for a search (a `belief_search.PriorAndValue`).
+
+    What was asked before is remembered.
+    """
+
+    def __init__(self, game: pyspiel.Game, parameters: Parameters) -> None:
+        """Asks nothing yet.
+
+        Args:
+          game: whose states it will see; with information state tensors.
+          parameters: of the network.
+        """
+        self._parameters, self._scale = parameters, scale_of(game)
+        self._known: dict[tuple[int, str], tuple[list[float], float]] = {}
+
+    def __call__(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
+        """Prior of the legal actions and value of the player's information state."""
+        key = player, state.information_state_string(player)
+        known = self._known.get(key)
+        if known is None:
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[key] = self._ask(state, player)
+        return known
+
+    def _ask(self, state: pyspiel.State, player: int) -> tuple[list[float], float]:
+        features = np.array([state.information_state_tensor(player)], np.float32)
+        legal = np.array([state.legal_actions_mask()], bool)
+        log_prior, value = evaluate(self._parameters, features, legal)
+        prior = np.exp(np.asarray(log_prior[0], np.float64))[legal[0]]
+        return (prior / prior.sum()).tolist(), self._scale.units(float(value[0]))
+
+
+def check_tensor(game: pyspiel.Game) -> None:
+    """Raises ValueError if the game has no information state tensors."""
+    remedy = "search without a network (method ismcts), which needs none"
+    if not game.get_type().provides_information_state_tensor:
+        raise ValueError(
+            f"{game}: the game offers no information_state_tensor, which a network "
+            f"reads; implement it in the game, or {remedy}"
+        )
+    state = first_decision(game)
+    if state.is_terminal():
+        return
+    try:
+        state.information_state_tensor(state.current_player())
+    # A game in Python whose observer is missing, or does not do what it promises.
+    except (AttributeError, NotImplementedError) as error:
+        raise ValueError(
+            f"{game}: the game promises an information_state_tensor, which a network "
+            f"reads, and gives none ({error}); give the game a make_py_observer, or "
+            f"{remedy}"
+        ) from error
+
+
+# Share of Dirichlet noise in the prior where a search begins, and weight of the
+# parameters' squares in the loss.
+_NOISE, _L2 = 0.25, 1e-5
+
+
+@dataclasses.dataclass(frozen=True)
+class LearningConfig:
+    """How a response is learned.
+
+    Attributes:
+      search: of each decision in an episode; `batch` is not used.
+      rounds: of episodes and training.
+      episodes: of a round.
+      hidden: units of the network's hidden layers.
+      steps: of the optimiser (Adam) in a round.
+      minibatch: samples of a step, drawn with replacement from the replay buffer.
+      learning_rate: Adam's.
+      replay: samples (decisions of episodes) that the buffer keeps, the newest ones.
+    """
+
+    search: SearchConfig = SearchConfig(simulations=100)
+    rounds: int = 20
+    episodes: int = 64
+    hidden: tuple[int, ...] = (128, 128)
+    steps: int = 200
+    minibatch: int = 256
+    learning_rate: float = 1e-3
+    replay: int = 20_000
+
+    def __post_init__(self) -> None:
+        for name in ("rounds", "episodes", "steps", "minibatch", "replay"):
+            checks.check_iterations(getattr(self, name), name=name)
+        for units in self.hidden:
+            checks.check_iterations(units, name="hidden")
+        if self.search.learn:
+            raise ValueError(
+                f"search.learn={self.search.learn} learns a table; here a network "
+                f"learns: leave it 0"
+            )
+        checks.check_number(self.learning_rate, "learning_rate", "(0, inf)")
+
+
+class Learned(NamedTuple):
+    """A learned response.
+
+    Attributes:
+      player: the responder.
+      prior_and_value: the network, for `Predictor(prior_and_value=...)`.
+      parameters: its parameters.
+      losses: means of each round.
+      simulations: of all episodes.
+    """
+
+    player: int
+    prior_and_value: NetworkPriorAndValue
+    parameters: networks.Parameters
+    losses: tuple[Losses, ...]
+    simulations: int
+
+
+def learn_response(
+    game: pyspiel.Game,
+    player: int,
+    opponent: openspiel_policy.Policy,
+    config: LearningConfig | None = None,
+    *,
+    seed: int = 0,
+    progress: bool = False,
+) -> Learned:
+    """Learns to respond to an opponent.
+
+    Args:
+      game: sequential, as from `load_game`, with information state tensors.
+      player: the responder.
+      opponent: its policy; must depend on its information states only.
+      config: of search and learning.
+      seed: of all draws.
+      progress: show a bar.
+
+    Raises:
+      ImportError: optax is missing.
+      ValueError: a bad argument, a game without tensors, or a responder that decides
+        nothing.
+    """
+    check_tensor(game)
+    checks.check_choice(player, "player", (0, 1))
+    checks.check_seed(seed)
+    config = config or LearningConfig()
+    size = int(np.prod(game.information_state_tensor_shape()))
+    actions = game.num_distinct_actions()
+    parameters: Any = networks.make((size, *config.hidden, actions + 1), seed, gain=1.0)
+    state = network_fits.adam(config.learning_rate).init(parameters)
+    samples = Samples(
+        np.zeros((0, size), np.float32),
+        np.zeros((0, actions), bool),
+        np.zeros((0, actions), np.float32),
+        np.zeros(0, np.float32),
+    )
+    answers = {1 - player: Answers(opponent, 1 - player)}
+    losses, simulations = [], 0
+    for number in tqdm(range(config.rounds), unit="round", disable=not progress):
+        bot = ISMCTSBRBot(
+            game,
+            player,
+            opponent,
+            config.search,
+            seed=int(np.random.default_rng([seed, number]).integers(2**31)),
+            predictor=Predictor(NetworkPriorAndValue(game, parameters)),
+        )
+        played = []
+        for match in range(config.episodes):
+            random = np.random.default_rng([seed, number, match])
+            played.append(_episode(game, bot, answers, random))
+        simulations += bot.simulations
+        samples = _newest([samples, *played], config.replay)
+        if not len(samples.returned):
+            raise ValueError(
+                f"{game}: player {player} decided nothing in {config.episodes} "
+                f"episodes, so there is nothing to learn from; choose the exact "
+                f"response, or raise episodes"
+            )
+        random = np.random.default_rng([seed, number, 0, 1])
+        rows = random.integers(
+            len(samples.returned), size=(config.steps, config.minibatch)
+        )
+        (parameters, state), lost = fit(
+            (parameters, state),
+            _padded(samples, config.replay),
+            jnp.asarray(rows.astype(np.int32)),
+            jnp.asarray(_L2, jnp.float32),
+            learning_rate=config.learning_rate,
+        )
+        losses.append(Losses(*map(float, lost)))
+    predicted = NetworkPriorAndValue(game, parameters)
+    return Learned(player, predicted, parameters, tuple(losses), simulations)
+
+
+def _episode(
+    game: pyspiel.Game,
+    bot: ISMCTSBRBot,
+    answers: Mapping[int, Answers],
+    random: np.random.Generator,
+) -> Samples:
+    """The decisions of a match, without those that have one action.
+
+    Actions are drawn by the visits of a search with noise.
+
+    Args:
+      game: that is played.
+      bot: the responder; restarted.
+      answers: the opponent's policy.
+      random: of all moves; consumed.
+    """
+    player = bot.player_id()
+    features, legality, shares = [], [], []
+    bot.restart()
+    state = game.new_initial_state()
+    while play_on(state, answers, random.random) == player:
+        legal = state.legal_actions()
+        if len(legal) == 1:
+            state.apply_action(legal[0])
+            continue
+        found = bot.search(state, noise=_NOISE)
+        visits = np.array(found.visits, np.float64)
+        running = np.cumsum(visits / visits.max())
+        place = int((running <= random.random() * running[-1]).sum())
+        shares.append(np.zeros(game.num_distinct_actions(), np.float32))
+        shares[-1][found.actions] = visits / visits.sum()
+        features.append(state.information_state_tensor(player))
+        legality.append(state.legal_actions_mask())
+        state.apply_action(found.actions[place])
+    returned = scale_of(game).relative(player_return(state, player))
+    return Samples(
+        np.array(features, np.float32),
+        np.array(legality, bool),
+        np.array(shares, np.float32),
+        np.full(len(shares), returned, np.float32),
+    )
+
+
+def _newest(parts: Sequence[Samples], count: int) -> Samples:
+    """The last samples of some episodes, so many at most."""
+    met = [part for part in parts if len(part.returned)] or parts[:1]
+    columns = zip(*met, strict=True)
+    return Samples(*(np.concatenate(column)[-count:] for column in columns))
+
+
+def _padded(samples: Samples, count: int) -> Samples:
+    """As many rows whatever the buffer holds, so that there is one program."""
+    return jax.device_put(
+        Samples(*(networks.padded(np.asarray(a), count) for a in samples))
+    )

@@ -1,0 +1,170 @@
+"""A response that is searched from the start of the game, with whole beliefs.
+
+The tree of `beliefs.belief_search` is grown from the root for as long as there is time,
+and kept: one search serves all matches. Where it comes to all ends the response is a
+best response, and its value is exact.
+"""
+
+import gc
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from spiel_cr.evaluation.opponent import Target
+from spiel_cr.evaluation.response_config import SearchConfig
+from spiel_cr.evaluation.responses import table_response as settings
+from spiel_cr.evaluation.responses.belief_search import (
+    BeliefNode,
+    BeliefSearch,
+    uniform_prior,
+)
+from spiel_cr.evaluation.responses.table_response import NUM_HABITS, Response, Setting
+from spiel_cr.games.opening.game_checks import utility_bounds
+from spiel_cr.games.simulation import keys
+from spiel_cr.policies.rollouts import Answers
+
+# Histories that are followed together from one infoset; where there are more, so many
+# are drawn.
+_SIDE_BY_SIDE = 1024
+# Histories that the tree may hold: some 4 kB each.
+_HELD = 400_000
+
+
+class RootSearch:
+    """See above. A unit of learning expands one information state.
+
+    Attributes:
+      player: the responder.
+      setting: in which matches are played.
+      finished: there is nothing more to expand, or no room.
+    """
+
+    def __init__(
+        self, target: Target, setting: Setting, player: int, *, seed: int = 0
+    ) -> None:
+        """Expands nothing yet.
+
+        Args:
+          target: the opponent.
+          setting: of OpenSpiel's states.
+          player: the responder.
+          seed: of all draws.
+        """
+        game = target.game
+        # How often the last expansion was begun and took too long.
+        self._given_up = 0
+        self.player, self._exact = player, target.rivals is None
+        self.setting = setting
+        bounds = utility_bounds(game) or (-1.0, 1.0)
+        config = SearchConfig()
+        self._search = BeliefSearch(
+            player,
+            Answers(target.policy, 1 - player),
+            Answers(settings.own_policy(target), player),
+            config,
+            exploration=config.exploration * (bounds[1] - bounds[0]) / 2,
+            prior_and_value=uniform_prior,
+            side_by_side=_SIDE_BY_SIDE,
+        )
+        self._seed, self._expanded = seed, 0
+        self._search.start(game, self._numbers())
+
+    @property
+    def finished(self) -> bool:
+        """See the class."""
+        full = self._search.held > _HELD
+        return self._search.root.solved or full or self._given_up > 1
+
+    def learn(self, units: int, stop: Callable[[], bool]) -> int:
+        """Expands so many information states.
+
+        Args:
+          units: how many.
+          stop: asked after each whether to stop.
+
+        Returns:
+          How many they were.
+        """
+        done = 0
+        self._search.draw_from(self._numbers())
+        # There are many objects and no cycles of them.
+        collects = gc.isenabled()
+        gc.disable()
+        try:
+            while done < units and not self.finished and not (done and stop()):
+                if not self._search.grow(stop=stop):
+                    self._given_up += 1
+                    break
+                self._given_up = 0
+                done += 1
+        finally:
+            if collects:
+                gc.enable()
+        self._expanded += done
+        return done
+
+    def _numbers(self) -> np.random.Generator:
+        """By how much is expanded: a run that goes on draws what the first one drew,
+        whatever that gave up."""
+        return np.random.default_rng([self._seed, 5, self.player, self._expanded])
+
+    def share(self) -> float:
+        """About how much of the tree is expanded: of all ways down, by their odds.
+
+        Nothing where histories were drawn, or strings forget: there is no end then.
+        """
+        drawn = not all(branch.whole for branch in self._search.root.branches)
+        if drawn or self._search.forgetful:
+            return 0.0
+        shares: dict[int, float] = {}
+        # Whoever joined later lies below.
+        for node in reversed((self._search.root, *self._search.nodes.values())):
+            open_ = [
+                math.fsum(
+                    odds * (1 - shares.get(id(below), 0.0))
+                    for below, odds in zip(branch.below, branch.odds, strict=True)
+                )
+                for branch in node.branches
+            ]
+            shares[id(node)] = 1 - math.fsum(open_) / len(open_) if open_ else 0.0
+        return shares[id(self._search.root)]
+
+    def response(self) -> Response:
+        """What it would play now."""
+        nodes = self._search.nodes
+        root = self._search.root
+        texts = [text.encode("utf-8", "surrogatepass") for text in nodes]
+        rows = [_row(node) for node in nodes.values()]
+        count, action, worth, expected = (
+            np.array([row[place] for row in rows]) for place in range(4)
+        )
+        whole = all(b.whole for node in (root, *nodes.values()) for b in node.branches)
+        # By strings that forget, what comes next is not what was expected.
+        exact = self._exact and not self._search.forgetful
+        known = exact and root.branches
+        return Response(
+            self.player,
+            keys.of_bytes(texts, self.player),
+            count.astype(np.int64),
+            action.astype(np.int64),
+            worth.astype(np.float64),
+            expected.astype(np.float64) if exact else np.full(len(rows), np.nan),
+            np.full(NUM_HABITS, -1),
+            _row(root)[3] if known else math.nan,
+            root.value if known and root.solved and whole else None,
+        )
+
+
+def _row(node: BeliefNode) -> tuple[int, int, float, float]:
+    """Actions, the place of the best one, worth and expectation; see `Response`."""
+    if not node.branches:
+        return len(node.actions), -1, node.value, math.nan
+    best = node.best()
+    branch = node.branches[best]
+    return (
+        len(node.actions),
+        best,
+        node.value,
+        branch.value if branch.whole else math.nan,
+    )
