@@ -4,6 +4,7 @@ A player is a string of `player_strings`, a policy, a pair of policies or bots, 
 result, a bot, or a function.
 """
 
+import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
@@ -20,7 +21,6 @@ from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.players import bots
 from spiel_cr.players.bots import PolicyBot
 from spiel_cr.players.player_strings import (
-    BotPair,
     PlayerSpec,
     is_player,
     policy_spec,
@@ -93,11 +93,11 @@ def read_player(
     if policy is not None:
         return policy_spec(type(player).__name__, lambda game, seed: policy)
     if pair is not None:
-        specs = [
+        members = (
             read_player(member, plain, name=f"{name}[{index}]")
             for index, member in enumerate(pair)
-        ]
-        return _pair_spec(plain, (specs[0], specs[1]))
+        )
+        return _pair_spec(plain, tuple(members))
 
     def make_bot(game: Any, index: int, seed: int) -> pyspiel.Bot:
         bot = player
@@ -127,26 +127,37 @@ def read_player(
 class _ObjectSpec(PlayerSpec):
     """A bot, or a function that makes bots."""
 
-    def bots_behind(self, game: Any, seed: int) -> BotPair | None:
-        """See `PlayerSpec`; None if both bots provide their probabilities."""
-        first, second = (self.make_bot(game, p, seed + 1 + p) for p in range(2))
-        provided = gives_policy(first) and gives_policy(second)
-        return None if provided else (first, second)
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """See `PlayerSpec`; None if the bot provides its probabilities."""
+        bot = self.make_bot(game, player, seed + 1 + player)
+        return None if gives_policy(bot) else bot
 
 
-def _pair_spec(game: pyspiel.Game, specs: tuple[PlayerSpec, PlayerSpec]) -> PlayerSpec:
-    """Return the spec of two players, each of which plays as one player of the game."""
+@dataclasses.dataclass(frozen=True)
+class _PairSpec(PlayerSpec):
+    """Two players, each of which plays as one player of the game."""
+
+    members: tuple[PlayerSpec, ...] = ()
+
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """See `PlayerSpec`."""
+        return self.members[player].bot_behind(game, player, seed)
+
+
+def _pair_spec(game: pyspiel.Game, members: tuple[PlayerSpec, ...]) -> PlayerSpec:
+    """Return the spec of a pair of players of a sequential game."""
 
     def make_policy(form: Any, seed: int) -> openspiel_policy.Policy:
-        first, second = (spec.policy(form, seed) for spec in specs)
+        first, second = (member.policy(form, seed) for member in members)
         return JointPolicy(game, (first, second))
 
-    return PlayerSpec(
-        f"({specs[0].name}, {specs[1].name})",
-        lambda form, player, seed: specs[player].make_bot(form, player, seed),
+    return _PairSpec(
+        f"({members[0].name}, {members[1].name})",
+        lambda form, player, seed: members[player].make_bot(form, player, seed),
         make_policy,
-        needs_tree=any(spec.needs_tree for spec in specs),
-        is_exact=all(spec.is_exact for spec in specs),
+        needs_tree=any(member.needs_tree for member in members),
+        is_exact=all(member.is_exact for member in members),
+        members=members,
     )
 
 

@@ -36,8 +36,6 @@ _RESOLVING = table_of(ResolvingConfig)
 _LOOKAHEAD = table_of(LookaheadConfig)
 _ALGORITHMS = (*CFR.presets, *MCCFR.presets, *LP.presets)
 
-BotPair = tuple[pyspiel.Bot, pyspiel.Bot]
-
 
 @dataclasses.dataclass(frozen=True)
 class PlayerSpec:
@@ -75,7 +73,17 @@ class PlayerSpec:
         make = functools.partial(self.make_bot, game)
         return BotPolicy(open_game(game).game, make, seed=seed)
 
-    def bots_behind(self, game: Openable, seed: int) -> BotPair | None:
+    def bot_behind(self, game: Any, player: int, seed: int) -> pyspiel.Bot | None:
+        """Make the bot itself, if its policy is only an estimate; otherwise None."""
+        if self.is_exact:
+            return None
+        sequence = np.random.SeedSequence([seed, 2, 1 - player])
+        bot = self.make_bot(game, player, int(sequence.generate_state(1)[0] >> 1))
+        return None if isinstance(bot, PolicyBot) else bot  # a user's policy
+
+    def bots_behind(
+        self, game: Openable, seed: int
+    ) -> tuple[pyspiel.Bot, pyspiel.Bot] | None:
         """Make the bots themselves, if their policy is only an estimate of them.
 
         Args:
@@ -86,16 +94,14 @@ class PlayerSpec:
         Returns:
           The bots of players 0 and 1; None if `policy` is exact.
         """
-        if self.is_exact:
+        bots = [self.bot_behind(game, player, seed) for player in range(2)]
+        if bots == [None, None]:
             return None
-        sequences = (np.random.SeedSequence([seed, 2, 1 - p]) for p in range(2))
         first, second = (
-            self.make_bot(game, player, int(sequence.generate_state(1)[0] >> 1))
-            for player, sequence in enumerate(sequences)
+            self.make_bot(game, player, seed + 1 + player) if bot is None else bot
+            for player, bot in enumerate(bots)
         )
-        # A user's policy.
-        is_policy = isinstance(first, PolicyBot) and isinstance(second, PolicyBot)
-        return None if is_policy else (first, second)
+        return first, second
 
 
 def policy_spec(
