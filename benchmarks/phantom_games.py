@@ -80,22 +80,22 @@ def train(
     options = spiel_cr.GameOptions(form, memory_limit=_MEMORY_LIMIT)
     goal = spiel_cr.Goal(seconds=1e9)
     task = solve.task_of(algorithm, goal, options=options, dtype=dtype, seed=seed)
-    run = task.run_of(solve.lay_out(name, task))
+    solver = task.solver(solve.lay_out(name, task))
     (most, unit), (points, growth), spent = budget, curve, 0.0
     evaluated: list[Row] = []
     while len(evaluated) < points:
         start = time.process_time()
-        run.solver.run(1)
+        solver.run(1)
         spent += time.process_time() - start
-        done = spent if unit == "seconds" else getattr(run.solver, unit)
+        done = spent if unit == "seconds" else getattr(solver, unit)
         if done < most / growth ** (points - 1 - len(evaluated)):
             continue
         if form == "simulator":
-            policy = run.outcome()["held"].policy(None)
+            policy = solver.outcome()["held"].policy(None)
             nash_conv = spiel_cr.nash_conv(name, policy, memory_limit=_MEMORY_LIMIT)
         else:
-            nash_conv = run.nash_conv()
-        point = {"seconds": spent, "done": done, "iterations": run.iterations}
+            nash_conv = solver.nash_conv()
+        point = {"seconds": spent, "done": done, "iterations": solver.iterations}
         evaluated.append({**point, "nash_conv": nash_conv})
         say(f"{evaluated[-1]}")
     result = {**evaluated[-1], "unit": unit, "curve": evaluated}

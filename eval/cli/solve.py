@@ -271,7 +271,15 @@ def say_form(laid: representation.Laid, arguments: Arguments) -> None:
 
 
 # Of every result, as `--json` names it.
-_FACTS = ("algorithm", "why", "iterations", "trajectories", "seconds", "build_seconds")
+_FACTS = (
+    "algorithm",
+    "reason",
+    "stop_reason",
+    "iterations",
+    "trajectories",
+    "seconds",
+    "build_seconds",
+)
 
 
 def _facts(game: str, result: Result) -> dict[str, object]:

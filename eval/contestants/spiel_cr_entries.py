@@ -108,7 +108,7 @@ def _solver(text: str, algorithm: Algorithm) -> Entry:
         task = Task(algorithm, options=options, seed=seed)
 
         def start() -> Any:
-            return task.run_of(Laid(instance.tree, TREE)).solver
+            return task.solver(Laid(instance.tree, TREE))
 
         return NetworkAdapter(start) if family.networks else IteratingAdapter(start())
 
@@ -196,7 +196,7 @@ def _auto(text: str, given: dict[str, Any]) -> Entry:
             result = spiel_cr.solve(
                 instance.tree, "auto", iterations, options=options, seed=seed
             )
-            return _computed(result, note=f"{result.algorithm}: {result.why}")
+            return _computed(result, note=f"{result.algorithm}: {result.reason}")
 
         return ComputingAdapter(compute)
 

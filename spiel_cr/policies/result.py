@@ -82,9 +82,14 @@ class CurvePoint(NamedTuple):
 
         It is `nash_conv_with_locks` if the run has locks, otherwise `nash_conv`.
         """
-        if self.nash_conv_with_locks is None:
-            return self.nash_conv
-        return self.nash_conv_with_locks
+        value: float = getattr(self, self.gap_name)
+        return value
+
+    @property
+    def gap_name(self) -> str:
+        """Name of the field that `gap` returns."""
+        locked = self.nash_conv_with_locks is not None
+        return "nash_conv_with_locks" if locked else "nash_conv"
 
     def as_json(self) -> dict[str, float]:
         """Return the numbers of the point by name, without those that are None."""
@@ -166,7 +171,10 @@ class Result:
     Attributes:
       held: the game in its form, or the policy of a game that was not laid out.
       algorithm: as given; for "auto" the one that was chosen.
-      why: why that one was chosen; else empty.
+      reason: Why that algorithm was chosen; empty if the caller named it.
+      stop_reason: Why the run stopped: "iterations", "seconds" or "nash_conv", the part
+        of the goal that was reached; or "exact", because a linear program or resolving
+        was complete.
       iterations: iterations done, of each solve where there are several; for "lp" the
         simplex iterations of both programs.
       average: for each player float64 [S], the average strategy's action
@@ -195,7 +203,8 @@ class Result:
     nodes: int | None = None
     curve: tuple[CurvePoint, ...] = ()
     table: TableFacts | None = None
-    why: str = ""
+    reason: str = ""
+    stop_reason: str = "exact"
 
     @property
     def game(self) -> pyspiel.Game:

@@ -9,7 +9,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_dtype, check_seed
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers import algorithms, representation
+from spiel_cr.solvers import algorithms, automatic, representation
 from spiel_cr.solvers.checkpoint import Keeper
 from spiel_cr.solvers.representation import AnyGame, GameOptions, Laid
 from spiel_cr.solvers.run import Checkpoint, Goal, drive
@@ -129,30 +129,38 @@ def solve(
         elif task.algorithm.family.iterates:
             program = f"compiling the program of {task.algorithm.name}"
             announce(program, progress=progress)
-        run = task.run_of(laid)
-        begun = run.seconds
-        if run.why:
-            announce(f"algorithm {run.name}: {run.why}", progress=progress)
+        solver = task.solver(laid)
+        trial_seconds = solver.seconds
+        if solver.reason:
+            announce(f"algorithm {solver.name}: {solver.reason}", progress=progress)
         try:
             keeper = None
             if task.checkpoint is not None:
-                identity = {"kind": "checkpoint", **run.identity()}
+                identity = {"kind": "checkpoint", **solver.identity()}
                 every = task.checkpoint.every
-                keeper = Keeper(task.checkpoint.path, identity, run, every)
+                keeper = Keeper(task.checkpoint.path, identity, solver, every)
                 if not keeper.resume(task.most):
-                    keeper.curve[:] = run.curve
-            building = time.perf_counter() - started - run.compile_seconds - begun
-            curve = drive(run, task.goal, keeper, most=task.most, progress=progress)
-            run.finish(progress=progress)
+                    keeper.curve[:] = solver.curve
+            building = time.perf_counter() - started - solver.compile_seconds
+            solver, curve, stop_reason = drive(
+                solver, task.goal, keeper, most=task.most, progress=progress
+            )
+            fields = solver.outcome()
+            if task.algorithm.family is algorithms.AUTO:
+                solution = automatic.improve(solver, laid, task, progress=progress)
+                if solution is not None:
+                    fields["average"] = solution.behaviour
         finally:
-            run.close()
+            solver.close()
         asked = task.algorithm.asked
+        chosen = solver.reason or not isinstance(asked, str)
         return Result(
-            algorithm=run.name if run.why or not isinstance(asked, str) else asked,
-            iterations=run.iterations,
-            seconds=run.seconds,
-            build_seconds=building,
+            algorithm=solver.name if chosen else asked,
+            iterations=solver.iterations,
+            seconds=solver.seconds,
+            build_seconds=building - trial_seconds,
             curve=curve,
-            why=run.why,
-            **run.outcome(),
+            stop_reason=stop_reason,
+            reason=solver.reason,
+            **fields,
         )

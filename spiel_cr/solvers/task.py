@@ -14,6 +14,7 @@ from spiel_cr.common import atomic, memory
 from spiel_cr.common.network_fits import optax_package
 from spiel_cr.solvers.cfr.bucket_labels import Buckets
 from spiel_cr.solvers.cfr.cfr_config import MCCFRConfig
+from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.mccfr import choice
 from spiel_cr.solvers.representation import (
     BUILT,
@@ -26,7 +27,7 @@ from spiel_cr.solvers.representation import (
     Need,
     begun_as,
 )
-from spiel_cr.solvers.run import Checkpoint, Goal, Run
+from spiel_cr.solvers.run import Checkpoint, Goal
 
 _ONLY_TREE = (
     "{} needs the compiled game, for signal games have no information-state strings; "
@@ -42,9 +43,9 @@ _ONLY_TREES = (
 )
 
 
-# Starts a task on a laid-out game; raises GameTooLargeError, ValueError and ImportError
-# as `solve` does.
-Maker: TypeAlias = Callable[[Laid, "Task"], Run]
+# Makes a solver for a represented game; raises GameTooLargeError, ValueError and
+# ImportError as `solve` does.
+Maker: TypeAlias = Callable[[Laid, "Task"], IterativeSolver]
 
 
 class Family(NamedTuple):
@@ -204,11 +205,11 @@ class Task:
         """Of the checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.path
 
-    def run_of(self, laid: Laid) -> Run:
-        """The solver on its way; raises as `solve` does.
+    def solver(self, laid: Laid) -> IterativeSolver:
+        """Make the solver; raises as `solve` does.
 
         Args:
-          laid: the game in a form that `need` does not refuse.
+          laid: The game in a form that `need` does not reject.
         """
         return self.algorithm.family.makers[laid.form](laid, self)
 

@@ -75,10 +75,10 @@ def test_an_error_within_an_iteration_is_not_kept(tmp_path, monkeypatch):
     spiel_cr.solve(kuhn, SMALL, 1, checkpoint=path)
     before = path.read_bytes()
 
-    def fail(self, count):
+    def fail(self):
         raise RuntimeError("half of it")
 
-    monkeypatch.setattr(DeepSolver, "run", fail)
+    monkeypatch.setattr(DeepSolver, "_iterate", fail)
     with pytest.raises(RuntimeError, match="half"):
         spiel_cr.solve(kuhn, SMALL, 2, checkpoint=path)
     assert path.read_bytes() == before

@@ -205,8 +205,18 @@ def test_openspiels_recursive_tools():
         openspiel_evaluator.judge(deep.game, uniform)
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("name", sorted(cfr_config.PRESETS))
+# Every rule in double precision on the game with the most varied shape and in single
+# precision on the smallest game; each pair compiles two functions.
+@pytest.mark.parametrize(
+    ("forms", "name", "dtype"),
+    [
+        *(("ladder", name, np.float64) for name in sorted(cfr_config.PRESETS)),
+        *(("kuhn_poker", name, np.float32) for name in sorted(cfr_config.PRESETS)),
+        (LEDUC, "cfr", np.float64),
+        (LEDUC, "pcfr+", np.float32),
+    ],
+    indirect=["forms"],
+)
 def test_all_rules_on_both_paths(forms, name, dtype):
     found = []
     for form in forms:
