@@ -14,6 +14,7 @@ from benchmarks.games import string_of
 from spiel_cr.common.memory import peak_bytes
 from spiel_cr.solvers import solve
 from spiel_cr.solvers.algorithms import MCCFR, find
+from spiel_cr.solvers.representation import represent
 
 _MEMORY_LIMIT = "12GB"
 AXES = {
@@ -80,7 +81,8 @@ def train(
     options = spiel_cr.GameOptions(form, memory_limit=_MEMORY_LIMIT)
     goal = spiel_cr.Goal(seconds=1e9)
     task = solve.task_of(algorithm, goal, options=options, dtype=dtype, seed=seed)
-    solver = task.solver(solve.lay_out(name, task))
+    represented, _ = represent(name, options, task.need())
+    solver = task.solver(represented)
     (most, unit), (points, growth), spent = budget, curve, 0.0
     evaluated: list[Row] = []
     while len(evaluated) < points:

@@ -21,7 +21,6 @@ from .solvers.policy_files import load_policy as load_policy
 from .solvers.representation import GameOptions as GameOptions
 from .solvers.run import Checkpoint as Checkpoint
 from .solvers.run import Goal as Goal
-from .solvers.solve import lay_out as lay_out
 from .solvers.solve import solve as solve
 
 __version__: str

@@ -178,9 +178,9 @@ def _choose(
 ) -> list[infoset_view.InfosetView]:
     found = [v for v in views if find is None or find.lower() in v.key.lower()]
     if sort == "reach":
-        found.sort(key=lambda view: -view.own_reach * view.others_reach)
+        found.sort(key=lambda view: -view.player_reach * view.others_reach)
     elif sort == "gain":
-        found.sort(key=lambda view: -view.own_reach * view.gain)
+        found.sort(key=lambda view: -view.player_reach * view.gain)
     return found
 
 
@@ -193,7 +193,10 @@ def _print_player(
     values = (action.value for view in views for action in view.actions)
     rounding = 1e-12 * max(map(abs, values), default=0.0)
     for view in views[:limit]:
-        own, others = _number(view.own_reach, 1e-12), _number(view.others_reach, 1e-12)
+        own, others = (
+            _number(view.player_reach, 1e-12),
+            _number(view.others_reach, 1e-12),
+        )
         value = _number(view.value, rounding)
         gain = _number(max(view.gain, 0.0), rounding)
         key = " / ".join(part for part in view.key.splitlines() if part.strip())

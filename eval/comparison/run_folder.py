@@ -14,7 +14,7 @@ from spiel_cr.common import record_checks as checks
 from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
 from spiel_cr.games.opening.opened import open_game
 
-from ..contestants import registry
+from ..adapters import registry
 from .measure import KEY
 
 
@@ -77,39 +77,39 @@ def _check_line(record: Record) -> None:
 
 def distinct_games(games: Iterable[str]) -> dict[str, str]:
     """The first words for each game, by what it is: kuhn_poker is kuhn_poker()."""
-    found: dict[str, str] = {}
+    names: dict[str, str] = {}
     for game in games:
         try:
             key = str(open_game(game).game)
         except (pyspiel.SpielError, ValueError):
             # A folder's; today's games are checked elsewhere.
             key = game
-        found.setdefault(key, game)
-    return found
+        names.setdefault(key, game)
+    return names
 
 
-def _merged(found: Record, new: Record) -> Record:
-    same_settings(found, {name: new[name] for name in ("budget", "versions")})
+def _merged(settings: Record, new: Record) -> Record:
+    same_settings(settings, {name: new[name] for name in ("budget", "versions")})
     texts = checks.is_list(checks.is_text)
     tests = {"games": texts, "algorithms": texts, "seeds": checks.is_whole}
     try:
-        checks.check_fields(found, tests)
+        checks.check_fields(settings, tests)
     except ValueError as error:
         raise OtherRunError(
             f"has a settings.json of no comparison: it {error}"
         ) from None
-    for name in found["algorithms"]:
-        _check_known(name)
-    names = dict.fromkeys([*found["algorithms"], *new["algorithms"]])
+    for name in settings["algorithms"]:
+        _check_algorithm(name)
+    names = dict.fromkeys([*settings["algorithms"], *new["algorithms"]])
     return {
         **new,
-        "games": list(distinct_games([*found["games"], *new["games"]]).values()),
+        "games": list(distinct_games([*settings["games"], *new["games"]]).values()),
         "algorithms": list(names),
-        "seeds": max(found["seeds"], new["seeds"]),
+        "seeds": max(settings["seeds"], new["seeds"]),
     }
 
 
-def _check_known(name: str) -> None:
+def _check_algorithm(name: str) -> None:
     """Otherwise its runs would be done, and their report could not be written."""
     try:
         registry.find(name)

@@ -50,10 +50,12 @@ def plot_hands(
             )
             left = left + 0.92 * share
             room = _NUMBER * len(columns) / wide
-            said = [f"{100 * x:.0f}" if x >= room else "" for x in share]
+            percentages = [f"{100 * x:.0f}" if x >= room else "" for x in share]
             # White is read on dark colours only.
             ink = "white" if np.dot(colour, (0.3, 0.6, 0.1)) < 0.45 else "black"
-            axis.bar_label(bars, said, label_type="center", color=ink, fontsize=6)
+            axis.bar_label(
+                bars, percentages, label_type="center", color=ink, fontsize=6
+            )
         axis.set_yticks(range(len(rows)), rows)
         axis.set_xticks([c + 0.5 for c in range(len(columns))], columns)
         axis.set_xlim(0, len(columns))

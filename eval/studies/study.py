@@ -10,17 +10,17 @@ class Line(NamedTuple):
     """A published figure beside ours.
 
     Attributes:
-      what: is compared.
+      quantity: is compared.
       published: the figure as it was published, and by whom; or a claim.
-      ours: the figure computed now.
+      computed: the figure computed now.
       agrees: whether the two agree within what the study states; None: there is nothing
         that ours could be held against, and `published` says why: no figure, another
         experiment, or a faulty program's.
     """
 
-    what: str
+    quantity: str
     published: str
-    ours: str
+    computed: str
     agrees: bool | None
 
 

@@ -35,7 +35,7 @@ from spiel_cr.solvers import footprint
 from spiel_cr.solvers.algorithms import MCCFR, find
 from spiel_cr.solvers.cfr.solver import State
 from spiel_cr.solvers.mccfr import choice, mccfr
-from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose
+from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, choose_form
 
 
 def build_for_bot(game: Game, memory_limit: Limit = None) -> GameTree:
@@ -122,7 +122,7 @@ def _form_to_resolve(
     """Build the form in which a player resolves a game."""
     if not isinstance(game, PublicTreeGame | GameTree):
         game = open_game(game)
-    if choose(game, need_of(config), GameOptions()).form == PUBLIC_TREE:
+    if choose_form(game, GameOptions(), need_of(config)).form == PUBLIC_TREE:
         if isinstance(game, PublicTreeGame):
             return game
         return build_public_tree(open_game(game))

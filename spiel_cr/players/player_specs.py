@@ -30,7 +30,7 @@ from spiel_cr.policies.bot_base import check_seat, gives_policy
 from spiel_cr.policies.bot_policies import BotPolicy
 from spiel_cr.policies.policy_adapters import JointPolicy, as_policy, probe
 from spiel_cr.policies.result import Result
-from spiel_cr.solvers.representation import PUBLIC_TREE, prefer
+from spiel_cr.solvers.representation import PUBLIC_TREE, GameOptions, Need, choose_form
 
 # Memory limit of a game that bots share, as text for messages.
 MEMORY_LIMIT = "4GB"
@@ -308,10 +308,10 @@ def prepare(
     specs = [spec for spec in specs if spec.needs_tree]
     if not specs:
         return opened.game
-    in_public_tree = all(spec.resolves_public_tree for spec in specs)
     try:
-        if in_public_tree and prefer(opened).form == PUBLIC_TREE:
-            return bots.build_public_tree(opened, memory_limit)
+        if all(spec.resolves_public_tree for spec in specs):
+            if choose_form(opened, GameOptions(), Need({})).form == PUBLIC_TREE:
+                return bots.build_public_tree(opened, memory_limit)
         return as_tree(opened.game, observations=True, memory_limit=memory_limit)
     except GameTooLargeError as error:
         name = specs[0].name

@@ -97,7 +97,7 @@ def answers(
     number, path = find_node(policy, node)
     betting = signals.betting
     player, round = int(betting.player[number]), int(betting.round[number])
-    reach = [reach_at_node(policy, number, p) for p in range(2)]
+    reach = [_reach_at(policy, number, p) for p in range(2)]
     seen, margin = _pairs_and_margins(signals, player, round, reach[1 - player])
     form = form or signals.sequence_form
     other = 1 - player
@@ -129,7 +129,7 @@ def answers(
     )
 
 
-def reach_at_node(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
+def _reach_at(policy: PublicTreePolicy, node: int, player: int) -> np.ndarray:
     """float64 [H], how often a player's own actions lead to a node, by signal there."""
     betting, signals = policy.signals.betting, policy.signals
     round = int(betting.round[node])

@@ -26,6 +26,7 @@ from spiel_cr.common.errors import (
     MoreKnowledgeError,
 )
 from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, of_game
 from spiel_cr.games.opening.identity import other_game
@@ -52,7 +53,7 @@ _QUERIES: Mapping[type, Any] = {
 
 
 def query(
-    form: GameTree | PublicTreeGame | PhantomGame,
+    form: GameForm,
     policy: openspiel_policy.Policy,
     *,
     check: Check = "sample",
@@ -108,7 +109,7 @@ def query(
 
 
 def query_player(
-    form: GameTree | PublicTreeGame | PhantomGame,
+    form: GameForm,
     policy: openspiel_policy.Policy,
     player: int,
     *,

@@ -4,7 +4,7 @@ import dataclasses
 import functools
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 import pyspiel
@@ -12,6 +12,7 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import DamagedFileError
+from spiel_cr.games.game_form import HasSequenceForm
 from spiel_cr.games.opening.identity import other_game
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom.game import PhantomGame
@@ -31,8 +32,6 @@ from spiel_cr.policies.notebook import page_of
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
-# A game in any of the forms that are laid out.
-LaidGame: TypeAlias = GameTree | PublicTreeGame | PhantomGame
 _Laid = TypeVar("_Laid")
 
 
@@ -433,7 +432,7 @@ class Held:
       dtype: of strategies as policies and in files.
     """
 
-    laid: LaidGame
+    laid: HasSequenceForm
     form: SequenceForm
     dtype: np.dtype = np.dtype(np.float64)
 
@@ -559,7 +558,7 @@ def named_game(name: str, path: atomic.Path) -> pyspiel.Game:
         ) from error
 
 
-def read_policy(path: atomic.Path, laid: LaidGame) -> openspiel_policy.Policy:
+def read_policy(path: atomic.Path, laid: HasSequenceForm) -> openspiel_policy.Policy:
     """Reads what `Held.write` wrote.
 
     Args:

@@ -326,13 +326,10 @@ def _errors(
     chance: np.ndarray, counts: _Counts, deals: np.ndarray
 ) -> tuple[float, float]:
     """Largest and median standard error of a ratio of sums over blocks."""
-    dealt_classes = (deals > 0) & (counts.sums[-1] > 0)
-    p, (square, mixed, dealt) = (
-        chance[dealt_classes],
-        (x[dealt_classes] for x in counts.squares),
-    )
+    used = (deals > 0) & (counts.sums[-1] > 0)
+    p, (square, mixed, dealt) = chance[used], (x[used] for x in counts.squares)
     spread = np.maximum(square - 2 * p * mixed + p**2 * dealt, 0)
-    error = np.sqrt(spread) / counts.sums[-1][dealt_classes]
+    error = np.sqrt(spread) / counts.sums[-1][used]
     return float(error.max()), float(np.median(error))
 
 

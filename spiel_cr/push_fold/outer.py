@@ -27,35 +27,28 @@ class StochasticGame(Protocol):
 
     def start_values(self) -> np.ndarray:
         """Values [N, n] to begin with."""
-        ...
 
     def start_profile(self) -> np.ndarray:
         """Strategies to begin with."""
-        ...
 
     def play(
         self, profile: np.ndarray, values: np.ndarray, inner: InnerSettings, begin: int
     ) -> np.ndarray:
         """Fictitious play within every stage, from averages of `begin` steps."""
-        ...
 
     def one_stage(self, profile: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Values [N, n] of one stage by the profile, and `values` after it."""
-        ...
 
     def evaluate(self, profile: np.ndarray) -> np.ndarray:
         """Values [N, n] of playing by the profile to the end."""
-        ...
 
     def best_replies(
         self, profile: np.ndarray, values: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Each player's best response to the others for one stage, and its values."""
-        ...
 
     def evaluate_alone(self, profile: np.ndarray, replies: np.ndarray) -> np.ndarray:
         """Values [N, n] where each player alone plays by `replies` to the end."""
-        ...
 
 
 class Round(NamedTuple):

@@ -1,10 +1,10 @@
-"""Continual resolving of a whole game: one solve per layer, for both roles.
+"""Continual re-solving of a complete game: one solve per layer, for both roles.
 
-A player that resolves continually keeps only its own reach of where it may be and the
+A player that re-solves continually keeps only its own reach of where it may be and the
 opponent's counterfactual values there, and solves a gadget game at each of its
 decisions (Burch et al. 2014, CFR-D; Moravčík et al. 2017, DeepStack). `resolve`
-computes what such a player would do at *every* infoset: all subgames between two of its
-decisions are solved together, as a forest (see `gadget.py`).
+computes the strategy of such a player at *every* infoset: all subgames between two of
+its decisions are solved together, as a forest (see `gadget.py`).
 """
 
 import time
@@ -14,6 +14,7 @@ import numpy as np
 from tqdm import tqdm
 
 from spiel_cr.common.checks import check_choice, check_dtype
+from spiel_cr.games.opening.opened import Openable
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.sequence_form.locking import Rows, locked
 from spiel_cr.games.tree.tree import GameTree
@@ -41,7 +42,7 @@ _LOCKS = (
 
 
 def resolve(
-    game: representation.AnyGame | representation.Laid,
+    game: Openable,
     algorithm: str | CFRConfig | ResolvingConfig = "auto",
     iterations: int | None = None,
     *,
@@ -57,9 +58,8 @@ def resolve(
     action (docs/resolving.md). The run is deterministic.
 
     Args:
-      game: OpenSpiel game string, game, compiled game, signal game, or one that was
-        laid out. A compiled game should have been compiled with `observations=True`,
-        for smaller subgames.
+      game: OpenSpiel game string, game, or a represented game. A game tree should have
+        been built with `observations=True`, for smaller subgames.
       algorithm: solver of every solve, see `algorithms.find`; "auto" is
         `automatic.OF_SUBGAMES`. Or all the settings: solver, iterations,
         gadget, and depth, its unit and leaf. With a depth the strategy is no longer
@@ -89,16 +89,13 @@ def resolve(
     if wanted.depth is not None:
         limit = DepthLimit(wanted.depth, wanted.depth_unit, parse_leaf(wanted.leaf))
     started = time.perf_counter()
-    built = game
-    if not isinstance(built, representation.Laid):
-        need = need_of(wanted, locks=options.locks is not None)
-        built = representation.lay_out(built, need, options, progress=progress)
-    game = built.game
+    need = need_of(wanted, locks=options.locks is not None)
+    game, reason = representation.represent(game, options, need, progress=progress)
     assert isinstance(game, GameTree | PublicTreeGame)
     if options.locks is not None:
         if not isinstance(game, GameTree) or limit is not None:
             raise ValueError(_LOCKS)
-    config = wanted.algorithm(built.form)
+    config = wanted.algorithm(reason.form)
     assert wanted.iterations is not None and isinstance(config, CFRConfig)
     roles = make_roles(game, limit, wanted.gadget, dtype, options.memory_limit)
     form = lock(game.sequence_form, game, options.locks)
@@ -129,10 +126,10 @@ def need_of(wanted: ResolvingConfig, *, locks: bool = False) -> representation.N
       wanted: settings; with some of them (a depth, say) no signal game is resolved.
       locks: whether strategies are kept as they are; nor is one then.
     """
-    refused = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
-    if refusal := wanted.signals_refusal or (_LOCKS if locks else None):
-        refused[representation.PUBLIC_TREE] = refusal
-    return representation.Need(refused, observations=True)
+    rejected = {representation.SIMULATOR: "", representation.PHANTOM: _PHANTOM}
+    if refusal := wanted.public_tree_error or (_LOCKS if locks else None):
+        rejected[representation.PUBLIC_TREE] = refusal
+    return representation.Need(rejected, observations=True)
 
 
 def _resolve_roles(
@@ -143,7 +140,7 @@ def _resolve_roles(
     locks: Rows,
     progress: bool,
 ) -> tuple[tuple[np.ndarray, np.ndarray], list[tuple[float, float]]]:
-    """Both players' strategies; seconds of iterating and of compiling by solve."""
+    """Return both strategies, and seconds of iterating and compiling per solve."""
     timings: list[tuple[float, float]] = []
     layers = sum(role.d.num_layers for role in roles)
     total = layers * iterations

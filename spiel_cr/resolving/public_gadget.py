@@ -1,13 +1,13 @@
-"""The gadget game of public nodes: a forest on the form of signal games.
+"""Gadget game of public nodes: a forest in public-tree form.
 
-What `gadget.py` is for compiled games. The gadget is public, too: in front of each root
-the opponent o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling
-2014, "Solving imperfect information games using decomposition"), one infoset for each
-of its signals, and in front of each root of the next layer a decision with a single
-action, at whose infosets solvers report the values that the next gadget needs.
+The counterpart of `gadget.py`. The gadget is public, too: above each root the opponent
+o has a decision *terminate | follow* (CFR-D; Burch, Johanson & Bowling 2014, "Solving
+imperfect information games using decomposition"), with one infoset for each of its
+private states. Above each root of the next layer o has a decision with a single action,
+at whose infosets solvers report the values that the next gadget needs.
 
-A forest has all roots of a layer and all signals, or one root and the signals of one
-board (see `public_layers.py`), which is what a player meets in a match.
+A forest has all roots of a layer and all private states, or one root and the private
+states of one board (see `public_layers.py`), which is what a player meets in a match.
 """
 
 import dataclasses
@@ -136,10 +136,11 @@ class PublicForest(NamedTuple):
     """All subgames of a layer; the counterpart of `gadget.Forest`.
 
     Attributes:
-      form: the game that a solver solves.
-      infosets: int32 [m], i's infosets, numbers of the whole game.
-      next_augmented: int32 [n], augmented infosets of the next layer, o's last ones.
-      other_first: whether o is to update before i.
+      form: The game that a solver solves.
+      infosets: Infosets of i, numbers of the complete game, int32 [m].
+      next_augmented: Augmented infosets of the next layer, o's last infosets, int32
+        [n].
+      other_first: Whether o updates before i.
     """
 
     form: SequenceForm
@@ -154,15 +155,15 @@ def build_public_forest(
     player_reach: np.ndarray,
     opponent_values: np.ndarray,
 ) -> PublicForest:
-    """The gadget game of a layer; the whole game without gadget for layer 1.
+    """Build the gadget game of a layer; the complete game without gadget for layer 1.
 
     Args:
-      decomposition: from `decompose_public`.
-      layer: 1 .. num_layers.
+      decomposition: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers.
       player_reach: Average strategy of i in sequence form, float64 [S of i]. Only
         entries above the layer are used.
-      opponent_values: float64 [G], o's counterfactual value at each augmented infoset;
-        used for the layer's own.
+      opponent_values: o's counterfactual value at each augmented infoset, float64 [G].
+        Only those of the layer are used.
     """
     subgame = cut_public(decomposition, layer)
     reach = player_reach[decomposition.decisions.parent[subgame.openings]]
@@ -178,15 +179,15 @@ def cut_public(
     *,
     gadget: bool = True,
 ) -> PublicSubgame:
-    """The gadget game of some roots of a layer, of their public nodes only.
+    """Cut some roots of a layer out as a gadget game.
 
     Args:
-      d: from `decompose_public`.
-      layer: 1 .. num_layers. The first layer is the whole game without gadget.
-      roots: int32 [r], which of `d.roots`, ascending, all of this layer; None: all that
-        it has.
-      deal: the signals; None: all.
-      gadget: whether o has one in front of each root; never in the first layer.
+      d: Result of `decompose_public`.
+      layer: Number of the layer, 1 .. num_layers. The first layer is the complete game
+        without gadget.
+      roots: Indices into `d.roots`, int32 [r], ascending, all of this layer. None: all.
+      deal: Private states. None: all.
+      gadget: Whether o has a gadget above each root; never in the first layer.
     """
     i, gadget = d.player, gadget and layer > 1
     deal = full_deal(d.game) if deal is None else deal
@@ -216,14 +217,14 @@ def cut_public(
 
 
 class _Nodes(NamedTuple):
-    """The public nodes of a subgame, int64 or int32 each, ascending.
+    """Public nodes of a subgame, int64 or int32 each, ascending.
 
     Attributes:
-      tops: at and below which they are.
-      levels: of each number of moves from there.
-      own, other: decisions of i and of o.
-      passed: tops with a gadget in front.
-      next_roots: of `player`, those that are roots of the next layer.
+      tops: Highest nodes of the subgame.
+      levels: Nodes by number of moves below the tops.
+      player, opponent: Decisions of i and of o.
+      passed: Tops with a gadget above.
+      next_roots: Nodes of `player` that are roots of the next layer.
     """
 
     tops: np.ndarray
@@ -237,7 +238,7 @@ class _Nodes(NamedTuple):
 def _nodes(
     d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
 ) -> _Nodes:
-    """The nodes of a subgame; arguments as of `cut_public`."""
+    """Return the nodes of a subgame; arguments as in `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
     levels = d.levels(tops)
@@ -254,12 +255,13 @@ class _Sequences(NamedTuple):
     """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
 
     Attributes:
-      player: i's.
-      opponent_above: o's that leads to what is in front of a node.
-      opponent: o's that leads to the node, past what is in front of it.
-      top: place among the tops of the one above.
-      opponent_actions: int32, how many actions o has at the gadget's decisions, at its
-        own nodes and in front of the next layer's roots.
+      player: Sequences of i.
+      opponent_above: Sequences of o that lead to the gadget or passed infoset above a
+        node.
+      opponent: Sequences of o that lead to the node itself.
+      top: Index of the top above each node.
+      opponent_actions: Number of o's actions at the gadget's decisions, at its own
+        nodes and above roots of the next layer, int32.
     """
 
     player: np.ndarray
@@ -270,7 +272,7 @@ class _Sequences(NamedTuple):
 
 
 def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
-    """Numbers both players' sequences, and follows them down from the tops."""
+    """Number both players' sequences, and follow them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
     front = make_front("cfrd", passed)
@@ -306,7 +308,7 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
 def _sides(
     d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
 ) -> tuple[PublicSide, PublicSide]:
-    """Each player's public decisions, in the order of players."""
+    """Return each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
     player = PublicSide(
         sequences.player[nodes.player],
@@ -327,7 +329,7 @@ def _sides(
 def _terms(
     d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
 ) -> tuple[PublicTerms, np.ndarray]:
-    """What is paid inside; int32 [T], place among the tops of the one above each."""
+    """Return the payoffs inside, and the index of the top above each, int32 [T]."""
     terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
     inside[np.concatenate(nodes.levels)] = True
     used = np.flatnonzero(inside[terms.leaf])
@@ -342,7 +344,7 @@ def _terms(
 
 
 def _first_sequences(num_actions: np.ndarray) -> np.ndarray:
-    """int32 [n], the public sequence of each decision's first action."""
+    """Return the public sequence of each decision's first action, int32 [n]."""
     ends = np.cumsum(num_actions)
     return (1 + ends - num_actions).astype(np.int32)
 
@@ -354,7 +356,7 @@ def _infosets(
     deal: Deal,
     player: int,
 ) -> np.ndarray:
-    """int32, numbers of a player's (augmented) infosets at some of `d.roots`."""
+    """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
     rounds = d.game.betting.round[d.roots[roots]] - deal.first
     fragments = [
         first[root] + deal.signals[player][number]
@@ -364,7 +366,7 @@ def _infosets(
 
 
 def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: Deal) -> np.ndarray:
-    """int32, equal where i's infosets at some of `d.roots` share root and board."""
+    """Number the subgame (root and board) of each infoset of i at roots, int32."""
     labels = [
         d.boards[deal.first + number][d.player][signals]
         for number, signals in enumerate(deal.signals[d.player])

@@ -27,7 +27,13 @@ from spiel_cr.policies.result import CurvePoint
 from spiel_cr.solvers import footprint, lp, tabular_makers
 from spiel_cr.solvers.cfr.solver import Solver
 from spiel_cr.solvers.iterative_solver import IterativeSolver
-from spiel_cr.solvers.representation import PHANTOM, PUBLIC_TREE, SIMULATOR, TREE, Laid
+from spiel_cr.solvers.representation import (
+    PHANTOM,
+    PUBLIC_TREE,
+    SIMULATOR,
+    TREE,
+    RepresentedGame,
+)
 from spiel_cr.solvers.run import Goal, drive
 from spiel_cr.solvers.task import Algorithm, Task
 
@@ -72,12 +78,12 @@ _ROUNDS: tuple[int, ...] = tuple(256 << i for i in range(8))
 Find = Callable[[str], Algorithm]
 
 
-def choose(find: Find, laid: Laid, task: Task) -> IterativeSolver:
+def choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Choose an algorithm for the game and the budget; make its solver.
 
     Args:
       find: Reads algorithms by name.
-      laid: The represented game.
+      represented: The represented game.
       task: What to do.
 
     Returns:
@@ -86,31 +92,31 @@ def choose(find: Find, laid: Laid, task: Task) -> IterativeSolver:
     Raises:
       GameTooLargeError, ValueError, ImportError: See `solve`.
     """
-    solver = _choose(find, laid, task)
+    solver = _choose(find, represented, task)
     unkept = dataclasses.replace(task, checkpoint=None)
-    if task.checkpoint and not _kept(task) and _suits_linear(laid, unkept):
+    if task.checkpoint and not _kept(task) and _suits_linear(represented, unkept):
         solver.reason += "; lp keeps no checkpoint"
     return solver
 
 
 def improve(
-    solver: IterativeSolver, laid: Laid, task: Task, *, progress: bool
+    solver: IterativeSolver, represented: RepresentedGame, task: Task, *, progress: bool
 ) -> lp.Solution | None:
     """Solve linear programs on what the average strategy of a finished run plays.
 
     Args:
       solver: The solver after its last iteration; its `reason` mentions the result.
-      laid: The represented game.
+      represented: The represented game.
       task: What to do.
       progress: Whether to print a message to stderr.
 
     Returns:
       The solution, if it has a lower NashConv than the average strategy.
     """
-    if not _suits_polish(laid, task) or not isinstance(solver, Solver):
+    if not _suits_polish(represented, task) or not isinstance(solver, Solver):
         return None
     assert solver.held is not None
-    span = laid.game.game.max_utility() - laid.game.game.min_utility()
+    span = represented.game.max_utility() - represented.game.min_utility()
     before = solver.evaluate()
     if before.gap <= max(task.goal.until or 0.0, _ROUNDING * span):
         return None
@@ -130,27 +136,29 @@ def improve(
     return solution
 
 
-def _choose(find: Find, laid: Laid, task: Task) -> IterativeSolver:
+def _choose(find: Find, represented: RepresentedGame, task: Task) -> IterativeSolver:
     if kept := _kept(task):
-        return _make(find, laid, task, *kept)
+        return _make(find, represented, task, *kept)
     spent, seconds = 0.0, task.goal.seconds
-    names, reason = _candidates(laid, task)
-    if _suits_linear(laid, task):
+    names, reason = _candidates(represented, task)
+    if _suits_linear(represented, task):
         start = time.perf_counter()
         limit = None if seconds is None else seconds * _LINEAR_SHARE
         linear = dataclasses.replace(task, algorithm=find("lp"), goal=Goal())
         try:
-            exact = tabular_makers.linear(laid, linear)
+            exact = tabular_makers.linear(represented, linear)
             exact.run(seconds=limit)
-            exact.reason = f"payoffs and sequences, {_size(laid):,} in all, are few"
+            exact.reason = (
+                f"payoffs and sequences, {_size(represented):,} in all, are few"
+            )
             return exact
         except (SolverFailedError, GameTooLargeError):
             spent = time.perf_counter() - start
-    if bound := _rough_bound(laid, task):
-        return _single_precision(find, laid, task, names[0], reason, bound)
+    if bound := _rough_bound(represented, task):
+        return _single_precision(find, represented, task, names[0], reason, bound)
     if len(names) == 1:
-        return _make(find, laid, task, names[0], reason)
-    return _try(find, laid, task, names, spent)
+        return _make(find, represented, task, names[0], reason)
+    return _try(find, represented, task, names, spent)
 
 
 def _kept(task: Task) -> tuple[str, str] | None:
@@ -169,46 +177,50 @@ def _kept(task: Task) -> tuple[str, str] | None:
 
 
 def _make(
-    find: Find, laid: Laid, task: Task, name: str, reason: str
+    find: Find, represented: RepresentedGame, task: Task, name: str, reason: str
 ) -> IterativeSolver:
-    solver = dataclasses.replace(task, algorithm=find(name)).solver(laid)
+    solver = dataclasses.replace(task, algorithm=find(name)).solver(represented)
     solver.reason = reason
     return solver
 
 
-def _size(laid: Laid) -> int:
-    assert isinstance(laid.game, GameTree)
-    form = laid.game.sequence_form
+def _size(represented: RepresentedGame) -> int:
+    assert isinstance(represented, GameTree)
+    form = represented.sequence_form
     sequences = sum(decisions.num_sequences for decisions in form.decisions)
     return sequences + len(form.payoffs.values)
 
 
-def _suits_linear(laid: Laid, task: Task) -> bool:
+def _suits_linear(represented: RepresentedGame, task: Task) -> bool:
     """Whether a linear program does what is asked for, and is fast enough."""
     goal, options = task.goal, task.options
     other = (goal.iterations, goal.eval_every, task.checkpoint, options.buckets)
     if any(one is not None for one in other) or options.imperfect_recall:
         return False
-    if laid.form != TREE or task.dtype == "float32":
+    if represented.kind != TREE or task.dtype == "float32":
         return False
     most = _LINEAR
     if goal.seconds is not None:
         most = min(int(goal.seconds * _LINEAR_RATE), _LINEAR_MOST)
-    return _size(laid) <= most
+    return _size(represented) <= most
 
 
-def _suits_polish(laid: Laid, task: Task) -> bool:
+def _suits_polish(represented: RepresentedGame, task: Task) -> bool:
     """Whether a run ends with linear programs: counted by iterations, not the clock."""
     goal, options = task.goal, task.options
     timed = goal.until is not None and goal.iterations is None
     if timed or goal.seconds is not None or task.dtype == "float32":
         return False
-    if laid.form != TREE or options.buckets is not None or options.imperfect_recall:
+    if (
+        represented.kind != TREE
+        or options.buckets is not None
+        or options.imperfect_recall
+    ):
         return False
-    return task.most >= _POLISHED and _size(laid) <= _LINEAR_MOST
+    return task.most >= _POLISHED and _size(represented) <= _LINEAR_MOST
 
 
-def _rough_bound(laid: Laid, task: Task) -> float:
+def _rough_bound(represented: RepresentedGame, task: Task) -> float:
     """Down to which NashConv single precision is good for sure; it takes half the time.
 
     0 where it is not taken: it would not come to what is asked for.
@@ -217,21 +229,26 @@ def _rough_bound(laid: Laid, task: Task) -> float:
     if (
         until is None
         or given != (None, None)
-        or not isinstance(laid.game, PublicTreeGame)
+        or not isinstance(represented, PublicTreeGame)
     ):
         return 0.0
-    span: float = laid.game.game.max_utility() - laid.game.game.min_utility()
+    span: float = represented.game.max_utility() - represented.game.min_utility()
     return _ROUGH * span if until >= _FINE * span else 0.0
 
 
 def _single_precision(
-    find: Find, laid: Laid, task: Task, name: str, reason: str, bound: float
+    find: Find,
+    represented: RepresentedGame,
+    task: Task,
+    name: str,
+    reason: str,
+    bound: float,
 ) -> IterativeSolver:
     """Make a solver in single precision that switches to double where it stalls.
 
     Args:
       find: Reads algorithms by name.
-      laid: The represented game.
+      represented: The represented game.
       task: What to do.
       name: Name of the algorithm.
       reason: Why this algorithm.
@@ -241,11 +258,11 @@ def _single_precision(
       GameTooLargeError: If double precision, which may be needed, takes too much.
     """
     until = task.goal.until
-    assert until is not None and isinstance(laid.game, PublicTreeGame)
+    assert until is not None and isinstance(represented, PublicTreeGame)
     suffix = f"; float32 suffices for until={until:g}"
     if watched := until < bound:
         config, limit = find(name).config, task.options.memory_limit
-        footprint.check(laid.game, config, np.float64, limit)
+        footprint.check(represented, config, np.float64, limit)
         suffix = f"; in float32, for until={until:g}"
 
     def stalls(curve: Sequence[CurvePoint]) -> bool:
@@ -256,7 +273,7 @@ def _single_precision(
         return bool(before) and last.gap > share * before[-1].gap
 
     single = dataclasses.replace(task, dtype="float32")
-    solver = _make(find, laid, single, name, reason + suffix)
+    solver = _make(find, represented, single, name, reason + suffix)
     assert isinstance(solver, Solver)
 
     def switch(curve: Sequence[CurvePoint]) -> Solver | None:
@@ -292,31 +309,39 @@ def _in_double(single: Solver) -> Solver:
     return solver
 
 
-def _candidates(laid: Laid, task: Task) -> tuple[tuple[str, ...], str]:
+def _candidates(
+    represented: RepresentedGame, task: Task
+) -> tuple[tuple[str, ...], str]:
     """Algorithms, and why these where it is one."""
     if task.options.buckets is not None or task.options.imperfect_recall:
         return (_SHARED,), "infosets share regrets"
-    if laid.form == TREE and (task.goal.iterations or _SHORT) < _SHORT:
+    if represented.kind == TREE and (task.goal.iterations or _SHORT) < _SHORT:
         return (OF_SUBGAMES[TREE],), "so few iterations are no trial"
-    if isinstance(laid.game, GameTree):
-        sequences = sum(one.num_sequences for one in laid.game.sequence_form.decisions)
+    if isinstance(represented, GameTree):
+        sequences = sum(
+            one.num_sequences for one in represented.sequence_form.decisions
+        )
         if sequences > _MANY:
             return (_LARGE,), f"{sequences:,} sequences are too many for a trial"
-    if isinstance(laid.game, PublicTreeGame):
-        betting = laid.game.betting
+    if isinstance(represented, PublicTreeGame):
+        betting = represented.betting
         if betting.round[betting.player != TERMINAL].any():
-            return (_DEALT_LATER,), f"for several rounds in the form {laid.form}"
-    return CANDIDATES[laid.form], f"the best in the form {laid.form}"
+            return (_DEALT_LATER,), f"for several rounds in the form {represented.kind}"
+    return CANDIDATES[represented.kind], f"the best in the form {represented.kind}"
 
 
 def _try(
-    find: Find, laid: Laid, task: Task, names: Sequence[str], spent: float
+    find: Find,
+    represented: RepresentedGame,
+    task: Task,
+    names: Sequence[str],
+    spent: float,
 ) -> IterativeSolver:
     """Run a trial of several algorithms; return the best one where the trial left it.
 
     Args:
       find: Reads algorithms by name.
-      laid: The represented game.
+      represented: The represented game.
       task: What to do.
       names: Names of the candidates.
       spent: Seconds of the budget that are used up. The trial adds its own.
@@ -334,7 +359,9 @@ def _try(
     solvers: dict[str, IterativeSolver] = {}
     gaps: dict[str, float] = {}
     for count, name in itertools.product(rounds, names):
-        solver = solvers[name] = solvers.get(name) or _make(find, laid, task, name, "")
+        solver = solvers[name] = solvers.get(name) or _make(
+            find, represented, task, name, ""
+        )
         solver.curve = drive(solver, part, None, most=count, progress=False).curve
         gaps[name] = solver.evaluate().gap
         if goal.until is not None and gaps[name] <= goal.until:

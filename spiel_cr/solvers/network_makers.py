@@ -12,7 +12,7 @@ from spiel_cr.solvers.deep.deep_training import Training, check_stepped
 from spiel_cr.solvers.deep.self_play.self_play_config import SELF_PLAY_PRESETS
 from spiel_cr.solvers.deep.self_play.updates import SelfPlay
 from spiel_cr.solvers.deep.tensors import stepped
-from spiel_cr.solvers.representation import Laid
+from spiel_cr.solvers.representation import RepresentedGame
 from spiel_cr.solvers.task import Task
 
 _PRESETS = {**PRESETS, **SELF_PLAY_PRESETS}
@@ -35,29 +35,29 @@ def read_stepped(asked: Any) -> Any:
     return config
 
 
-def on_tree(trainer: Trainer, laid: Laid, task: Task) -> Training:
+def on_tree(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
     """A trainer on its way through a compiled game.
 
     Args:
       trainer: of the algorithm's family.
-      laid: the game in its form.
+      represented: The represented game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError, ImportError: as `solve`.
     """
-    assert isinstance(laid.game, GameTree)
+    assert isinstance(represented, GameTree)
     config = task.algorithm.config
-    deep_footprint.check_tree(config, laid.game, task.options.memory_limit)
-    return trainer(laid.game, config, seed=task.seed)
+    deep_footprint.check_tree(config, represented, task.options.memory_limit)
+    return trainer(represented, config, seed=task.seed)
 
 
-def on_steps(trainer: Trainer, laid: Laid, task: Task) -> Training:
+def on_steps(trainer: Trainer, represented: RepresentedGame, task: Task) -> Training:
     """The same of a game that is stepped."""
-    assert isinstance(laid.game, Opened)
-    game, config = laid.game.game, task.algorithm.config
+    assert isinstance(represented, Opened)
+    game, config = represented.game, task.algorithm.config
     use_rules = task.options.batched_rules
-    way = stepped(laid.game, config.features, use_rules=use_rules)
+    way = stepped(represented, config.features, use_rules=use_rules)
     try:
         iterations = task.most if task.most < 2**31 - 1 else None
         limit = task.options.memory_limit

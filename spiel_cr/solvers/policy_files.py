@@ -9,14 +9,13 @@ from open_spiel.python import policy as openspiel_policy
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import atomic
 from spiel_cr.games.opening.identity import other_game
-from spiel_cr.games.opening.opened import open_game
+from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.policies import result
 from spiel_cr.solvers.deep import network_policy
 from spiel_cr.solvers.mccfr.table import table_files
-from spiel_cr.solvers.representation import AnyGame
 
 
 class _Content(NamedTuple):
@@ -29,7 +28,7 @@ class _Content(NamedTuple):
 
     check: Callable[[atomic.Path], None]
     load: Callable[
-        [atomic.Path, AnyGame | None, Mapping[str, Any]], openspiel_policy.Policy
+        [atomic.Path, Openable | None, Mapping[str, Any]], openspiel_policy.Policy
     ]
 
 
@@ -64,7 +63,7 @@ class PolicyFile:
         """Raise the errors of `load` that do not depend on the game."""
         self._content.check(self.path)
 
-    def load(self, game: AnyGame | None = None) -> openspiel_policy.Policy:
+    def load(self, game: Openable | None = None) -> openspiel_policy.Policy:
         """Return the policy; see `load_policy`."""
         return self._content.load(self.path, game, self.metadata)
 
@@ -96,7 +95,7 @@ def check_policy_file(path: atomic.Path) -> None:
 
 
 def load_policy(
-    path: atomic.Path, game: AnyGame | None = None
+    path: atomic.Path, game: Openable | None = None
 ) -> openspiel_policy.Policy:
     """Load a policy from a file.
 
@@ -121,7 +120,7 @@ def load_policy(
 
 
 def _load_phantom(
-    path: atomic.Path, game: AnyGame | None, metadata: Mapping[str, Any]
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     if game is None:
         game = result.named_game(result.text_of(metadata, "game", path), path)
@@ -132,7 +131,7 @@ def _load_phantom(
 
 
 def _load_public_tree(
-    path: atomic.Path, game: AnyGame | None, metadata: Mapping[str, Any]
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     name = result.text_of(metadata, "game", path)
     if game is None:
@@ -152,21 +151,21 @@ def _load_public_tree(
 
 
 def _load_networks(
-    path: atomic.Path, game: AnyGame | None, metadata: Mapping[str, Any]
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     plain = None if game is None else open_game(game).game
     return network_policy.load_deep_policy(path, plain)
 
 
 def _load_table(
-    path: atomic.Path, game: AnyGame | None, metadata: Mapping[str, Any]
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     plain = None if game is None else open_game(game).game
     return table_files.load_table_policy(path, plain)
 
 
 def _load_tree(
-    path: atomic.Path, game: AnyGame | None, metadata: Mapping[str, Any]
+    path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     if isinstance(game, PublicTreeGame | PhantomGame):
         game = game.game

@@ -26,7 +26,7 @@ from spiel_cr.solvers.mccfr.table.table_solver import (
     batch_bytes,
     trajectory_bytes,
 )
-from spiel_cr.solvers.representation import SIMULATOR, GameOptions, Laid
+from spiel_cr.solvers.representation import SIMULATOR, GameOptions, RepresentedGame
 from spiel_cr.solvers.task import Task
 
 # Of so many depths the states of a batch are held.
@@ -35,19 +35,19 @@ _DEPTHS = 2
 _MOST_ACTIONS = 2**16 - 1
 
 
-def make_table(laid: Laid, task: Task) -> TableSolver:
+def make_table(represented: RepresentedGame, task: Task) -> TableSolver:
     """The solver that fills a table on its way.
 
     Args:
-      laid: the game, stepped.
+      represented: The simulated game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(laid.game, Opened)
+    assert isinstance(represented, Opened)
     options = task.options
-    kind, source, taken = _source(laid.game, options)
+    kind, source, taken = _source(represented, options)
     try:
         if source.max_actions > _MOST_ACTIONS:
             raise GameTooLargeError(
@@ -224,26 +224,26 @@ def _with_batch(
     return config, int(free) - _DEPTHS * config.batch * source.state_bytes
 
 
-def make_boards(laid: Laid, task: Task) -> TableSolver:
+def make_boards(represented: RepresentedGame, task: Task) -> TableSolver:
     """The solver that samples boards of a game whose hands are in buckets.
 
     Args:
-      laid: the game, stepped.
+      represented: The simulated game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError, ValueError: as `solve`.
     """
-    assert isinstance(laid.game, Opened)
+    assert isinstance(represented, Opened)
     if task.options.hand_buckets is None:
         raise ValueError(
             f"algorithm={task.algorithm.asked!r} draws boards for hands in buckets: "
             f"give hand_buckets (--hand-buckets), such as '169-200-200-200' for limit "
             f"hold'em"
         )
-    kind, source, taken = _source(laid.game, task.options)
+    kind, source, taken = _source(represented, task.options)
     assert isinstance(source, RulesSource)
     solver = PublicChanceSolver(source, task.algorithm.config, seed=task.seed)
-    _check_room(laid.game, task.options, taken + solver.num_bytes)
+    _check_room(represented, task.options, taken + solver.num_bytes)
     solver.keys = kind
     return solver

@@ -20,13 +20,13 @@ from spiel_cr.solvers.iterative_solver import IterativeSolver
 from spiel_cr.solvers.locks import lock
 from spiel_cr.solvers.mccfr import mccfr
 from spiel_cr.solvers.mccfr.public import public_solver as public
-from spiel_cr.solvers.representation import Laid
+from spiel_cr.solvers.representation import RepresentedGame
 from spiel_cr.solvers.task import Task
 
 
-def full_width(laid: Laid, task: Task) -> IterativeSolver:
+def full_width(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by passes over the whole game; arguments, errors as `Maker`."""
-    held = _hold(laid, task)
+    held = _hold(represented, task)
     return full_width_solver(
         held, task.algorithm.config, dtype=task.kind, buckets=_labels(held, task)
     )
@@ -51,18 +51,18 @@ def full_width_solver(
     return solver
 
 
-def first_order(laid: Laid, task: Task) -> IterativeSolver:
+def first_order(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """A first-order method on the whole game; arguments, errors as `Maker`."""
-    held = _hold(laid, task)
+    held = _hold(represented, task)
     config, form = task.algorithm.config, forced.without(held.form)
     solver = methods.make_solver(form, config=config, dtype=task.kind)
     solver.held = held
     return solver
 
 
-def sampled(laid: Laid, task: Task) -> IterativeSolver:
+def sampled(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled histories; arguments, errors as `Maker`."""
-    held = _hold(laid, task)
+    held = _hold(represented, task)
     assert isinstance(held.laid, GameTree)
     config = task.algorithm.config
     solver = mccfr.make_solver(
@@ -75,9 +75,9 @@ def sampled(laid: Laid, task: Task) -> IterativeSolver:
     return _sampling(solver, held, task, config.batch)
 
 
-def sampled_in_public(laid: Laid, task: Task) -> IterativeSolver:
+def sampled_in_public(represented: RepresentedGame, task: Task) -> IterativeSolver:
     """Tables updated by sampled public actions; arguments, errors as `Maker`."""
-    held = _hold(laid, task)
+    held = _hold(represented, task)
     assert isinstance(held.laid, PublicTreeGame)
     solver = public.make_solver(
         held.laid,
@@ -97,9 +97,9 @@ def _sampling(solver: Solver, held: Held, task: Task, batch: int) -> Solver:
     return solver
 
 
-def linear(laid: Laid, task: Task) -> lp.LinearSolver:
+def linear(represented: RepresentedGame, task: Task) -> lp.LinearSolver:
     """A linear program of the whole game; arguments, errors as `Maker`."""
-    held = _hold(laid, task)
+    held = _hold(represented, task)
     if not isinstance(held.laid, GameTree):
         need = memory.BASE_BYTES + footprint.linear_bytes(held.form)
         remedy = "take cfr+, or choose smaller game parameters"
@@ -115,6 +115,7 @@ def _labels(held: Held, task: Task) -> bucket_labels.Labels:
         return bucket_labels.labels_of(held.laid, buckets, imperfect_recall=forget)
     if isinstance(held.laid, PhantomGame):
         return None, None  # `Task.need` refuses them
+    assert isinstance(held.laid, PublicTreeGame)
     labels = []
     for player, given in enumerate(bucket_labels.of_both(buckets)):
         if given is not None:
@@ -147,27 +148,27 @@ def _check_actions(signals: PublicTreeGame, labels: np.ndarray, player: int) -> 
         )
 
 
-def _hold(laid: Laid, task: Task) -> Held:
+def _hold(represented: RepresentedGame, task: Task) -> Held:
     """A laid-out game as results hold it, after a check of the memory.
 
     Args:
-      laid: the game in its form.
+      represented: The represented game.
       task: what is asked for.
 
     Raises:
       GameTooLargeError: solving it takes more than the limit; of a signal game this is
         told before its form is laid out.
     """
-    assert not isinstance(laid.game, Opened)
+    assert not isinstance(represented, Opened)
     # What a linear program takes is known of a tree, else of a form alone.
-    if isinstance(laid.game, GameTree) or task.algorithm.family.iterates:
+    if isinstance(represented, GameTree) or task.algorithm.family.iterates:
         limit = task.options.memory_limit
-        footprint.check(laid.game, task.algorithm.config, task.kind, limit)
+        footprint.check(represented, task.algorithm.config, task.kind, limit)
     locks = task.options.locks
-    if isinstance(laid.game, GameTree):
-        return Held(laid.game, lock(laid.game.sequence_form, laid.game, locks))
+    if isinstance(represented, GameTree):
+        return Held(represented, lock(represented.sequence_form, represented, locks))
     memory.trim()
-    form = lock(laid.game.sequence_form, laid.game, locks)
-    held = Held(laid.game, form, task.kind)
+    form = lock(represented.sequence_form, represented, locks)
+    held = Held(represented, form, task.kind)
     memory.trim()
     return held

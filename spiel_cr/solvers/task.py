@@ -23,9 +23,9 @@ from spiel_cr.solvers.representation import (
     SIMULATOR,
     TREE,
     GameOptions,
-    Laid,
     Need,
-    begun_as,
+    RepresentedGame,
+    checkpoint_form,
 )
 from spiel_cr.solvers.run import Checkpoint, Goal
 
@@ -45,7 +45,7 @@ _ONLY_TREES = (
 
 # Makes a solver for a represented game; raises GameTooLargeError, ValueError and
 # ImportError as `solve` does.
-Maker: TypeAlias = Callable[[Laid, "Task"], IterativeSolver]
+Maker: TypeAlias = Callable[[RepresentedGame, "Task"], IterativeSolver]
 
 
 class Family(NamedTuple):
@@ -163,7 +163,7 @@ class Task:
             )
         if family.networks:
             self._check_networks()
-        if why := self.need().refused.get(self.options.form):
+        if why := self.need().rejected.get(self.options.form):
             raise ValueError(why)
 
     def _check_networks(self) -> None:
@@ -205,13 +205,13 @@ class Task:
         """Of the checkpoint."""
         return None if self.checkpoint is None else self.checkpoint.path
 
-    def solver(self, laid: Laid) -> IterativeSolver:
+    def solver(self, represented: RepresentedGame) -> IterativeSolver:
         """Make the solver; raises as `solve` does.
 
         Args:
-          laid: The game in a form that `need` does not reject.
+          represented: The game in a form that `need` does not reject.
         """
-        return self.algorithm.family.makers[laid.form](laid, self)
+        return self.algorithm.family.makers[represented.kind](represented, self)
 
     def need(self) -> Need:
         """What is to be done, as far as the form of the game matters."""
@@ -247,9 +247,9 @@ class Task:
         config = self.algorithm.config
         return Need(
             refused,
-            prefers_signals=family.iterates,
+            prefers_declared=family.iterates,
             features=config.features if _reads_tensors(config) else None,
-            begun=begun_as(self.path),
+            checkpoint=checkpoint_form(self.path),
         )
 
     def _needs_laying_out(self) -> str | None:

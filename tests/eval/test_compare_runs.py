@@ -11,10 +11,10 @@ import pytest
 
 from spiel_cr.common import json_log
 from spiel_cr.common.executing import Executor
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.common import conditions
 from spiel_cr.eval.common.budget import Budget
 from spiel_cr.eval.comparison import comparisons, measure, run_folder
-from spiel_cr.eval.contestants import registry
 from spiel_cr.games.opening import estimate
 from tests.support.commands import report, run
 

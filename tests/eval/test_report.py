@@ -12,8 +12,8 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from spiel_cr.common import pictures
+from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.cli import compare, main
-from spiel_cr.eval.contestants import registry
 from spiel_cr.eval.reporting import (
     curves,
     html_page,
@@ -219,7 +219,7 @@ def test_rows_are_sorted_medians():
         [2.0, 0.2, 0.02]
     )
     # A resolved game is no iterative solver, nor is an exact one.
-    assert first.best(ours=True).entry.name == "cfr+"
+    assert first.best(is_spiel_cr=True).entry.name == "cfr+"
     assert first.exact.entry.name == "lp"
     assert (first.expected, first.done) == (12, 10)
 

@@ -60,7 +60,7 @@ class Command(NamedTuple):
 
 # Commands that work for long without an end of a step in sight.
 LONG = {
-    "hidden boards": Command("study hidden-boards", 60),
+    "hidden boards": Command("study phantom-games", 60),
     "gameshrink": Command("study gameshrink", 30),
     "gameshrink by workers": Command("study gameshrink --workers=2", 30),
     "re-solving": Command(f"evaluate {_DICE} --out=DIR/e --bot={_RESOLVING}", 20),

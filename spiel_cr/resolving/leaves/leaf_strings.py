@@ -6,7 +6,7 @@ per history, among which the opponent chooses by its information: `continuations
 sound.
 """
 
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
@@ -20,29 +20,12 @@ DepthUnit = Literal["moves", "rounds"]
 DEFAULT = "uniform"
 
 
-class Kind(NamedTuple):
-    """A leaf by name.
-
-    Attributes:
-      text: how it is written.
-      parameters: with their types; a path is one of a file, and must be given.
-      make: from these.
-    """
-
-    text: str
-    parameters: dict[str, Any]
-    make: type[HistoryValues]
-
-
-KINDS = {
-    "continuations": Kind(
-        "continuations(path=FILE,k=4)",
-        {"path": str, "k": int},
-        Continuations,
-    ),
-    "uniform": Kind("uniform", {}, UniformValue),
+# Leaf values by name: their class, and the types of parameters. A path must be given.
+KINDS: dict[str, tuple[type[HistoryValues], dict[str, Any]]] = {
+    "continuations": (Continuations, {"path": str, "k": int}),
+    "uniform": (UniformValue, {}),
 }
-LEAVES = tuple(kind.text for kind in KINDS.values())
+LEAVES = ("continuations(path=FILE,k=4)", "uniform")
 
 
 def parse_leaf(leaf: object) -> HistoryValues:
@@ -59,11 +42,11 @@ def parse_leaf(leaf: object) -> HistoryValues:
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
         parsed = parse(leaf, "leaf")
-        kind = KINDS.get(parsed.name)
-        if kind is not None:
-            parameters = parsed.convert(kind.parameters)
-            if "path" in parameters or "path" not in kind.parameters:
-                value = kind.make(**parameters)
+        if parsed.name in KINDS:
+            kind, types = KINDS[parsed.name]
+            parameters = parsed.convert(types)
+            if "path" in parameters or "path" not in types:
+                value = kind(**parameters)
                 if "path" in parameters:
                     check_tabular_file(parameters["path"])
                 return value
@@ -79,7 +62,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
 def is_fixed(leaf: object) -> bool:
     """Whether a leaf, or what its string says, is one number per history."""
-    kind = KINDS[parse(leaf, "leaf").name].make if isinstance(leaf, str) else type(leaf)
+    kind = KINDS[parse(leaf, "leaf").name][0] if isinstance(leaf, str) else type(leaf)
     return not issubclass(kind, Continuations)
 
 
