@@ -182,7 +182,7 @@ class _Blocks:
 
     def __call__(
         self, drawn: Sequence[tuple[np.ndarray, np.ndarray]]
-    ) -> tuple["_Counts", "_Counts"]:
+    ) -> tuple["_EventSums", "_EventSums"]:
         """Of pairs and of triples of hands, from hole cards and boards of blocks."""
         pair, triple = _no_counts(self._players)
         for cards, boards in drawn:
@@ -196,7 +196,7 @@ class _Blocks:
         return pair, triple
 
 
-class _Counts(NamedTuple):
+class _EventSums(NamedTuple):
     """Sums over blocks.
 
     Attributes:
@@ -215,11 +215,11 @@ class _Counts(NamedTuple):
         self.squares[2][at] += deals**2
 
 
-def _no_counts(players: int) -> tuple[_Counts, _Counts]:
+def _no_counts(players: int) -> tuple[_EventSums, _EventSums]:
     c = hand_classes.NUM_CLASSES
     shape = (c, c, c) if players == 3 else (0, 0, 0)
-    pair = _Counts(np.zeros((3, c, c)), np.zeros((3, c, c)))
-    return pair, _Counts(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
+    pair = _EventSums(np.zeros((3, c, c)), np.zeros((3, c, c)))
+    return pair, _EventSums(np.zeros((5, *shape), "f4"), np.zeros((3, *shape), "f4"))
 
 
 def _draw_hole_cards(rng: np.random.Generator) -> np.ndarray:
@@ -254,7 +254,7 @@ def _compare(
 
 
 def _count_pairs(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
+    counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds wins, ties and deals of all pairs of copies, both ways round."""
     block = np.zeros_like(counts.sums)
@@ -269,7 +269,7 @@ def _count_pairs(
 
 
 def _count_triples(
-    counts: _Counts, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
+    counts: _EventSums, values: np.ndarray, fits: np.ndarray, disjoint: np.ndarray
 ) -> None:
     """Adds the orders of copies 0, 1, 2, one class of the middle copy at a time."""
     c = values.shape[2]
@@ -292,7 +292,7 @@ def _count_triples(
         counts.note((slice(None), j), above, deals)
 
 
-def _estimate(pair: _Counts, triple: _Counts, boards: int) -> Equities:
+def _estimate(pair: _EventSums, triple: _EventSums, boards: int) -> Equities:
     dealt = np.maximum(pair.sums[2], 1)
     # Pairs that no block dealt, of a small table: as if both were equally good.
     win = np.where(pair.sums[2] > 0, pair.sums[0] / dealt, 0.5).astype(np.float32)
@@ -323,7 +323,7 @@ def _estimate(pair: _Counts, triple: _Counts, boards: int) -> Equities:
 
 
 def _errors(
-    chance: np.ndarray, counts: _Counts, deals: np.ndarray
+    chance: np.ndarray, counts: _EventSums, deals: np.ndarray
 ) -> tuple[float, float]:
     """Largest and median standard error of a ratio of sums over blocks."""
     used = (deals > 0) & (counts.sums[-1] > 0)

@@ -1,9 +1,9 @@
 """Subgames of a public-tree game, for the resolver of one player.
 
-A subgame is a public node where the player acts, with a board (see `public_layers.py`).
-The memory of a match is small, unlike a strategy of the complete game: action
-probabilities at the public nodes that the player visited, and the opponent's
-counterfactual values at possible next ones, private state by private state.
+A subgame is a public node where the player acts, with a board (see
+`public_decomposition.py`). The memory of a match is small, unlike a strategy of the
+complete game: action probabilities at the public nodes that the player visited, and the
+opponent's counterfactual values at possible next ones, private state by private state.
 """
 
 import dataclasses
@@ -16,9 +16,13 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
-from spiel_cr.resolving.public_deals import Deal, Deals
+from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
+from spiel_cr.resolving.public_decomposition import (
+    betting_kinds,
+    decompose_public,
+    reach_of,
+)
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -87,7 +91,7 @@ class PublicSubgames:
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
-        self._deals = Deals(self.decomposition)
+        self._deals = BoardDeals(self.decomposition)
         self._finder = game.finder
 
     def blank(self) -> PublicMemory:
@@ -181,7 +185,7 @@ class PublicSubgames:
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
-    def _deal(self, subgame_id: PublicSubgameId) -> Deal:
+    def _deal(self, subgame_id: PublicSubgameId) -> BoardDeal:
         if subgame_id == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(

@@ -13,12 +13,12 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
+from spiel_cr.resolving.layer_subgames import Layer, Subgame, best_response_values
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import LayerState, initial_state
 from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
-from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.truncation import truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig

@@ -16,7 +16,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.lookahead.below_lookahead import walk_below
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
-from spiel_cr.resolving.lookahead.snapshot import Snapshot
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot
 from spiel_cr.solvers.cfr.solver import Solver
 
 
@@ -54,7 +54,7 @@ class SolvedLookahead:
 
     lookahead: LookaheadTree
     incumbent: "SolvedLookahead | Blueprint"
-    snapshot: Snapshot
+    snapshot: TreeSnapshot
     decomposition: Decomposition
     layer: int
     full_game: bool
