@@ -20,8 +20,7 @@ import tqdm
 
 from game_defs.bundled.holdem import strengths
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.push_fold import charts, equities, one_sided, solve
 from spiel_cr.push_fold.engine import Engine
 from spiel_cr.push_fold.outer import ALGORITHMS, OuterRound

@@ -20,7 +20,7 @@ examples:
 import pathlib
 
 from spiel_cr.common import atomic
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.poker import HandAnswers, answers, spot
 from spiel_cr.poker.answers import json_number
 from spiel_cr.policies.public_node_names import find_actions

@@ -70,7 +70,7 @@ class OneStepConfig:
         checks.check_choice(self.values, "values", get_args(OpponentValues))
         checks.check_choice(self.gadget, "gadget", get_args(Gadget))
         checks.check_number(
-            self.noise, "noise", "[0, inf)", why="it is a standard deviation"
+            self.noise, "noise", "[0, inf)", remedy="it is a standard deviation"
         )
 
 

@@ -15,14 +15,14 @@ from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.errors import (
     GameTooLargeError,
     ImperfectRecallError,
     MoreKnowledgeError,
 )
-from spiel_cr.common.executing import HERE, Executor
+from spiel_cr.common.executor import IN_PROCESS, Executor
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce
 from spiel_cr.evaluation.abrupt_phantom import Streamed
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import seated
@@ -140,7 +140,7 @@ class Target(NamedTuple):
 
     def sent(self, executor: Executor, seed: int) -> "Target | Again":
         """What `made_again` takes where tasks are done; `seed` as of `load_target`."""
-        if executor.is_here:
+        if executor.is_in_process:
             return self
         return self.name, self.tree or self.game, seed
 
@@ -161,7 +161,7 @@ def load_target(
     memory_limit: Limit = None,
     seconds: float = math.inf,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Target:
     """Opens a game and a player of it.
 
@@ -221,7 +221,7 @@ def load_target(
     known = loaded if tree is None else tree
     rivals = spec.bots_behind(known, seed)
     if policy is None:
-        lazy = not executor.is_here
+        lazy = not executor.is_in_process
         policy = as_policy_source(spec, known, seed=seed, lazy=lazy)
     if is_object and tree is None:
         probe(policy, loaded)

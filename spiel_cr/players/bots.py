@@ -14,9 +14,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.abstraction.gameshrink.merging import merged
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.opened import Opened, open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_tree_loading import public_tree_game

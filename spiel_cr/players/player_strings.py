@@ -345,13 +345,13 @@ def _algorithm(text: str, name: str) -> dict[str, Any]:
     if text == "lp":
         return {"solver": text, "iterations": None}
     parameters: Parameters = parse(text, name)
-    if "iterations" not in parameters.given:
+    if "iterations" not in parameters.values:
         example = text.rstrip(")") + ("," if "(" in text else "(") + "iterations=10)"
         raise ValueError(
             f"{name}={text!r}: the number of iterations is missing; write, for "
             f"example, {example}"
         )
-    types = {**dict.fromkeys(parameters.given, str), "iterations": int}
+    types = {**dict.fromkeys(parameters.values, str), "iterations": int}
     return {
         "solver": parameters.without("iterations"),
         "iterations": parameters.convert(types)["iterations"],

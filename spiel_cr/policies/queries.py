@@ -19,13 +19,13 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.errors import (
     GameTooLargeError,
     InvalidPolicyError,
     MoreKnowledgeError,
 )
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
+from spiel_cr.common.messages import is_wanted
 from spiel_cr.games.game_form import GameForm
 from spiel_cr.games.histories import CHANCE, TERMINAL
 from spiel_cr.games.opening.batched_rules import BatchedRules, of_game
@@ -60,7 +60,7 @@ def query(
     seed: int = 0,
     fill: bool = False,
     deadline: float = math.inf,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
     progress: bool = False,
 ) -> Behaviours:
     """Query a policy at every infoset of both players.
@@ -90,7 +90,7 @@ def query(
       MoreKnowledgeError: If the policy depends on more than the form's infosets.
       OtherGameError: If the policy belongs to a form with other decisions.
     """
-    if not executor.is_here:
+    if not executor.is_in_process:
         _query_in_workers(form, policy, executor, deadline)
     first, second = (
         query_player(

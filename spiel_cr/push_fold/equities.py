@@ -18,9 +18,9 @@ import numpy as np
 import tqdm
 
 from spiel_cr.common import storage
-from spiel_cr.common.checks import check_seed, check_whole
-from spiel_cr.common.errors import DamagedFileError
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.checks import check_integer, check_seed
+from spiel_cr.common.errors import CorruptFileError
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.push_fold import hand_classes
 from spiel_cr.push_fold.hands import ORDERS, HandTables
 
@@ -88,7 +88,7 @@ def through(
     draws: Draws,
     *,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Reads the table from a folder, or makes it and writes it there.
 
@@ -99,8 +99,8 @@ def through(
     Raises:
       ValueError: an argument is out of range, or the folder is a file.
     """
-    check_whole(draws.players, "players", 2, 3)
-    check_whole(draws.boards, "boards", 1, 10**8)
+    check_integer(draws.players, "players", 2, 3)
+    check_integer(draws.boards, "boards", 1, 10**8)
     check_seed(draws.seed)
     place = pathlib.Path(folder)
     if place.exists() and not place.is_dir():
@@ -109,7 +109,7 @@ def through(
     paths = {n: place / f"all-in-{n}-{name}" for n in (2, 3)}
     # A table of three hands has those of two, too.
     for path in (paths[3], paths[draws.players]):
-        with contextlib.suppress(OSError, DamagedFileError):
+        with contextlib.suppress(OSError, CorruptFileError):
             return load(path)
     table = sample(strength, draws, progress=progress, executor=executor)
     save(paths[draws.players], table)
@@ -131,11 +131,11 @@ def load(path: os.PathLike[str] | str) -> Equities:
 
     Raises:
       OSError: there is no such file.
-      DamagedFileError: it holds something else.
+      CorruptFileError: it holds something else.
     """
     arrays, metadata = storage.load(path)
     if set(arrays) != set(Equities._fields[:6]) or set(metadata) != {"error", "boards"}:
-        raise DamagedFileError(f"{os.fspath(path)} holds no table of all-in hands")
+        raise CorruptFileError(f"{os.fspath(path)} holds no table of all-in hands")
     return Equities(
         **arrays, error=tuple(metadata["error"]), boards=int(metadata["boards"])
     )
@@ -146,7 +146,7 @@ def sample(
     draws: Draws,
     *,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Equities:
     """Estimates the table.
 

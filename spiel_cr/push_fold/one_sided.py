@@ -19,7 +19,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.push_fold import outer, rules
 from spiel_cr.push_fold.engine import InnerSettings
@@ -114,8 +114,8 @@ def guarantee(
     """
     rounds = ROUNDS if rounds is None else rounds
     steps = STEPS if steps is None else steps
-    check_whole(rounds, "rounds", 1)
-    check_whole(steps, "steps", 1)
+    check_integer(rounds, "rounds", 1)
+    check_integer(steps, "steps", 1)
     check_room(setting)
     game = OneSided(setting, tables)
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):

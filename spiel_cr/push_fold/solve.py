@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common import atomic, checks, storage
-from spiel_cr.common.errors import DamagedFileError, GameTooLargeError
+from spiel_cr.common.errors import CorruptFileError, GameTooLargeError
 from spiel_cr.push_fold import outer, rules
 from spiel_cr.push_fold.chip_model import chip_model
 from spiel_cr.push_fold.engine import Engine, InnerSettings
@@ -114,11 +114,11 @@ def units_of(
             f"give 2 or 3 stacks"
         )
     for stack in stacks:
-        checks.check_whole(stack, "stacks", 1)
+        checks.check_integer(stack, "stacks", 1)
     if len(blinds) != 2:
         raise ValueError(f"blinds={list(blinds)} must be the small and the big blind")
     for blind in blinds:
-        checks.check_whole(blind, "blinds", 1)
+        checks.check_integer(blind, "blinds", 1)
     if blinds[0] > blinds[1]:
         raise ValueError(f"blinds={list(blinds)}: give the small one first")
     n = len(stacks)
@@ -276,7 +276,7 @@ class _RoundCheckpoint(NamedTuple):
                 int(number), arrays["profile"], arrays["values"], math.inf
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise DamagedFileError(
+            raise CorruptFileError(
                 f"{os.fspath(self.path)} holds no round of a tournament"
             ) from error
 

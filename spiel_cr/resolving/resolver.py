@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.resolving import subgame_sampling

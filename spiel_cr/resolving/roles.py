@@ -181,7 +181,7 @@ def make_roles(
 
     Raises:
       GameTooLargeError: If re-solving would need more memory than the limit.
-      HiddenTurnsError, ValueError: As `decompose`.
+      UncountableTurnsError, ValueError: As `decompose`.
     """
     if isinstance(game, PublicTreeGame):
         need = public_tree_footprint.peak_bytes(game, dtype) + _gadget_bytes(game)

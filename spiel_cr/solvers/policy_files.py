@@ -77,7 +77,7 @@ def read_policy_file(path: atomic.Path) -> PolicyFile:
 
     Raises:
       OSError: If the file does not exist, or cannot be read.
-      DamagedFileError: If the file was not written by spiel_cr, or modified since.
+      CorruptFileError: If the file was not written by spiel_cr, or modified since.
     """
     return PolicyFile(path, result.read_metadata(path))
 
@@ -89,7 +89,7 @@ def check_policy_file(path: atomic.Path) -> None:
       path: The file.
 
     Raises:
-      OSError, DamagedFileError, ValueError: As `load_policy`.
+      OSError, CorruptFileError, ValueError: As `load_policy`.
     """
     read_policy_file(path).check()
 
@@ -111,7 +111,7 @@ def load_policy(
 
     Raises:
       OSError: If the file does not exist, or cannot be read.
-      DamagedFileError: If the file was not written by spiel_cr, was modified since, or
+      CorruptFileError: If the file was not written by spiel_cr, was modified since, or
         holds invalid probabilities.
       ValueError: If the file holds no policy, or one for another game; or OpenSpiel
         cannot load its game by name.

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics

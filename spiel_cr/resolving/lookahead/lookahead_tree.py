@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.batched_rules import BrokenRulesError, of_game
 from spiel_cr.games.opening.opened import open_game

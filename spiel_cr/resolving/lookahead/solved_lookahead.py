@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
@@ -91,12 +91,12 @@ class SolvedLookahead:
 
         Raises:
           ImperfectRecallError: If a player has imperfect recall.
-          HiddenTurnsError: If the complete tree has no layers.
+          UncountableTurnsError: If the complete tree has no layers.
         """
         snapshot = lookahead.snapshot()
         try:
             d = decompose(snapshot.tree, player)
-        except HiddenTurnsError:
+        except UncountableTurnsError:
             if roots is None:
                 raise
             return None
