@@ -405,10 +405,9 @@ def report_result(game: str, result: Result, arguments: Arguments) -> dict[str, 
     each = f" in each of {result.solves} solves" if result.solves > 1 else ""
     print(f"{_head(game, result)}{each}")
     tool = "OpenSpiel, exact" if verdict.by == "openspiel" else "spiel_cr, exact"
-    if verdict.by == "spiel_cr" and result.signals is not None:
-        tool += ", by a best response on the signal form"
-    elif verdict.by == "spiel_cr" and result.tree is None:
-        tool += ", by a best response on the form of worlds"
+    if verdict.by == "spiel_cr" and result.game_form is not None:
+        if result.tree is None:
+            tool += f", by a best response on the {result.game_form.kind} form"
     low, high = utility_bounds(result.game) or (0.0, 0.0)
     rounding = sys.float_info.epsilon * (high - low)
     print(f"  NashConv    {_above(rounding, verdict.nash_conv):.3e}  ({tool})")

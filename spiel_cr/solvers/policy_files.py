@@ -13,9 +13,9 @@ from spiel_cr.games.opening.opened import Openable, open_game
 from spiel_cr.games.phantom.game import PhantomGame, shared_phantom_game
 from spiel_cr.games.public_tree import public_tree_loading as loading
 from spiel_cr.games.public_tree.game import PublicTreeGame
-from spiel_cr.policies import result
+from spiel_cr.policies import behaviour_files
 from spiel_cr.solvers.deep import network_policy
-from spiel_cr.solvers.mccfr.table import table_files
+from spiel_cr.solvers.mccfr.table import table_policy
 
 
 class _Content(NamedTuple):
@@ -52,12 +52,12 @@ class PolicyFile:
     @property
     def needs_tree(self) -> bool:
         """Whether it holds a policy of a game tree."""
-        return self.kind not in _CONTENTS or self.kind == result.TABULAR
+        return self.kind not in _CONTENTS or self.kind == behaviour_files.TREE_POLICY
 
     @property
     def is_of_public_tree(self) -> bool:
         """Whether it holds a policy of a public-tree game."""
-        return self.kind == result.OF_SIGNALS
+        return self.kind == behaviour_files.PUBLIC_TREE_POLICY
 
     def check(self) -> None:
         """Raise the errors of `load` that do not depend on the game."""
@@ -69,7 +69,7 @@ class PolicyFile:
 
     @property
     def _content(self) -> _Content:
-        return _CONTENTS.get(self.kind, _CONTENTS[result.TABULAR])
+        return _CONTENTS.get(self.kind, _CONTENTS[behaviour_files.TREE_POLICY])
 
 
 def read_policy_file(path: atomic.Path) -> PolicyFile:
@@ -79,7 +79,7 @@ def read_policy_file(path: atomic.Path) -> PolicyFile:
       OSError: If the file does not exist, or cannot be read.
       CorruptFileError: If the file was not written by spiel_cr, or modified since.
     """
-    return PolicyFile(path, result.read_metadata(path))
+    return PolicyFile(path, behaviour_files.read_metadata(path))
 
 
 def check_policy_file(path: atomic.Path) -> None:
@@ -123,19 +123,21 @@ def _load_phantom(
     path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     if game is None:
-        game = result.named_game(result.text_of(metadata, "game", path), path)
+        game = behaviour_files.named_game(
+            behaviour_files.text_of(metadata, "game", path), path
+        )
     if not isinstance(game, PhantomGame):
         plain = game.game if isinstance(game, PublicTreeGame) else game
         game = shared_phantom_game(open_game(plain))
-    return result.read_policy(path, game)
+    return behaviour_files.read_policy(path, game)
 
 
 def _load_public_tree(
     path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
-    name = result.text_of(metadata, "game", path)
+    name = behaviour_files.text_of(metadata, "game", path)
     if game is None:
-        game = result.named_game(name, path)
+        game = behaviour_files.named_game(name, path)
     if not isinstance(game, PublicTreeGame):
         opened = open_game(game)
         if not loading.declared(opened):
@@ -147,7 +149,7 @@ def _load_public_tree(
             unmerged.game_id == metadata.get("fingerprint")
         ):
             game = unmerged
-    return result.read_policy(path, game)
+    return behaviour_files.read_policy(path, game)
 
 
 def _load_networks(
@@ -161,7 +163,7 @@ def _load_table(
     path: atomic.Path, game: Openable | None, metadata: Mapping[str, Any]
 ) -> openspiel_policy.Policy:
     plain = None if game is None else open_game(game).game
-    return table_files.load_table_policy(path, plain)
+    return table_policy.load_table_policy(path, plain)
 
 
 def _load_tree(
@@ -169,13 +171,19 @@ def _load_tree(
 ) -> openspiel_policy.Policy:
     if isinstance(game, PublicTreeGame | PhantomGame):
         game = game.game
-    return result.load_tabular_policy(path, game)
+    return behaviour_files.load_tabular_policy(path, game)
 
 
 _CONTENTS: Mapping[str, _Content] = {
-    result.TABULAR: _Content(result.check_tabular_file, _load_tree),
-    result.OF_SIGNALS: _Content(result.check_policy_file, _load_public_tree),
-    result.OF_WORLDS: _Content(result.check_policy_file, _load_phantom),
-    table_files.TABLE: _Content(table_files.check_table_file, _load_table),
+    behaviour_files.TREE_POLICY: _Content(
+        behaviour_files.check_tabular_file, _load_tree
+    ),
+    behaviour_files.PUBLIC_TREE_POLICY: _Content(
+        behaviour_files.check_policy_file, _load_public_tree
+    ),
+    behaviour_files.PHANTOM_POLICY: _Content(
+        behaviour_files.check_policy_file, _load_phantom
+    ),
+    table_policy.TABLE: _Content(table_policy.check_table_file, _load_table),
     network_policy.KIND: _Content(network_policy.check_file, _load_networks),
 }
