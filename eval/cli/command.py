@@ -15,8 +15,8 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.parameters import read_number
-from spiel_cr.players import opponents
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.fixed_policies import FIXED_POLICIES
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.files import csv_text
 from .setting_options import field_option
@@ -280,7 +280,7 @@ def size_value(text: str) -> str:
 
 # What --policy of `Parser.policy_options` can be; for `LISTS` of commands.
 POLICIES = f"""policies:
-  uniform; {", ".join(opponents.CHUMPS)} (poker);
+  uniform; {", ".join(FIXED_POLICIES)} (poker);
   an algorithm's average strategy: cfr+(iterations=10), lp;
   PATH.npz of --save; a bot: resolving(iterations=100)"""
 

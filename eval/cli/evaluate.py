@@ -35,13 +35,13 @@ from typing import Any
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from .command import Arguments, Parser, write_csv
 
 RESUMES = True
-LISTS = {"bots": bot_strings.describe_bots()}
+LISTS = {"bots": describe_players()}
 _JUDGES = {"openspiel": "OpenSpiel", "spiel_cr": "spiel_cr"}
 
 

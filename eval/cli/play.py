@@ -32,14 +32,15 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.players.player_strings import describe_players
 
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
 from . import watchdog
 from .command import Arguments, Parser, split_bots, whole_value
 
-LISTS = {"bots": bot_strings.describe_bots()}
+LISTS = {"bots": describe_players()}
 # Seconds that a bot's thread gets to end its move when the table is closed.
 _LAST_MOVE = 1.0
 # Seconds for a page to show that a bot failed.
@@ -129,7 +130,7 @@ def play(
     matches: int = 1,
     source: TextIO | None = None,
     out: TextIO | None = None,
-    memory_limit: Limit = bot_strings.MEMORY_LIMIT,
+    memory_limit: Limit = MEMORY_LIMIT,
 ) -> Series:
     """Play matches that a person watches or takes part in, at a terminal.
 

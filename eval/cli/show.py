@@ -32,8 +32,8 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
@@ -91,10 +91,11 @@ def run(arguments: Arguments) -> dict[str, object]:
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
-    policy_files.check_policy_file(arguments.policy)
-    is_of_public_tree = policy_files.is_of_public_tree(arguments.policy)
+    file = policy_files.read_policy_file(arguments.policy)
+    file.check()
+    is_of_public_tree = file.is_of_public_tree
     show_grid.check(arguments, is_of_public_tree)
-    needs_tree = policy_files.needs_tree(arguments.policy)
+    needs_tree = file.needs_tree
     if not is_of_public_tree and (needs_tree or not arguments.html):
         large = () if needs_tree else (GameTooLargeError, TooManyHistoriesError)
         try:
@@ -122,7 +123,7 @@ def _page(arguments: Arguments) -> str:
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
         tree = spiel_cr.build_tree(policy.game, max_histories=most)
-        strategy = conversions.behaviour_from_policy(tree, policy)
+        strategy = query(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
         raise ValueError(
@@ -149,7 +150,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     )
     announce(f"loading the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
-    strategy = conversions.behaviour_from_policy(tree, policy)
+    strategy = query(tree, policy)
     # Errors come before anything is printed.
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)

@@ -40,7 +40,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from ..tournaments import sessions, styles, tournament
@@ -49,7 +49,7 @@ from .command import Arguments, Parser, split_bots
 from .play import HUMAN
 
 RESUMES = True
-LISTS = {"bots": bot_strings.describe_bots()}
+LISTS = {"bots": describe_players()}
 
 
 def add_options(parser: Parser) -> None:
