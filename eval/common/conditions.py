@@ -61,13 +61,13 @@ def optional_versions() -> dict[str, str]:
 
 def versions_of(packages: Iterable[str]) -> dict[str, str]:
     """The versions of those packages that are installed."""
-    found = {}
+    versions_by_package = {}
     for package in packages:
         try:
-            found[package] = metadata.version(package)
+            versions_by_package[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    return found
+    return versions_by_package
 
 
 def cpu_model() -> str:

@@ -16,9 +16,11 @@ def members(tree: GameTree, player: int) -> dict[str, np.ndarray]:
       int [n] for each string.
     """
     histories = tree.histories
-    own = np.flatnonzero(histories.player == player)
-    own = own[np.argsort(histories.infoset[own], kind="stable")]
-    ends = np.cumsum(np.bincount(histories.infoset[own]))
-    groups = np.split(own, ends[:-1])
+    player_histories = np.flatnonzero(histories.player == player)
+    player_histories = player_histories[
+        np.argsort(histories.infoset[player_histories], kind="stable")
+    ]
+    ends = np.cumsum(np.bincount(histories.infoset[player_histories]))
+    groups = np.split(player_histories, ends[:-1])
     # Without any infosets there is still one group, of no histories.
     return dict(zip(tree.infosets[player].keys, groups, strict=False))
