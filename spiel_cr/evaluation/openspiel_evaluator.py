@@ -228,5 +228,5 @@ def judge_result(
     if by == "openspiel":
         return judge(result.game, result.average_policy())
     low, high = result.value_bounds()
-    value = best_responses.behaviour_value(*result.laid_out())
+    value = best_responses.behaviour_value(*result.sequence_form_and_average())
     return Verdict(high - low, value, "spiel_cr", (low, high))

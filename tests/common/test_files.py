@@ -14,7 +14,8 @@ from spiel_cr.common import atomic, storage
 from spiel_cr.common.errors import CorruptFileError
 from spiel_cr.games.tree import tree as tree_lib
 from spiel_cr.players import bots
-from spiel_cr.policies import conversions, rollouts
+from spiel_cr.policies import rollouts
+from spiel_cr.policies.queries import query
 from tests.support import games
 
 
@@ -43,7 +44,7 @@ def test_metadata(kuhn, tmp_path):
     kuhn.save(tmp_path / "policy")
     arrays, metadata = storage.load(tmp_path / "policy")
     assert set(arrays) == {"player0", "player1"}
-    assert metadata["kind"] == "policy"
+    assert metadata["kind"] == "tree policy"
     assert metadata["game"] == str(kuhn.tree.game)
     assert metadata["algorithm"] == "cfr+"
     assert metadata["iterations"] == 50
@@ -137,7 +138,7 @@ GARBAGE = {
     "no utf-8": npz(metadata=text(b"\xff\xfe")),
     "json list": npz(metadata=text(b"[]")),
     "other kind": npz(metadata=text(b"{}")),
-    "only a kind": npz(metadata=text(b'{"kind": "policy"}')),
+    "only a kind": npz(metadata=text(b'{"kind": "tree policy"}')),
     "objects": npz(player0=np.array([{}], object), metadata=text(b"{}")),
 }
 
@@ -157,7 +158,7 @@ def test_pickled_objects_are_neither_read_nor_written(tmp_path):
 
     bomb = np.array([Bomb()], object)
     path = tmp_path / "bomb"
-    path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "policy"}')))
+    path.write_bytes(npz(player0=bomb, metadata=text(b'{"kind": "tree policy"}')))
     with pytest.raises(ValueError, match="damaged") as refused:
         spiel_cr.load_policy(path)
     assert "allow_pickle" not in str(refused.value)  # numpy's advice
@@ -201,7 +202,7 @@ def test_policies_of_no_probabilities_are_refused(kuhn, value):
 
     policy = Spoilt(kuhn.tree.game)
     with pytest.raises(ValueError, match="information state .*sum to 1"):
-        conversions.behaviour_from_policy(kuhn.tree, policy)
+        query(kuhn.tree, policy)
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
     for ask in (
         rollouts.Answers(policy, state.current_player()),
@@ -219,7 +220,7 @@ def test_zeros_that_are_a_little_less_are_zeros(kuhn):
             return {0: 1.0 + 2e-12, 1: -2e-12}
 
     policy = Rounded(kuhn.tree.game)
-    behaviours = conversions.behaviour_from_policy(kuhn.tree, policy)
+    behaviours = query(kuhn.tree, policy)
     assert min(behaviour.min() for behaviour in behaviours) == 0
     state = kuhn.tree.state_at(int(kuhn.tree.infosets[0].history[0]))
     assert bots.PolicyBot(state.current_player(), policy).step(state) == 0
