@@ -14,7 +14,7 @@ from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.phantom import footprint as phantom_footprint
 from spiel_cr.games.phantom.game import PhantomGame
-from spiel_cr.games.public_tree import kernels
+from spiel_cr.games.public_tree import matrix_operators
 from spiel_cr.games.public_tree import public_tree_footprint as footprint
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.payoff_matrices import PayoffMatrix
@@ -123,7 +123,7 @@ def _signals(signals: PublicTreeGame) -> dict[str, object]:
     for number, pair in enumerate(zip(*by_round, strict=True)):
         both = " / ".join(f"{count:,}" for count in pair)
         print(f"  {f'round {number}':<10} {both} signals")
-    listed = [_kernel(kernel) for kernel in signals.kernels]
+    listed = [_matrix(matrix) for matrix in signals.payoff_matrices]
     alike = collections.Counter(map(_described, listed))
     for described, count in alike.items():
         print(f"  {counted(count, 'kernel'):<10} {described}")
@@ -148,12 +148,12 @@ def _described(row: dict[str, Any]) -> str:
     return f"round {row['round']}, {height:,} x {width:,}, {row['form']}, {each} each"
 
 
-def _kernel(kernel: PayoffMatrix) -> dict[str, Any]:
+def _matrix(matrix: PayoffMatrix) -> dict[str, Any]:
     """A kernel as solvers have it, for player 0 (float64)."""
-    laid_out = kernels.lay_out(kernel, 0)
+    laid_out = matrix_operators.make_operator(matrix, 0)
     return {
-        "round": kernel.round,
-        "shape": list(kernel.shape),
+        "round": matrix.round,
+        "shape": list(matrix.shape),
         "form": type(laid_out).__name__,
         "bytes": laid_out.nbytes,
     }

@@ -7,7 +7,7 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.games.public_tree.declaring.declaration import DealtReader
+from spiel_cr.games.public_tree.declaration.declaration import DealtReader
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.public_nodes import Betting
 from spiel_cr.policies import array_answers
