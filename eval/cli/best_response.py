@@ -58,7 +58,7 @@ from spiel_cr.evaluation.response_config import (
 from spiel_cr.evaluation.responses.local_best_response import LEAVES
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
 from spiel_cr.evaluation.result import Seat, summary
-from spiel_cr.players import opponents
+from spiel_cr.players.fixed_policies import FIXED_POLICIES
 from spiel_cr.policies.phantom_policy import PhantomPolicy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 from spiel_cr.solvers.run import Checkpoint
@@ -70,7 +70,7 @@ from .command import Arguments, Commands, add_command
 def add(commands: Commands) -> None:
     """Adds the command."""
     text = "find a response to a policy: a lower bound on its exploitability"
-    chumps = ", ".join(opponents.CHUMPS)
+    chumps = ", ".join(FIXED_POLICIES)
     parser = add_command(
         commands,
         "best-response",

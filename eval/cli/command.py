@@ -13,7 +13,7 @@ from spiel_cr.common.checks import check_seed
 from spiel_cr.common.executor import Executor
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.parameters import read_number
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..common.files import csv_text
 

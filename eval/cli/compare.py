@@ -32,7 +32,7 @@ from typing import Any
 
 from spiel_cr.common import memory
 from spiel_cr.common.messages import one_line
-from spiel_cr.players.bot_strings import MEMORY_LIMIT
+from spiel_cr.players.player_specs import MEMORY_LIMIT
 
 from ..adapters import registry
 from ..common.budget import Budget

@@ -35,7 +35,7 @@ from typing import Any
 from spiel_cr.common.messages import one_line
 from spiel_cr.common.statistics import CONFIDENCE
 from spiel_cr.evaluation import evaluate
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from .command import Arguments, Commands, add_command, write_csv
@@ -53,7 +53,7 @@ def add(commands: Commands) -> None:
         text,
         __doc__,
         resumes=True,
-        bots=bot_strings.describe_bots(),
+        bots=describe_players(),
     )
     parser.option("--game")
     text = "the player: name(parameter=value,...), see below"

@@ -32,7 +32,8 @@ from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.referee import Observer
 from spiel_cr.games.histories import state_after
 from spiel_cr.games.tree.compiler import Game
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import MEMORY_LIMIT
+from spiel_cr.players.player_strings import describe_players
 
 from ..table import families, server, table
 from ..table.series import HUMAN, Played, Series
@@ -51,7 +52,7 @@ def add(commands: Commands) -> None:
     """Adds the command."""
     text = "watch bots play matches, or play against one"
     parser = add_command(
-        commands, "play", _play, text, __doc__, bots=bot_strings.describe_bots()
+        commands, "play", _play, text, __doc__, bots=describe_players()
     )
     parser.bot_options("'A;B'", "see below", required=False)
     text = "of all that is drawn (default: another each time)"
@@ -135,7 +136,7 @@ def play(
     matches: int = 1,
     source: TextIO | None = None,
     out: TextIO | None = None,
-    memory_limit: Limit = bot_strings.MEMORY_LIMIT,
+    memory_limit: Limit = MEMORY_LIMIT,
 ) -> Series:
     """Plays matches that a person watches or takes part in, at a terminal.
 

@@ -31,8 +31,8 @@ from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
 from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
-from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import policy_files
 
 from ..common.plurals import counted
@@ -90,10 +90,11 @@ def _show(arguments: Arguments) -> dict[str, object]:
             f"spiel-cr solve --game '{arguments.game}' "
             f"--save {arguments.policy!r}"
         )
-    policy_files.check_policy_file(arguments.policy)
-    signals = policy_files.is_of_public_tree(arguments.policy)
+    file = policy_files.read_policy_file(arguments.policy)
+    file.check()
+    signals = file.is_of_public_tree
     show_grid.check(arguments, signals)
-    compiled = policy_files.needs_tree(arguments.policy)
+    compiled = file.needs_tree
     if not signals and (compiled or not arguments.html):
         large = () if compiled else (GameTooLargeError, TooManyHistoriesError)
         try:
@@ -118,7 +119,7 @@ def _page(arguments: Arguments) -> str:
     most = tree_page.MOST_HISTORIES
     with contextlib.suppress(GameTooLargeError, TooManyHistoriesError):
         tree = spiel_cr.build_tree(policy.game, max_histories=most)
-        strategy = conversions.behaviour_from_policy(tree, policy)
+        strategy = query(tree, policy)
         views = sum(infoset_view.view_infosets(tree, strategy), [])
     if arguments.sort == "gain" and not views:
         raise ValueError("sort='gain': no gains are known here; choose --sort reach")
@@ -143,7 +144,7 @@ def _show_infosets(arguments: Arguments, limit: int) -> dict[str, object]:
     )
     announce(f"taking the policy {arguments.policy}")
     policy = spiel_cr.load_policy(arguments.policy, tree)
-    strategy = conversions.behaviour_from_policy(tree, policy)
+    strategy = query(tree, policy)
     # What is refused is refused before anything is printed.
     announce("values of all information states")
     views = infoset_view.view_infosets(tree, strategy)

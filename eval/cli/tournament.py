@@ -40,7 +40,7 @@ from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
 from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_strings import describe_players
 
 from ..common.plurals import counted
 from ..tournaments import sessions, styles, tournament
@@ -59,7 +59,7 @@ def add(commands: Commands) -> None:
         text,
         __doc__,
         resumes=True,
-        bots=bot_strings.describe_bots(),
+        bots=describe_players(),
     )
     parser.bot_options("'A;B;C'", "two or more, see below")
     parser.option("--matches", "matches of each pair, half in each seat", 100)

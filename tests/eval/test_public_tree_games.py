@@ -12,9 +12,11 @@ from spiel_cr.eval.inspection import hand_grid
 from spiel_cr.evaluation import openspiel_evaluator, opponent
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree import public_tree_game
-from spiel_cr.players import bot_strings
+from spiel_cr.players.player_specs import prepare
+from spiel_cr.players.player_strings import read_string
 from spiel_cr.policies import best_responses, conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
+from spiel_cr.policies.queries import query
 from spiel_cr.solvers import representation
 from spiel_cr.solvers.representation import GameOptions, Need, choose_form
 from tests.support.commands import refused, run, told
@@ -185,9 +187,9 @@ def test_policies_are_saved_before_they_are_judged(capsys, tmp_path, monkeypatch
 def test_bots_play_it(policy_file):
     """Lazily: the game is not compiled for it."""
     bot = f"policy(path={policy_file})"
-    assert not bot_strings.read_bot(bot).whole
-    game = bot_strings.prepare(LEDUC, [bot])
-    player = bot_strings.load_bot(game, bot, 0, seed=1)
+    assert not read_string(bot).needs_tree
+    game = prepare(LEDUC, [bot])
+    player = spiel_cr.load_bot(game, bot, 0, seed=1)
     state = game.new_initial_state()
     for card in (0, 2):
         state.apply_action(card)
@@ -216,9 +218,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     declared = public_tree_game(game).num_private_states(0)
     assert sum(result.game_form.num_private_states(0)) < sum(declared)
     tree = spiel_cr.build_tree(game, observations=True)
-    behaviour = conversions.behaviour_from_policy(
-        tree, spiel_cr.load_policy(path, game)
-    )
+    behaviour = query(tree, spiel_cr.load_policy(path, game))
     expected = [
         best_responses.best_response_value(
             tree.sequence_form,

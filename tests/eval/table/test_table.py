@@ -16,7 +16,7 @@ from spiel_cr.common import messages
 from spiel_cr.eval.cli import play, signals
 from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
-from spiel_cr.players.bot_strings import read_bot
+from spiel_cr.players.player_strings import read_string
 from tests.support import tables
 from tests.support.states import after
 
@@ -285,4 +285,4 @@ def test_what_the_lobby_offers_is_drawn_and_can_be_played(offer):
     game = pyspiel.load_game(offer.string)
     assert families.is_drawn(game)
     for strength in table.STRENGTHS:
-        assert read_bot(strength.string)
+        assert read_string(strength.string)
