@@ -104,8 +104,8 @@ class ExactJudge:
             # Written so that NaN fails.
             if not abs(spiel_cr_value - openspiel_value) <= _AGREEMENT * self._scale:
                 raise ValueError(
-                    f"OpenSpiel finds {openspiel_value} where spiel_cr finds {spiel_cr_value}; one of "
-                    f"the two judges is wrong, please report it"
+                    f"OpenSpiel computes {openspiel_value}, but spiel_cr "
+                    f"{spiel_cr_value}; one of them is wrong, please report it"
                 )
         return Verdict(judged, float(returns[0]), OPENSPIEL)
 
