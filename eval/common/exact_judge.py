@@ -1,4 +1,4 @@
-"""OpenSpiel's exact tools judge a strategy, in C++.
+"""Exact evaluation of strategies by OpenSpiel's tools in C++.
 
 `spiel_cr.evaluation.openspiel_evaluator` calls OpenSpiel's Python tools, which take a
 minute where these take a second. Both compute the same numbers, and a test compares
@@ -40,10 +40,10 @@ Strategy = tuple[np.ndarray, np.ndarray]
 
 
 class ExactJudge:
-    """Judges strategies of one game.
+    """Exact evaluation of strategies of one game.
 
     Attributes:
-      curve_by: who computes points of a curve, `OPENSPIEL` or `SPIEL_CR`.
+      curve_by: Tool that computes points of a curve, `OPENSPIEL` or `SPIEL_CR`.
     """
 
     def __init__(self, instance: GameInstance) -> None:
@@ -76,17 +76,18 @@ class ExactJudge:
         self._scale = max(1.0, float(np.abs(instance.tree.histories.utility).max()))
 
     def curve_point(self, strategy: Strategy) -> float:
-        """NashConv at a point of a curve."""
+        """Compute NashConv at a point of a curve."""
         strategy = self._checked(strategy)
         if self.curve_by == OPENSPIEL:
             return float(pyspiel.nash_conv(self._fast, self._table(strategy)))
         return self._by_spiel_cr(strategy)[0]
 
     def final(self, strategy: Strategy) -> Verdict:
-        """NashConv and value; where OpenSpiel computes them, ours must agree.
+        """Compute NashConv and value, and check that both tools agree.
 
         Raises:
-          ValueError: no strategy, or the two judges disagree, which would be a bug.
+          ValueError: If the strategy is invalid, or the tools disagree, which would be
+            a bug.
         """
         strategy = self._checked(strategy)
         nash_conv, value = self._by_spiel_cr(strategy)
@@ -110,7 +111,7 @@ class ExactJudge:
         return Verdict(judged, float(returns[0]), OPENSPIEL)
 
     def _checked(self, strategy: Strategy) -> Strategy:
-        """Distributions everywhere, or ValueError."""
+        """Return normalised distributions, or raise ValueError."""
         first, second = (
             normalised(
                 self._tree.infosets[player].decisions.num_actions,
@@ -138,7 +139,7 @@ class ExactJudge:
             )
             for key, begin, end in zip(infosets.keys, first, ends, strict=True):
                 table[key] = probabilities[begin:end]
-        # OpenSpiel's tools ask below outcomes of probability zero, too.
+        # OpenSpiel's tools also query infosets below outcomes of probability zero.
         for key, state in self._tree.impossible.states.items():
             legal = state.legal_actions()
             table.setdefault(key, [(action, 1 / len(legal)) for action in legal])
