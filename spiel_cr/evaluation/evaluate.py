@@ -69,7 +69,7 @@ class EvaluatorConfig:
     Attributes:
       evaluator: Method of the evaluation: one of `EVALUATORS`.
       matches: Number of matches of the evaluator playing, half of them as each player.
-        If None, `MATCHES`.
+        If None, 1,000 (`MATCHES`).
       repeats: Number of newly made bots that are evaluated. NashConv is their mean,
         with the half-width of its 95% confidence interval.
       seed: Seed of the bots and of the matches.

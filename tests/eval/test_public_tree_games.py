@@ -46,7 +46,7 @@ def test_solve_says_form_and_judge(capsys, tmp_path):
     words = ("--form", "public-tree", "--save", path)
     found, out, _ = told(capsys, "solve", *game, *words)
     assert found["form"] == "public-tree"
-    assert found["judge"] == "spiel_cr" and "on the public-tree form" in out
+    assert found["judge"] == "spiel_cr" and "in public-tree form" in out
     loaded = spiel_cr.load_policy(path, SMALL)
     assert isinstance(loaded, FormPolicy)
     asked = ("--judge", "openspiel")
@@ -67,7 +67,9 @@ def test_info_counts_public_nodes_and_signals(capsys):
     assert found["public_nodes"] == found["leaves"] + sum(found["decisions"])
     assert [row["shape"] for row in found["kernels"]][0] == [3, 3]
     assert 0.3e9 < found["peak_bytes"]["float32"] <= found["peak_bytes"]["float64"]
-    assert "round 1" in out and re.search(r"\d kernels? +round 0, 3 x 3, ", out)
+    assert "round 1" in out and re.search(
+        r"\d payoff matri(x|ces): round 0, 3 x 3, ", out
+    )
 
 
 def test_show_prints_a_grid(capsys, policy_file):
@@ -238,7 +240,7 @@ def test_best_response_on_the_signal_form_is_that_of_the_compiled_game(
     found, out, _ = told(capsys, *words, "--method", "exact")
     assert found["form"] == "public-tree"
     assert found["judged_exactly"] and found["share"] == pytest.approx(1)
-    assert "exact, by a best response on the public-tree form" in out
+    assert "exact, by a best response in public-tree form" in out
     for seat, value in zip(found["seats"], expected, strict=True):
         assert seat["value"] == pytest.approx(value, abs=1e-9)
 

@@ -147,11 +147,11 @@ def test_infosets_that_were_never_met_are_reported(tmp_path, capsys):
         found, out, _ = told(capsys, "tournament", *game, *bots, *out)
         share, none = found["unmet_share"]
         assert none is None and 0.3 < share <= 1
-        assert f"never met: {share:.1%} of" in out
+        assert f"never visited: {share:.1%} of" in out
     words = ("--policy", path, "--method", "lbr", "--states", "--matches", "2")
     found, out, _ = told(capsys, "best-response", *game, *words, "--rollouts", "1")
     share = found["unmet_share"]
-    assert 0.3 < share <= 1 and f"never met: {share:.1%} of" in out
+    assert 0.3 < share <= 1 and f"never visited: {share:.1%} of" in out
 
 
 def test_show_lists_the_policy(saved, capsys):

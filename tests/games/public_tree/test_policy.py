@@ -80,11 +80,11 @@ def test_public_nodes_are_found_by_actions():
 
 @pytest.mark.parametrize("chunk", [1, 3, 100])
 def test_what_is_no_strategy_is_refused_by_node_and_signal(monkeypatch, chunk):
-    monkeypatch.setattr("spiel_cr.policies.public_tree_policy._CHUNK", chunk)
+    monkeypatch.setattr("spiel_cr.policies.form_policy._CHUNK", chunk)
     FormPolicy(kuhn(), equilibrium())
     wrong = equilibrium()
     wrong[0][1 + 6 + 2] += 0.25  # after pass and bet, with a queen
-    where = r"actions \[0, 1\] with signal 1"
+    where = "at the infoset '0 1: "
     with pytest.raises(ValueError, match=where):
         FormPolicy(kuhn(), wrong)
     wrong = equilibrium()
@@ -128,7 +128,7 @@ def test_files_of_other_forms_are_refused(tmp_path):
     # Other payoffs change nothing about policies; other private states do.
     terms = kuhn().terms
     paid = dataclasses.replace(kuhn(), terms=terms._replace(stake=2 * terms.stake))
-    assert read_policy(path, paid).signals is paid
+    assert read_policy(path, paid).form is paid
     parents = tuple((own[0][:2], *own[1:]) for own in kuhn().parents)
     other = dataclasses.replace(kuhn(), parents=parents)
     with pytest.raises(ValueError, match="policy of kuhn_poker.* was given for"):
