@@ -18,9 +18,8 @@ import numpy as np
 import spiel_cr
 from spiel_cr.abstraction import buckets, gameshrink
 from spiel_cr.abstraction.methods import METHODS
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations, read_budget
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.common.parameters import read_settings
 from spiel_cr.games.opening.opened import open_game
 from spiel_cr.games.public_tree.game import PublicTreeGame
@@ -96,7 +95,7 @@ def _solved(
     )
     announce("judging in the whole game")
     low, high = result.value_bounds()
-    lifted = gameshrink.lift(signals, partition, result.laid_out()[1])
+    lifted = gameshrink.lift(signals, partition, result.sequence_form_and_average()[1])
     return {
         "iterations": result.iterations,
         "nash_conv_of_buckets": high - low,

@@ -31,7 +31,7 @@ import zlib
 from typing import Any
 
 from spiel_cr.common import memory
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..adapters import registry

@@ -27,10 +27,9 @@ from collections.abc import Sequence
 
 import spiel_cr
 from spiel_cr.common import atomic
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_iterations
 from spiel_cr.common.errors import GameTooLargeError, TooManyHistoriesError
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import announce, one_line
 from spiel_cr.games.tree.compiler import as_tree
 from spiel_cr.policies import conversions
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy

@@ -10,8 +10,8 @@ longer than alone.
 
 import time
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_number
+from spiel_cr.common.messages import announce
 
 from ..studies import game_values, gameshrink
 from ..studies.study import Line, Study

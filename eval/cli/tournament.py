@@ -38,7 +38,7 @@ import numpy as np
 
 from spiel_cr.common import atomic
 from spiel_cr.common.json_log import read_lines
-from spiel_cr.common.one_line import one_line
+from spiel_cr.common.messages import one_line
 from spiel_cr.evaluation.matches import Slot
 from spiel_cr.players import bot_strings
 

@@ -13,7 +13,7 @@ from tqdm import tqdm
 
 from spiel_cr.common import atomic, interrupts, memory
 from spiel_cr.common.checks import check_iterations
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import JsonLog, Record
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.opened import open_game
@@ -125,7 +125,7 @@ def compare(
             for run in runs
             if not _finished(log.records.get(run.key), config.retry)
         }
-        if executor.patience is None and not executor.is_here:
+        if executor.patience is None and not executor.is_in_process:
             patience = 600.0 + 30.0 * (budget.seconds or 0.0)
             executor = dataclasses.replace(executor, patience=patience)
         records = executor.map(

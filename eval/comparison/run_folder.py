@@ -10,7 +10,7 @@ from typing import Any
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.json_log import JsonLog, OtherRunError, Record, same_settings
 from spiel_cr.games.opening.opened import open_game
 
@@ -34,7 +34,7 @@ def open_folder(path: atomic.Path, settings: Record) -> JsonLog:
 
 def _is_point(value: Any) -> bool:
     """Return whether a value is [seconds, iterations, NashConv]."""
-    tests = checks.is_duration, checks.optional(checks.is_whole), checks.is_number
+    tests = checks.is_duration, checks.optional(checks.is_count), checks.is_number
     return checks.is_list(lambda _: True, 3)(value) and all(
         test(one) for test, one in zip(tests, value, strict=True)
     )
@@ -44,19 +44,19 @@ def _is_point(value: Any) -> bool:
 _LINE: dict[str, checks.Test] = {
     "game": checks.is_text,
     "algorithm": checks.is_text,
-    "seed": checks.is_whole,
+    "seed": checks.is_count,
     "error": checks.optional(checks.is_text),
     "nash_conv": checks.optional(checks.is_number),
     "machine": checks.is_text,
     "source": checks.is_text,
     "finished": checks.is_text,
     "optional_versions": checks.is_table(checks.is_text),
-    "workers": lambda value: checks.is_whole(value) or value == "ray",
+    "workers": lambda value: checks.is_count(value) or value == "ray",
 }
 _NUMBERS: dict[str, checks.Test] = {
     **dict.fromkeys(("seconds", "setup_seconds", "compile_seconds"), checks.is_number),
     "cpu_seconds": checks.is_number,
-    "iterations": checks.optional(checks.is_whole),
+    "iterations": checks.optional(checks.is_count),
     "game_value": checks.is_number,
     "judge": checks.is_text,
     "judge_reason": checks.optional(checks.is_text),
@@ -91,7 +91,7 @@ def distinct_games(games: Iterable[str]) -> dict[str, str]:
 def _merged(settings: Record, new: Record) -> Record:
     same_settings(settings, {name: new[name] for name in ("budget", "versions")})
     texts = checks.is_list(checks.is_text)
-    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_whole}
+    tests = {"games": texts, "algorithms": texts, "seeds": checks.is_count}
     try:
         checks.check_fields(settings, tests)
     except ValueError as error:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spiel_cr.games.sequence_form.layout import SequenceForm
-from spiel_cr.poker.answers import Answers, answers
+from spiel_cr.poker.answers import HandAnswers, answers
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 from .strategy_page import strategy_page
@@ -69,7 +69,7 @@ def spot_page(policy: PublicTreePolicy, form: SequenceForm, lead: str) -> str:
     return strategy_page(__file__, title, lead, data)
 
 
-def _numbers(node_answers: Answers) -> list[list[float | None]]:
+def _numbers(node_answers: HandAnswers) -> list[list[float | None]]:
     """By hand its weight, share of the range, equity, EV, frequencies, EV of actions.
 
     They have four digits, and are null where unknown.

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
 
 from .html_page import number, text
 from .summary import CurveBand, GameSummary, Row
@@ -50,7 +50,7 @@ def chart(summary: GameSummary) -> str:
     """The text of an SVG file: a game's curves against seconds and iterations."""
     file = io.StringIO()
     # A line of the legend has four rows of the table.
-    axes = pictures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
+    axes = figures.panels(size=(14, 4.5 + len(summary.rows) / 18), columns=3)
     titles: list[list[str]] = []
     for axis, (against, words) in zip(axes, AGAINST.items(), strict=True):
         series = series_of(summary.rows, against=against)
@@ -61,7 +61,7 @@ def chart(summary: GameSummary) -> str:
     figure = axes[0].figure
     handles, labels = axes[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=4)
-    pictures.save_svg(figure, file)
+    figures.save_svg(figure, file)
     return _hovered(file.getvalue(), titles)
 
 
@@ -87,7 +87,7 @@ def _hovered(svg: str, titles: Sequence[Sequence[str]]) -> str:
     return re.sub(r'<g id="points-(\d+)">|<use [^>]*/>', titled, svg)
 
 
-def _draw(axis: pictures.Axes, series: Sequence[Series], first: int = 0) -> None:
+def _draw(axis: figures.Axes, series: Sequence[Series], first: int = 0) -> None:
     """Draw curves on logarithmic axes; zeros and rounding errors lie at the lower edge.
 
     Args:

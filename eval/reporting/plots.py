@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from spiel_cr.common.pictures import check, picture
+from spiel_cr.common.figures import check, saved_panels
 
 # Inches of a cell, and of a number of two digits.
 _WIDTH, _NUMBER = 0.46, 0.14
@@ -38,7 +38,9 @@ def plot_hands(
     names = sorted(actions, key=_rank)
     shares = cells[..., [actions.index(name) for name in names]]
     wide = _WIDTH * max(len(columns), 4)
-    with picture(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (axis,):
+    with saved_panels(path, size=(2.5 + wide, 1.6 + 0.34 * max(len(rows), 4))) as (
+        axis,
+    ):
         axis.grid(False)
         y, left = np.indices(shares.shape[:2], float).reshape(2, -1)
         for number, (name, colour) in enumerate(

@@ -5,8 +5,8 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
+from spiel_cr.common.figures import available
 from spiel_cr.common.json_log import Record
-from spiel_cr.common.pictures import available
 from spiel_cr.players.bot_strings import MEMORY_LIMIT
 
 from ..adapters import registry

@@ -110,7 +110,7 @@ def _sizes(
 
 
 def _test(
-    game: PublicTreeGame, partition: Partition, counts: gameshrink.Counts
+    game: PublicTreeGame, partition: Partition, counts: gameshrink.DealCounts
 ) -> Line:
     """Two signals that have equal histograms and are not alike.
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 
 
 class Line(NamedTuple):
@@ -42,7 +42,7 @@ class Study(NamedTuple):
     run: Callable[..., Iterable[Line]]
     parts: Sequence[tuple[Any, ...]]
 
-    def lines(self, share: float, executor: Executor = HERE) -> Iterator[Line]:
+    def lines(self, share: float, executor: Executor = IN_PROCESS) -> Iterator[Line]:
         """Compute the lines.
 
         Args:

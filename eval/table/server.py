@@ -17,7 +17,7 @@ import threading
 from http import HTTPStatus
 from typing import Any
 
-from spiel_cr.common.json_text import read_object
+from spiel_cr.common.json_records import read_object
 
 from ..reporting import html_page
 from .table import Table

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import pyspiel
 
-from spiel_cr.common.announcing import latest
+from spiel_cr.common.messages import latest
 from spiel_cr.games.histories import state_after
 
 from . import families, review

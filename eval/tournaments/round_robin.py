@@ -15,9 +15,9 @@ import pyspiel
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, json_log, storage
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations, check_seed
-from spiel_cr.common.executing import Executor
+from spiel_cr.common.executor import Executor
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.memory import Limit
 from spiel_cr.evaluation.matches import Slot
@@ -138,7 +138,7 @@ def run_round_robin(
     check_seed(config.seed)
     folder = json_log.check_folder(out)
     # A tournament that is finished is shown again though a bot's file is gone.
-    if not json_log.has_begun(folder, kind.lines):
+    if not json_log.has_lines(folder, kind.lines):
         for bot in bots:
             bot_strings.read_bot(bot)
     instance = bot_strings.prepare(game, bots, memory_limit=config.memory_limit)
@@ -154,12 +154,12 @@ def run_round_robin(
         {**_settings(instance, bots, config.seed), **kind.settings},
         key=Slot._fields,
         facts={"versions": storage.versions()},
-        what=kind.unit,
+        label=kind.unit,
         check=check,
         merge=_same_run,
     ) as log:
         left = [slot for slot in plan if slot not in log.records]
-        shown = config.progress and config.executor.is_here
+        shown = config.progress and config.executor.is_in_process
         played = config.executor.map(
             _Table, (instance, bots, config.seed, kind, shown), {s: s for s in left}
         )
@@ -197,9 +197,9 @@ def _plan(num_bots: int, matches: int) -> list[Slot]:
 
 # Of each line.
 _SLOT: dict[str, checks.Test] = {
-    "deal": checks.is_whole,
-    "row": checks.is_whole,
-    "column": checks.is_whole,
+    "deal": checks.is_count,
+    "row": checks.is_count,
+    "column": checks.is_count,
     "swapped": checks.is_boolean,
 }
 

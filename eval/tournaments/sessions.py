@@ -23,7 +23,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_iterations, check_number
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.parameters import parse, table_of
@@ -170,7 +170,7 @@ def play_sessions(
 
 
 _LINE: dict[str, checks.Test] = {
-    "hands": checks.is_list(checks.is_list(checks.is_whole)),
+    "hands": checks.is_list(checks.is_list(checks.is_count)),
     "returns": checks.is_list(checks.is_number),
     "paid": checks.is_list(checks.is_number),
     "stacks": checks.is_list(checks.is_duration, 2),

@@ -16,7 +16,7 @@ import numpy as np
 import pyspiel
 
 from spiel_cr.common import atomic
-from spiel_cr.common import record_checks as checks
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.json_log import Record
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import referee
@@ -131,9 +131,9 @@ def play_tournament(
 _LINE: dict[str, checks.Test] = {
     "returns": checks.is_list(checks.is_number, 2),
     "seconds": checks.is_list(checks.is_list(checks.is_duration), 2),
-    "late_moves": checks.is_list(checks.optional(checks.is_whole), 2),
-    "programs_compiled": checks.is_list(checks.is_whole, 2),
-    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_whole, 2)), 2),
+    "late_moves": checks.is_list(checks.optional(checks.is_count), 2),
+    "programs_compiled": checks.is_list(checks.is_count, 2),
+    "unmet": checks.is_list(checks.optional(checks.is_list(checks.is_count, 2)), 2),
 }
 _AS_PLAYER = ("mean_as_player_0", "mean_as_player_1")
 
@@ -156,7 +156,7 @@ class _Matches:
         self._bounds, self._observers = bounds, observers
 
     def check(self, record: Record) -> None:
-        checks.check_fields(record, {"actions": checks.is_list(checks.is_whole)})
+        checks.check_fields(record, {"actions": checks.is_list(checks.is_count)})
         checks.check_fields(record, _LINE)
         if self.values is not None:
             checks.check_fields(record, {"aivat": checks.is_number})

@@ -50,7 +50,7 @@ class Streamed:
         Raises:
           ValueError: the policy's answers are no probabilities; or the checkpoint is of
             another game or policy.
-          DamagedFileError: the checkpoint was changed since it was written.
+          CorruptFileError: the checkpoint was changed since it was written.
         """
         begun = time.perf_counter()
         with tqdm(desc="infosets", disable=not self.progress) as bar:

@@ -14,11 +14,10 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
-from spiel_cr.common.announcing import announce, is_wanted, listening
 from spiel_cr.common.checks import check_seed
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import announce, is_wanted, listening, short_repr
 from spiel_cr.evaluation import response_matches
 from spiel_cr.evaluation.opponent import (
     Again,
@@ -58,7 +57,7 @@ def respond(
     config: ResponseConfig,
     *,
     states: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Seat:
     """Finds a response, and measures it.
 
@@ -194,9 +193,9 @@ def _matches(
 ) -> list[Played]:
     """Matches of a responder, who is made again in workers; those on forms stay."""
     if not isinstance(responder, StateResponder):
-        executor = HERE
+        executor = IN_PROCESS
     sent = target.sent(executor, config.seed)
-    setup = sent, player, config, responder if executor.is_here else None
+    setup = sent, player, config, responder if executor.is_in_process else None
     tasks = {number: number for number in range(config.matches)}
     played = []
     for match in tqdm(
@@ -207,7 +206,7 @@ def _matches(
         disable=not is_wanted(),
     ):
         played.append(match)
-        if not executor.is_here and isinstance(target.policy, TablePolicy):
+        if not executor.is_in_process and isinstance(target.policy, TablePolicy):
             target.policy.asked += match.asked[0]
             target.policy.unmet += match.asked[1]
     return played

@@ -17,13 +17,13 @@ from open_spiel.python import policy as openspiel_policy
 from tqdm import tqdm
 
 from spiel_cr.common import atomic, storage
-from spiel_cr.common import record_checks as checks
-from spiel_cr.common.announcing import announce, is_wanted
+from spiel_cr.common import json_records as checks
 from spiel_cr.common.checks import check_choice, check_iterations, check_seed
 from spiel_cr.common.errors import GameTooLargeError
-from spiel_cr.common.executing import HERE, Executor
-from spiel_cr.common.json_log import JsonLog, Record, has_begun
+from spiel_cr.common.executor import IN_PROCESS, Executor
+from spiel_cr.common.json_log import JsonLog, Record, has_lines
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation import openspiel_evaluator, traversal
 from spiel_cr.evaluation.opponent import build_for_evaluation, load_target
@@ -47,13 +47,13 @@ EVALUATORS = ("traversing", "playing")
 MATCHES = 1000
 # What lines hold of all players, of those that are asked, and of those that play.
 _LINE: dict[str, checks.Test] = {
-    "repeat": checks.is_whole,
-    "seat": lambda value: checks.is_whole(value) and value < 2,
+    "repeat": checks.is_count,
+    "seat": lambda value: checks.is_count(value) and value < 2,
     "work": checks.is_table(checks.is_duration),
 }
 _ASKED: dict[str, checks.Test] = {"behaviour": checks.is_list(checks.is_duration)}
 _PLAYED: dict[str, checks.Test] = {
-    "match": checks.is_whole,
+    "match": checks.is_count,
     "keys": checks.is_list(checks.is_text),
     "policies": checks.is_list(checks.is_list(checks.is_duration)),
     "utility": checks.is_number,
@@ -124,7 +124,7 @@ def evaluate_repeatedly(
     out: atomic.Path | None = None,
     *,
     memory_limit: Limit = None,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Evaluations:
     """Evaluates bots; what is in the folder already is not asked or played again.
 
@@ -142,7 +142,7 @@ def evaluate_repeatedly(
       ValueError: a bad bot, or a folder with another evaluation in it.
     """
     # What is finished is shown again though the bot's file is gone.
-    if not (out and has_begun(out, config.evaluator)):
+    if not (out and has_lines(out, config.evaluator)):
         bot_strings.read_bot(bot)
     compiled = _compiled(game, bot, config.evaluator, memory_limit)
     if not openspiel_evaluator.is_too_deep(compiled):  # otherwise spiel_cr evaluates
@@ -164,7 +164,9 @@ def evaluate_repeatedly(
         keys = list(_keys(config))
         left = [key for key in keys if key not in log.records]
         asked = executor.map(
-            _Asked, (compiled, bot, config.seed, executor.is_here), {k: k for k in left}
+            _Asked,
+            (compiled, bot, config.seed, executor.is_in_process),
+            {k: k for k in left},
         )
         shown = config.plays and is_wanted()
         for _, record in tqdm(asked, "matches", len(left), disable=not shown):

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from spiel_cr.common import storage
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.json_log import Record
+from spiel_cr.common.messages import announce
 from spiel_cr.evaluation.opponent import Target
 from spiel_cr.evaluation.responses import table_response as settings
 from spiel_cr.evaluation.responses.root_search import RootSearch

@@ -9,9 +9,9 @@ from open_spiel.python.algorithms import expected_game_score, exploitability
 from tqdm import tqdm
 
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import is_wanted
 from spiel_cr.common.checks import check_choice
 from spiel_cr.common.errors import GameTooLargeError, InvalidGameError
+from spiel_cr.common.messages import is_wanted
 from spiel_cr.games.opening import estimate
 from spiel_cr.games.opening.game_checks import impossible_outcomes
 from spiel_cr.games.tree.tree import GameTree
@@ -228,5 +228,5 @@ def judge_result(
     if by == "openspiel":
         return judge(result.game, result.average_policy())
     low, high = result.value_bounds()
-    value = best_responses.behaviour_value(*result.laid_out())
+    value = best_responses.behaviour_value(*result.sequence_form_and_average())
     return Verdict(high - low, value, "spiel_cr", (low, high))

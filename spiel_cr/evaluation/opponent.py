@@ -19,10 +19,10 @@ from tqdm import tqdm
 
 from spiel_cr.abstraction.gameshrink.merging import merged
 from spiel_cr.common import memory
-from spiel_cr.common.announcing import announce, is_wanted
 from spiel_cr.common.errors import GameTooLargeError, ImperfectRecallError
-from spiel_cr.common.executing import HERE, Executor, in_order
+from spiel_cr.common.executor import IN_PROCESS, Executor, in_order
 from spiel_cr.common.memory import Limit
+from spiel_cr.common.messages import announce, is_wanted
 from spiel_cr.evaluation.abrupt_phantom import Streamed
 from spiel_cr.evaluation.response_config import Behaviours
 from spiel_cr.evaluation.result import seated
@@ -149,7 +149,7 @@ class Target(NamedTuple):
 
     def sent(self, executor: Executor, seed: int) -> "Target | Again":
         """What `made_again` takes where tasks are done; `seed` as of `load_target`."""
-        if executor.is_here:
+        if executor.is_in_process:
             return self
         return self.name, self.tree or self.game, seed
 
@@ -170,7 +170,7 @@ def load_target(
     memory_limit: Limit = None,
     seconds: float = math.inf,
     progress: bool = False,
-    executor: Executor = HERE,
+    executor: Executor = IN_PROCESS,
 ) -> Target:
     """Opens a game and a player of it.
 
@@ -223,7 +223,7 @@ def load_target(
         if whole:
             raise
     tree = laid if isinstance(laid, GameTree) else None
-    dealt = not executor.is_here and _is_long(named, tree)
+    dealt = not executor.is_in_process and _is_long(named, tree)
     if named is None:
         _check_belongs(given, tree)
         if tree is None:

@@ -11,12 +11,9 @@ import pyspiel
 from open_spiel.python import policy as openspiel_policy
 
 from spiel_cr.common import atomic
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.common.statistics import mean_and_half_width
 from spiel_cr.evaluation.responses.state_responder import BeliefRecord
-from spiel_cr.games.simulation.key_making import RULES, STRINGS
-from spiel_cr.games.simulation.rules_source import RulesSource
-from spiel_cr.solvers.mccfr.table.table_files import save_table_policy
 from spiel_cr.solvers.mccfr.table.table_policy import TablePolicy
 
 # Gains below this share of the payoffs are rounding.
@@ -251,10 +248,9 @@ class Exploited:
         files = []
         for seat, policy in zip(self.seats, self.responses, strict=True):
             if isinstance(policy, TablePolicy):
-                kind = RULES if isinstance(policy.source, RulesSource) else STRINGS
                 said = {"responds_to": self.name, "player": seat.player}
                 files.append(path / f"response{seat.player}.npz")
-                save_table_policy(files[-1], policy, kind, said)
+                policy.save(files[-1], said)
         return files
 
     def report(self) -> dict[str, Any]:

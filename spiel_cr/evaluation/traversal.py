@@ -20,8 +20,8 @@ import numpy as np
 import pyspiel
 from tqdm import tqdm
 
-from spiel_cr.common.errors import HiddenTurnsError
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.errors import UncountableTurnsError
+from spiel_cr.common.messages import short_repr
 from spiel_cr.evaluation import openspiel_evaluator
 from spiel_cr.evaluation.referee import statistics_of
 from spiel_cr.games.histories import states_in_order
@@ -225,7 +225,7 @@ def by_subgames(compiled: GameTree, player: int) -> np.ndarray:
     order = np.argsort(levels, kind="stable")
     try:
         subgame = decompose(compiled, player).player_subgame
-    except HiddenTurnsError:
+    except UncountableTurnsError:
         return order
     # Nodes of the tree of subgames, which is walked depth-first; those of -1 open none,
     # and belong to the last one.

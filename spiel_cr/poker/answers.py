@@ -17,7 +17,7 @@ from spiel_cr.policies.public_node_names import find_node, names_at
 from spiel_cr.policies.public_tree_policy import PublicTreePolicy
 
 
-class Answers(NamedTuple):
+class HandAnswers(NamedTuple):
     """The hands of the player who acts at a public node; H signals, A actions.
 
     Hands that differ only by suits that are alike are one signal, named by one of them.
@@ -81,7 +81,7 @@ def json_number(value: Any) -> float | None:
 
 def answers(
     policy: PublicTreePolicy, node: str = "", *, form: SequenceForm | None = None
-) -> Answers:
+) -> HandAnswers:
     """What each hand does at a public node, and what it is worth against the opponent.
 
     Args:
@@ -113,7 +113,7 @@ def answers(
             decisions.block(actions, number) / np.where(seen > 0, seen, np.nan)[:, None]
         )
     reader: Any = signals.reader
-    return Answers(
+    return HandAnswers(
         path,
         player,
         round,

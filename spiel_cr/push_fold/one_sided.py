@@ -19,14 +19,14 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from spiel_cr.common.checks import check_whole
+from spiel_cr.common.checks import check_integer
 from spiel_cr.common.errors import GameTooLargeError
 from spiel_cr.push_fold import outer, rules
 from spiel_cr.push_fold.engine import InnerSettings
 from spiel_cr.push_fold.hands import HandTables
-from spiel_cr.push_fold.outer import Round
+from spiel_cr.push_fold.outer import OuterRound
 from spiel_cr.push_fold.rules import Outcome
-from spiel_cr.push_fold.tournament import Setting
+from spiel_cr.push_fold.tournament import TournamentSetting
 
 # Of `guarantee`, unless it is told.
 ROUNDS, STEPS = 4, 1000
@@ -86,12 +86,12 @@ class Guarantee(NamedTuple):
 
 
 def guarantee(
-    setting: Setting,
+    setting: TournamentSetting,
     tables: HandTables,
     *,
     rounds: int | None = None,
     steps: int | None = None,
-    on_round: Callable[[int, Round], None] | None = None,
+    on_round: Callable[[int, OuterRound], None] | None = None,
 ) -> Guarantee:
     """Finds a jam-or-fold strategy, and what it wins against whatever opponent.
 
@@ -114,8 +114,8 @@ def guarantee(
     """
     rounds = ROUNDS if rounds is None else rounds
     steps = STEPS if steps is None else steps
-    check_whole(rounds, "rounds", 1)
-    check_whole(steps, "steps", 1)
+    check_integer(rounds, "rounds", 1)
+    check_integer(steps, "steps", 1)
     check_room(setting)
     game = OneSided(setting, tables)
     for last in outer.rounds(game, "pi-fp", InnerSettings(steps, steps)):
@@ -130,7 +130,7 @@ def guarantee(
     return Guarantee(np.arange(1, setting.total), lower, upper, gap, last.profile)
 
 
-def check_room(setting: Setting) -> None:
+def check_room(setting: TournamentSetting) -> None:
     """Refuses what `guarantee` refuses; see there."""
     if setting.players != 2:
         raise ValueError(
@@ -155,7 +155,7 @@ class OneSided:
     small blind K is 1, and the rest of the array is not used.
     """
 
-    def __init__(self, setting: Setting, tables: HandTables) -> None:
+    def __init__(self, setting: TournamentSetting, tables: HandTables) -> None:
         """Lists all stages."""
         self.most = setting.total - 1
         self.tables = tables
@@ -305,7 +305,7 @@ class OneSided:
         return np.linalg.solve(np.eye(len(paid)) - step, paid)
 
 
-def _stages(setting: Setting, seat: int) -> Stages:
+def _stages(setting: TournamentSetting, seat: int) -> Stages:
     """Stages for 1 to total - 1 chips of ours.
 
     Args:

@@ -51,7 +51,7 @@ class StochasticGame(Protocol):
         """Values [N, n] where each player alone plays by `replies` to the end."""
 
 
-class Round(NamedTuple):
+class OuterRound(NamedTuple):
     """After a round of a loop.
 
     Attributes:
@@ -72,8 +72,8 @@ def rounds(
     algorithm: str,
     inner: InnerSettings,
     *,
-    start: Round | None = None,
-) -> Iterator[Round]:
+    start: OuterRound | None = None,
+) -> Iterator[OuterRound]:
     """Runs a loop, for ever.
 
     Args:
@@ -87,7 +87,7 @@ def rounds(
     """
     check_choice(algorithm, "algorithm", ALGORITHMS)
     if start is None:
-        start = Round(0, game.start_profile(), game.start_values(), np.inf)
+        start = OuterRound(0, game.start_profile(), game.start_values(), np.inf)
     number, profile, values, _ = start
     while True:
         number += 1
@@ -100,7 +100,7 @@ def rounds(
             new = game.evaluate(profile)
         change = float(np.abs(new - values).max())
         values = new
-        yield Round(number, profile, values, change)
+        yield OuterRound(number, profile, values, change)
 
 
 def best_deviation(

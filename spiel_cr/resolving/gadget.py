@@ -23,7 +23,7 @@ from spiel_cr.games.sequence_form.decisions import Decisions, Payoffs, sum_payof
 from spiel_cr.games.sequence_form.layout import SequenceForm, build
 from spiel_cr.games.sequence_form.locking import Rows
 from spiel_cr.resolving.decomposition import Decomposition
-from spiel_cr.resolving.gadget_fronts import Front, Gadget, make_front
+from spiel_cr.resolving.gadget_fronts import Gadget, GadgetFront, make_front
 
 
 class Choices(NamedTuple):
@@ -79,7 +79,7 @@ class Forest:
     augmented: np.ndarray
     other: np.ndarray
     next_augmented: np.ndarray
-    front: Front
+    front: GadgetFront
 
     @property
     def other_first(self) -> bool:
@@ -203,7 +203,7 @@ def _opponent_side(
     d: Decomposition,
     layer: int,
     inside: _Inside,
-    front: Front,
+    front: GadgetFront,
     truncation: Truncation | None,
 ) -> tuple[Decisions, np.ndarray, np.ndarray, np.ndarray]:
     """Return o's side of a forest, and where it pays.

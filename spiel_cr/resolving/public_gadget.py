@@ -7,7 +7,8 @@ private states. Above each root of the next layer o has a decision with a single
 at whose infosets solvers report the values that the next gadget needs.
 
 A forest has all roots of a layer and all private states, or one root and the private
-states of one board (see `public_layers.py`), which is what a player meets in a match.
+states of one board (see `public_decomposition.py`), which is what a player meets in a
+match.
 """
 
 import dataclasses
@@ -20,8 +21,8 @@ from spiel_cr.games.public_tree.form import build
 from spiel_cr.games.public_tree.public_terms import Constants, PublicSide, PublicTerms
 from spiel_cr.games.sequence_form.layout import SequenceForm
 from spiel_cr.resolving.gadget_fronts import make_front
-from spiel_cr.resolving.public_deals import Deal, full_deal
-from spiel_cr.resolving.public_layers import PublicDecomposition
+from spiel_cr.resolving.public_deals import BoardDeal, full_deal
+from spiel_cr.resolving.public_decomposition import PublicDecomposition
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,7 +51,7 @@ class PublicSubgame:
 
     player: int
     sides: tuple[PublicSide, PublicSide]
-    deal: Deal
+    deal: BoardDeal
     terms: PublicTerms
     term_root: np.ndarray
     root_round: np.ndarray
@@ -175,7 +176,7 @@ def cut_public(
     d: PublicDecomposition,
     layer: int,
     roots: np.ndarray | None = None,
-    deal: Deal | None = None,
+    deal: BoardDeal | None = None,
     *,
     gadget: bool = True,
 ) -> PublicSubgame:
@@ -216,7 +217,7 @@ def cut_public(
     )
 
 
-class _Nodes(NamedTuple):
+class _SubgameNodes(NamedTuple):
     """Public nodes of a subgame, int64 or int32 each, ascending.
 
     Attributes:
@@ -237,7 +238,7 @@ class _Nodes(NamedTuple):
 
 def _nodes(
     d: PublicDecomposition, layer: int, roots: np.ndarray, gadget: bool
-) -> _Nodes:
+) -> _SubgameNodes:
     """Return the nodes of a subgame; arguments as in `cut_public`."""
     # All nodes belong to the first layer's game, those above its roots, too.
     tops = d.roots[roots] if layer > 1 else np.zeros(1, np.int32)
@@ -246,12 +247,12 @@ def _nodes(
     actor = d.game.betting.player[inside]
     player, opponent = inside[actor == d.player], inside[actor == 1 - d.player]
     passed = tops if gadget else tops[:0]
-    return _Nodes(
+    return _SubgameNodes(
         tops, levels, player, opponent, passed, player[d.layer[player] == layer + 1]
     )
 
 
-class _Sequences(NamedTuple):
+class _NodeSequences(NamedTuple):
     """Public sequences that lead to nodes, int32 [all nodes] each; 0 outside.
 
     Attributes:
@@ -271,7 +272,7 @@ class _Sequences(NamedTuple):
     opponent_actions: np.ndarray
 
 
-def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
+def _sequences(d: PublicDecomposition, nodes: _SubgameNodes) -> _NodeSequences:
     """Number both players' sequences, and follow them down from the tops."""
     betting, i = d.game.betting, d.player
     passed, further = nodes.passed, nodes.next_roots
@@ -302,11 +303,14 @@ def _sequences(d: PublicDecomposition, nodes: _Nodes) -> _Sequences:
         free = level[passing[level] == 0]
         opponent[free] = above[free]
         behind[level] = behind[up]
-    return _Sequences(player, above, opponent, behind, num_actions)
+    return _NodeSequences(player, above, opponent, behind, num_actions)
 
 
 def _sides(
-    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+    d: PublicDecomposition,
+    nodes: _SubgameNodes,
+    sequences: _NodeSequences,
+    deal: BoardDeal,
 ) -> tuple[PublicSide, PublicSide]:
     """Return each player's public decisions, in the order of players."""
     rounds = d.game.betting.round - deal.first
@@ -327,7 +331,10 @@ def _sides(
 
 
 def _terms(
-    d: PublicDecomposition, nodes: _Nodes, sequences: _Sequences, deal: Deal
+    d: PublicDecomposition,
+    nodes: _SubgameNodes,
+    sequences: _NodeSequences,
+    deal: BoardDeal,
 ) -> tuple[PublicTerms, np.ndarray]:
     """Return the payoffs inside, and the index of the top above each, int32 [T]."""
     terms, inside = d.game.terms, np.zeros(len(d.game.betting), bool)
@@ -353,7 +360,7 @@ def _infosets(
     d: PublicDecomposition,
     roots: np.ndarray,
     first: np.ndarray,
-    deal: Deal,
+    deal: BoardDeal,
     player: int,
 ) -> np.ndarray:
     """Return numbers of a player's (augmented) infosets at some of `d.roots`, int32."""
@@ -365,7 +372,7 @@ def _infosets(
     return np.concatenate(fragments or [np.zeros(0, np.int32)]).astype(np.int32)
 
 
-def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: Deal) -> np.ndarray:
+def _subgames(d: PublicDecomposition, roots: np.ndarray, deal: BoardDeal) -> np.ndarray:
     """Number the subgame (root and board) of each infoset of i at roots, int32."""
     labels = [
         d.boards[deal.first + number][d.player][signals]

@@ -1,9 +1,9 @@
 """Subgames of a public-tree game, for the resolver of one player.
 
-A subgame is a public node where the player acts, with a board (see `public_layers.py`).
-The memory of a match is small, unlike a strategy of the complete game: action
-probabilities at the public nodes that the player visited, and the opponent's
-counterfactual values at possible next ones, private state by private state.
+A subgame is a public node where the player acts, with a board (see
+`public_decomposition.py`). The memory of a match is small, unlike a strategy of the
+complete game: action probabilities at the public nodes that the player visited, and the
+opponent's counterfactual values at possible next ones, private state by private state.
 """
 
 import dataclasses
@@ -16,9 +16,13 @@ import pyspiel
 
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.public_tree.kernels import lay_out
-from spiel_cr.resolving.public_deals import Deal, Deals
+from spiel_cr.resolving.public_deals import BoardDeal, BoardDeals
+from spiel_cr.resolving.public_decomposition import (
+    betting_kinds,
+    decompose_public,
+    reach_of,
+)
 from spiel_cr.resolving.public_gadget import PublicSubgame, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public, reach_of
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
@@ -87,7 +91,7 @@ class PublicSubgames:
         assert isinstance(solver, CFRConfig)
         self._algorithm = solver
         self.decomposition = decompose_public(game, player)
-        self._deals = Deals(self.decomposition)
+        self._deals = BoardDeals(self.decomposition)
         self._finder = game.finder
 
     def blank(self) -> PublicMemory:
@@ -131,24 +135,14 @@ class PublicSubgames:
         d, betting = self.decomposition, self.game.betting
         round_ = int(betting.round[node])
         ids = []
-        while node >= 0:
-            layer, above = int(d.layer[node]), int(betting.round[node])
-            if layer == 1:
-                ids.append(_FULL_GAME)
-                break
-            then = self.game.ancestors(self.player, round_, above)[signal]
-            board = int(d.boards[above][self.player][then])
-            ids.append(PublicSubgameId(layer, node, board))
-            node = self._player_node_above(node)
-        return ids[::-1]
-
-    def _player_node_above(self, node: int) -> int:
-        """Return the player's last public node above one of them, or -1."""
-        betting = self.game.betting
-        node = int(betting.parent[node])
-        while node >= 0 and betting.player[node] != self.player:
+        while d.layer[node] > 1:
+            if betting.player[node] == self.player:
+                above = int(betting.round[node])
+                then = self.game.ancestors(self.player, round_, above)[signal]
+                board = int(d.boards[above][self.player][then])
+                ids.append(PublicSubgameId(int(d.layer[node]), node, board))
             node = int(betting.parent[node])
-        return node
+        return [_FULL_GAME, *ids[::-1]]
 
     def _examples(self) -> list[PublicSubgameId]:
         """Return a subgame for each compiled function but that of the complete game."""
@@ -181,7 +175,7 @@ class PublicSubgames:
             sizes.setdefault((*counts, *shapes), board)
         return sizes
 
-    def _deal(self, subgame_id: PublicSubgameId) -> Deal:
+    def _deal(self, subgame_id: PublicSubgameId) -> BoardDeal:
         if subgame_id == _FULL_GAME:
             return self._deals.whole
         return self._deals.of_board(

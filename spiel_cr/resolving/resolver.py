@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.public_tree.game import PublicTreeGame
 from spiel_cr.games.tree.tree import GameTree
 from spiel_cr.resolving import subgame_sampling
@@ -28,7 +28,7 @@ from spiel_cr.solvers.cfr import cfr
 
 
 @dataclasses.dataclass
-class Match:
+class MatchMemory:
     """The memory of a re-solving player in a match.
 
     Attributes:
@@ -80,7 +80,7 @@ class Resolver:
             else TreeSubgames(game, player, config, seed=seed)
         )
         self._clock = Clock(config.move_ms, config.iterations)
-        self._start = Match(self.subgames.blank())
+        self._start = MatchMemory(self.subgames.blank())
         (group, ids), *others = self.subgames.warm_ups()
         self._warm_up(group, ids)
         if ids:
@@ -101,11 +101,11 @@ class Resolver:
         """Return statistics since construction."""
         return self._clock.statistics
 
-    def match(self) -> Match:
+    def match(self) -> MatchMemory:
         """Return the memory at the start of a match."""
-        return Match(self._start.memory.copy(), set(self._start.solved))
+        return MatchMemory(self._start.memory.copy(), set(self._start.solved))
 
-    def strategy(self, match: Match, decision: Decision) -> np.ndarray:
+    def strategy(self, match: MatchMemory, decision: Decision) -> np.ndarray:
         """Compute the player's action probabilities at one of its decisions.
 
         Solves the subgames on the way there that this match has not solved yet: in a
@@ -149,11 +149,11 @@ class Resolver:
                 if first:
                     of = f"{number} of {len(ids)}"
                     announce(f"player {self.player}: warming up {group} {of}")
-                self._solve(Match(self.subgames.blank()), subgame_id, None, 1)
+                self._solve(MatchMemory(self.subgames.blank()), subgame_id, None, 1)
 
     def _solve(
         self,
-        match: Match,
+        match: MatchMemory,
         subgame_id: SubgameId,
         deadline: float | None,
         most: int | None = None,

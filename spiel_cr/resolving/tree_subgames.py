@@ -13,44 +13,16 @@ from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
 from spiel_cr.resolving.decomposition import decompose
 from spiel_cr.resolving.gadget import Truncation
+from spiel_cr.resolving.layer_subgames import Layer, Subgame, best_response_values
 from spiel_cr.resolving.leaves.continuations import Continuations
 from spiel_cr.resolving.leaves.leaf_strings import parse_leaf
 from spiel_cr.resolving.resolving_config import ResolvingConfig
 from spiel_cr.resolving.roles import LayerState, initial_state
 from spiel_cr.resolving.sampled_subgames import SampledLayer, sampled_layers
-from spiel_cr.resolving.subgame_games import Layer, Subgame, best_response_values
 from spiel_cr.resolving.subgames import Solve, full_width_solver
 from spiel_cr.resolving.truncation import truncate_layer
 from spiel_cr.solvers.cfr.cfr_config import CFRConfig
 from spiel_cr.solvers.representation import TREE
-
-
-class InfosetFinder:
-    """Index of a player's infosets by its information-state strings."""
-
-    def __init__(self, tree: GameTree, player: int) -> None:
-        """Index the player's infosets."""
-        self._tree, self._player = tree, player
-        keys = tree.infosets[player].keys
-        self._numbers = {key: number for number, key in enumerate(keys)}
-
-    def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
-        """Return the player's infoset in a state, and OpenSpiel's actions there.
-
-        Raises:
-          ValueError: If the state is of another game.
-        """
-        key = state.information_state_string(self._player)
-        infoset = self._numbers.get(key)
-        if infoset is None:
-            raise ValueError(
-                f"player {self._player} has no information state {key!r} in "
-                f"{self._tree.game}; the bot was made for another game"
-            )
-        infosets = self._tree.infosets[self._player]
-        first = int(infosets.decisions.first_sequence[infoset]) - 1
-        count = int(infosets.decisions.num_actions[infoset])
-        return infoset, infosets.actions[first : first + count].tolist()
 
 
 class TreeSubgameId(NamedTuple):
@@ -87,7 +59,10 @@ class TreeSubgames:
             self._responses = OpponentResponses(d)
         self._decisions = d.decisions
         self._random = np.random.default_rng(seed)
-        self._finder = InfosetFinder(tree, player)
+        self._tree = tree
+        if len(histories := tree.infosets[player].history):
+            # The index of information states is built before the first match.
+            tree.infoset_of(tree.state_at(int(histories[0])))
 
         def ahead(number: int) -> Truncation | None:
             if config.depth is None:
@@ -113,7 +88,8 @@ class TreeSubgames:
 
     def decision(self, state: pyspiel.State) -> tuple[int, list[int]]:
         """See `Subgames`."""
-        return self._finder.decision(state)
+        player, infoset = self._tree.infoset_of(state)
+        return infoset, self._tree.actions(player, infoset).tolist()
 
     def subgames_to(self, infoset: int) -> list[TreeSubgameId]:
         """See `Subgames`."""

@@ -11,7 +11,7 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from spiel_cr.common import pictures
+from spiel_cr.common import figures
 from spiel_cr.eval.adapters import registry
 from spiel_cr.eval.cli import compare, main
 from spiel_cr.eval.reporting import (
@@ -294,7 +294,7 @@ def test_curves_are_where_they_belong(folder):
     """Both axes logarithmic; nothing lies below rounding; seeds have bands."""
     first = summary.summarise(SETTINGS, records())[0]
     series = curves.series_of(first.rows, against="seconds")
-    (axis,) = pictures.panels(size=(5, 4))
+    (axis,) = figures.panels(size=(5, 4))
     curves._draw(axis, series)
     assert (axis.get_xscale(), axis.get_yscale()) == ("log", "log")
     lines = {line.get_label(): line for line in axis.get_lines()}
@@ -335,9 +335,9 @@ def first_title(game, name):
 
 def test_pictures_without_any_point_are_drawn():
     """As of a run that was interrupted before its first curve."""
-    (axis,) = pictures.panels(size=(5, 4))
+    (axis,) = figures.panels(size=(5, 4))
     curves._draw(axis, [curves.Series("cfr+", [], True, True)])
-    pictures.save_svg(axis.figure, io.StringIO())
+    figures.save_svg(axis.figure, io.StringIO())
 
 
 def test_compiling_is_a_bar_beside_seconds(folder):

@@ -13,9 +13,9 @@ from spiel_cr.policies import conversions
 from spiel_cr.policies.best_responses import nash_conv, reach_of
 from spiel_cr.resolving import continual, decomposition
 from spiel_cr.resolving.gadget import build_forest
-from spiel_cr.resolving.public_deals import Deals
+from spiel_cr.resolving.public_deals import BoardDeals
+from spiel_cr.resolving.public_decomposition import betting_kinds, decompose_public
 from spiel_cr.resolving.public_gadget import build_public_forest, cut_public
-from spiel_cr.resolving.public_layers import betting_kinds, decompose_public
 from spiel_cr.solvers.representation import GameOptions
 from tests.support import detection, games
 
@@ -150,7 +150,7 @@ def test_the_form_is_as_asked_for():
     small = "python_leduc_poker(max_raises=1)"
     found = continual.resolve(small, "cfr+", 20, options=GameOptions("public-tree"))
     expected = continual.resolve(small, "cfr+", 20)
-    assert found.signals is not None
+    assert found.game_form is not None
     assert expected.tree is not None
     assert abs(found.nash_conv() - expected.nash_conv()) < 1e-12
 
@@ -182,7 +182,7 @@ def test_boards_make_up_the_forest(name, player):
     """All boards of all roots together have the forest's payoffs."""
     d = public(name, player)
     reach = random_reach(d.decisions, 5)
-    deals = Deals(d)
+    deals = BoardDeals(d)
     for layer in range(2, d.num_layers + 1):
         values = np.random.default_rng(layer).normal(size=len(d.augmented_layer))
         whole = build_public_forest(d, layer, reach, values)

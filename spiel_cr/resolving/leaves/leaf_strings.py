@@ -10,8 +10,8 @@ from typing import Any, Literal, get_args
 
 from spiel_cr.common.checks import check_choice, check_iterations
 from spiel_cr.common.parameters import parse
+from spiel_cr.policies.behaviour_files import check_tabular_file
 from spiel_cr.policies.leaf_values import HistoryValues, LeafValue, UniformValue
-from spiel_cr.policies.result import check_tabular_file
 from spiel_cr.resolving.leaves.continuations import Continuations
 
 DepthUnit = Literal["moves", "rounds"]
@@ -37,7 +37,7 @@ def parse_leaf(leaf: object) -> HistoryValues:
 
     Raises:
       ValueError: none of these, or a bad parameter.
-      OSError, DamagedFileError: a file is not there, or not what it must be.
+      OSError, CorruptFileError: a file is not there, or not what it must be.
     """
     leaf = DEFAULT if leaf is None else leaf
     if isinstance(leaf, str):
@@ -72,7 +72,7 @@ def leaf_files(leaf: str) -> tuple[str, ...]:
     Raises:
       ValueError: it cannot be read.
     """
-    parameters = parse(leaf, "leaf").given
+    parameters = parse(leaf, "leaf").values
     return (parameters["path"],) if "path" in parameters else ()
 
 
@@ -88,7 +88,7 @@ def check_lookahead(
 
     Raises:
       ValueError: a bad depth or unit, or a unit or leaf without a depth.
-      OSError, DamagedFileError: as `parse_leaf`.
+      OSError, CorruptFileError: as `parse_leaf`.
     """
     check_choice(depth_unit, "depth_unit", get_args(DepthUnit))
     parse_leaf(leaf)

@@ -16,7 +16,7 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator, Nodes
 from spiel_cr.resolving.constraints import BelowLookahead
 from spiel_cr.resolving.decomposition import Decomposition
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
-from spiel_cr.resolving.lookahead.snapshot import Snapshot
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot
 
 
 class Incumbent(Protocol):
@@ -26,7 +26,7 @@ class Incumbent(Protocol):
         """See `Blueprint.play`."""
 
 
-class _Level(NamedTuple):
+class _LevelBelow(NamedTuple):
     """Histories with the same number of moves.
 
     Attributes:
@@ -41,18 +41,20 @@ class _Level(NamedTuple):
     player_last: np.ndarray
     opponent_last: np.ndarray
 
-    def select(self, chosen: np.ndarray) -> "_Level":
+    def select(self, chosen: np.ndarray) -> "_LevelBelow":
         nodes, *columns = self
-        return _Level(nodes.select(chosen), *(column[chosen] for column in columns))
+        return _LevelBelow(
+            nodes.select(chosen), *(column[chosen] for column in columns)
+        )
 
-    def append(self, more: "_Level") -> "_Level":
+    def append(self, more: "_LevelBelow") -> "_LevelBelow":
         nodes = Nodes(*map(_joined, self.nodes, more.nodes))
-        return _Level(nodes, *map(_joined, self[1:], more[1:]))
+        return _LevelBelow(nodes, *map(_joined, self[1:], more[1:]))
 
 
 def walk_below(
     lookahead: LookaheadTree,
-    snapshot: Snapshot,
+    snapshot: TreeSnapshot,
     d: Decomposition,
     incumbent: Incumbent,
     most: int,
@@ -76,7 +78,7 @@ def walk_below(
     rows = table.frontier()
     order = np.argsort(snapshot.ids)
     at = order[np.searchsorted(snapshot.ids, table.id[rows], sorter=order)]
-    frontier = _Level(
+    frontier = _LevelBelow(
         table.nodes(rows),
         table.chance[rows],
         d.tree.histories.sequence[player][at].astype(np.int64),
@@ -97,7 +99,7 @@ def walk_below(
 
 
 def _walk(
-    frontier: _Level,
+    frontier: _LevelBelow,
     depth: np.ndarray,
     simulator: LabelledSimulator,
     d: Decomposition,
@@ -149,8 +151,8 @@ def _walk(
 
 
 def _children(
-    level: _Level, simulator: LabelledSimulator, player: int, incumbent: Incumbent
-) -> _Level:
+    level: _LevelBelow, simulator: LabelledSimulator, player: int, incumbent: Incumbent
+) -> _LevelBelow:
     """Return the next level, with the opponent's sequences of first actions."""
     if not len(level.player_last):
         return level
@@ -168,7 +170,7 @@ def _children(
     opponent_last = level.opponent_last[parents] + np.where(
         actor == 1 - player, place, 0
     )
-    return _Level(below, weight, level.player_last[parents], opponent_last)
+    return _LevelBelow(below, weight, level.player_last[parents], opponent_last)
 
 
 def _joined(first: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -32,7 +32,7 @@ def check_blueprint(blueprint: str | openspiel_policy.Policy | None) -> None:
       blueprint: Path of a policy file, or a policy. None: a blueprint will be sampled.
 
     Raises:
-      OSError, DamagedFileError: If its file cannot be read.
+      OSError, CorruptFileError: If its file cannot be read.
       ValueError: If it is neither.
     """
     if isinstance(blueprint, str):
@@ -61,7 +61,7 @@ def blueprint_of(
       seed: Seed for sampling.
 
     Raises:
-      OSError, DamagedFileError: If the file cannot be read.
+      OSError, CorruptFileError: If the file cannot be read.
       ValueError: If it is for another game, or has networks that the game's batched
         rules cannot query, see `DeepPolicy.check_arrays`.
       ImperfectRecallError: If a player has imperfect recall, which lookahead trees do

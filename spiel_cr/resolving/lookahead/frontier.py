@@ -19,7 +19,7 @@ _FIRST = -2
 _ACTING, _WAITING, _LAST_STEP = range(3)
 
 
-class Rows(NamedTuple):
+class TreeRows(NamedTuple):
     """Histories in any order, from which a snapshot is made.
 
     Attributes:
@@ -50,7 +50,7 @@ def breadth_first(
     """Return rows in the order of game trees, int64 [n], and where levels begin.
 
     Args:
-      first, count: `Rows.first` and `num_children`; the root is row 0.
+      first, count: `TreeRows.first` and `num_children`; the root is row 0.
     """
     levels = [np.zeros(1, np.int64)]
     while len(parents := levels[-1][count[levels[-1]] > 0]):
@@ -60,14 +60,14 @@ def breadth_first(
 
 
 def with_choices(
-    rows: Rows,
+    rows: TreeRows,
     leaves: np.ndarray,
     values: np.ndarray,
     acting: np.ndarray,
     label: np.ndarray,
     observation: np.ndarray,
     chooser: int,
-) -> Rows:
+) -> TreeRows:
     """Return rows with a decision of the opponent at each history of the frontier.
 
     Args:
@@ -86,7 +86,7 @@ def with_choices(
     missing = information < 0
     information[missing] = _last_step_of(rows, chooser)[leaves][missing]
     kind[missing] = _LAST_STEP
-    rows = Rows(*(column.copy() for column in rows))
+    rows = TreeRows(*(column.copy() for column in rows))
     rows.player[leaves] = chooser
     rows.frontier[leaves] = False
     rows.first[leaves], rows.num_children[leaves] = begins, k
@@ -97,7 +97,7 @@ def with_choices(
     seen[leaves] = np.where(acts, seen[leaves], _FIRST - label)
     parent = np.repeat(leaves, k)
     nothing = np.full(len(parent), -1)
-    added = Rows(
+    added = TreeRows(
         id=-1 - (k * rows.id[parent] + np.tile(np.arange(k), len(leaves))),
         parent=parent,
         first=nothing,
@@ -112,10 +112,10 @@ def with_choices(
     )
     rows = rows._replace(label=labels, observation=seen)
     columns = zip(rows, added, strict=True)
-    return Rows(*(np.append(old, new.astype(old.dtype)) for old, new in columns))
+    return TreeRows(*(np.append(old, new.astype(old.dtype)) for old, new in columns))
 
 
-def _last_step_of(rows: Rows, player: int) -> np.ndarray:
+def _last_step_of(rows: TreeRows, player: int) -> np.ndarray:
     """Return numbers for a player's last action and infoset, int64 [n]."""
     acts = rows.player == player
     step = np.zeros(len(rows.id), np.int64)

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.announcing import announce
 from spiel_cr.common.checks import check_seed
+from spiel_cr.common.messages import announce
 from spiel_cr.games.opening.game_checks import chance_outcomes
 from spiel_cr.games.simulation.observations import Stage, continues, observations
 from spiel_cr.resolving.clock import Clock, Statistics
@@ -77,7 +77,7 @@ class LookaheadStatistics:
 
 
 @dataclasses.dataclass(frozen=True)
-class PublicState:
+class ReachedState:
     """A public state that a match has reached.
 
     Attributes:
@@ -91,7 +91,7 @@ class PublicState:
     number: int
     tree: LookaheadTree
     ids: np.ndarray
-    after: dict[str, "PublicState | None"] = dataclasses.field(default_factory=dict)
+    after: dict[str, "ReachedState | None"] = dataclasses.field(default_factory=dict)
 
 
 class LookaheadResolver:
@@ -158,7 +158,7 @@ class LookaheadResolver:
         )
         self.blueprint = Blueprint(policy, tree.simulator)
         tree = dataclasses.replace(tree, blueprint=self.blueprint)
-        self._root = PublicState(-1, tree, tree.table.id[:1].copy())
+        self._root = ReachedState(-1, tree, tree.table.id[:1].copy())
         # Of all solutions, and of the trees that lead to them.
         self._kept_histories = 0
         announce(f"player {player}: the start")
@@ -253,7 +253,9 @@ class LookaheadResolver:
         if self._state.number == number:
             self._resolve(most, deadline)
 
-    def _next(self, key: str, look: bool, deadline: float | None) -> PublicState | None:
+    def _next(
+        self, key: str, look: bool, deadline: float | None
+    ) -> ReachedState | None:
         """Return the public state of the next decision; search for it only once.
 
         Args:
@@ -276,7 +278,7 @@ class LookaheadResolver:
                 state.after[key] = None
             return None
         tree, ids, keys = next_state
-        following = PublicState(state.number + 1, tree, ids)
+        following = ReachedState(state.number + 1, tree, ids)
         if self._may_keep(len(tree)):
             state.after.update(dict.fromkeys(keys, following))
         return following
@@ -307,7 +309,7 @@ class LookaheadResolver:
         return self._kept_histories <= _MOST_KEPT
 
     def _solve(
-        self, state: PublicState, number: int, deadline: float | None
+        self, state: ReachedState, number: int, deadline: float | None
     ) -> SolvedLookahead | None:
         tree = state.tree.focus(state.ids)
         # What leads to the place is there: it has to be laid out only.

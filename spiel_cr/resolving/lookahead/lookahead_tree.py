@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyspiel
 
-from spiel_cr.common.short_repr import short_repr
+from spiel_cr.common.messages import short_repr
 from spiel_cr.games.histories import string_at
 from spiel_cr.games.opening.batched_rules import BrokenRulesError, of_game
 from spiel_cr.games.opening.opened import open_game
@@ -22,9 +22,9 @@ from spiel_cr.games.simulation.state_source import StateSource
 from spiel_cr.policies.leaf_values import HistoryValues, leaf_utilities
 from spiel_cr.resolving.lookahead import growth
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
-from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first, with_choices
+from spiel_cr.resolving.lookahead.frontier import TreeRows, breadth_first, with_choices
 from spiel_cr.resolving.lookahead.node_table import Ids, NodeTable
-from spiel_cr.resolving.lookahead.snapshot import Snapshot, snapshot_of
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot, snapshot_of
 
 # An odd number whose bits look random, of the golden ratio.
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -261,7 +261,7 @@ class LookaheadTree:
         dropped = np.union1d(self.dropped, self.table.label[: len(parent)][lost])
         return dataclasses.replace(self, table=table, dropped=dropped)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> TreeSnapshot:
         """Return the tree as a game in tree form, which ends at the frontier.
 
         If it is the complete game, the result is bitwise identical to that of
@@ -290,7 +290,7 @@ class LookaheadTree:
         if self.leaf.k > 1:
             table.spread[new] = np.ptp(values, axis=1)
 
-    def _rows(self) -> Rows:
+    def _rows(self) -> TreeRows:
         """Return the histories, with the opponent's choices at the frontier."""
         self.value_leaves()
         table, leaves = self.table, self.table.frontier()

@@ -11,10 +11,10 @@ from spiel_cr.games.simulation.labelled import LabelledSimulator
 from spiel_cr.games.tree import infostate_strings, numbering
 from spiel_cr.games.tree.infostate_strings import lazy_strings
 from spiel_cr.games.tree.tree import GameTree, assemble
-from spiel_cr.resolving.lookahead.frontier import Rows, breadth_first
+from spiel_cr.resolving.lookahead.frontier import TreeRows, breadth_first
 
 
-class Snapshot(NamedTuple):
+class TreeSnapshot(NamedTuple):
     """A lookahead tree at one time, as a game in tree form.
 
     Attributes:
@@ -30,8 +30,8 @@ class Snapshot(NamedTuple):
 
 
 def snapshot_of(
-    rows: Rows, states: np.ndarray, simulator: LabelledSimulator
-) -> Snapshot:
+    rows: TreeRows, states: np.ndarray, simulator: LabelledSimulator
+) -> TreeSnapshot:
     """Return a lookahead tree as a game in tree form, which ends at the frontier.
 
     If it is the complete game, the result is bitwise identical to that of `build_tree`.
@@ -94,4 +94,4 @@ def snapshot_of(
     one, other = (
         labels[order] for labels, order in zip(player_labels, numbers, strict=True)
     )
-    return Snapshot(tree, rows.id[order], (one, other))
+    return TreeSnapshot(tree, rows.id[order], (one, other))

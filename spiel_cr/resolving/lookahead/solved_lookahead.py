@@ -6,7 +6,7 @@ import functools
 import numpy as np
 
 from spiel_cr.common.arrays import ranges
-from spiel_cr.common.errors import HiddenTurnsError
+from spiel_cr.common.errors import UncountableTurnsError
 from spiel_cr.games.simulation.labelled import Nodes
 from spiel_cr.policies.conversions import reach_from_behaviour
 from spiel_cr.resolving.constraints import OpponentResponses
@@ -16,7 +16,7 @@ from spiel_cr.resolving.gadget_fronts import Gadget
 from spiel_cr.resolving.lookahead.below_lookahead import walk_below
 from spiel_cr.resolving.lookahead.blueprint import Blueprint
 from spiel_cr.resolving.lookahead.lookahead_tree import LookaheadTree
-from spiel_cr.resolving.lookahead.snapshot import Snapshot
+from spiel_cr.resolving.lookahead.snapshot import TreeSnapshot
 from spiel_cr.solvers.cfr.solver import Solver
 
 
@@ -54,7 +54,7 @@ class SolvedLookahead:
 
     lookahead: LookaheadTree
     incumbent: "SolvedLookahead | Blueprint"
-    snapshot: Snapshot
+    snapshot: TreeSnapshot
     decomposition: Decomposition
     layer: int
     full_game: bool
@@ -91,12 +91,12 @@ class SolvedLookahead:
 
         Raises:
           ImperfectRecallError: If a player has imperfect recall.
-          HiddenTurnsError: If the complete tree has no layers.
+          UncountableTurnsError: If the complete tree has no layers.
         """
         snapshot = lookahead.snapshot()
         try:
             d = decompose(snapshot.tree, player)
-        except HiddenTurnsError:
+        except UncountableTurnsError:
             if roots is None:
                 raise
             return None

@@ -12,7 +12,7 @@ import time
 import pyspiel
 import pytest
 
-from spiel_cr.common import announcing
+from spiel_cr.common import messages
 from spiel_cr.eval.cli import play, signals
 from spiel_cr.eval.table import families, server, table
 from spiel_cr.eval.table.series import Series
@@ -228,7 +228,7 @@ def test_who_waits_is_told_what_is_done(monkeypatch):
     told, made = threading.Event(), Series.bot
 
     def slow(*given):
-        announcing.announce("warming up layer 1 of 4")
+        messages.announce("warming up layer 1 of 4")
         assert told.wait(10)
         return made(*given)
 

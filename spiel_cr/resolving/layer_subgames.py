@@ -62,7 +62,7 @@ class GadgetGame(NamedTuple):
       form: The gadget game.
       subgame: The subgame whose numbers it uses.
       first: The player that updates first in alternating updates, see
-        `Front.other_first`.
+        `GadgetFront.other_first`.
     """
 
     form: SequenceForm
@@ -106,8 +106,8 @@ class Layer(Mapping[int, Subgame]):
         decisions, other = forest.decisions[i], forest.decisions[o]
         player_ends, other_ends = forest.payoffs[i], forest.payoffs[o]
         subgames = d.player_subgame[forest.infosets] if count else None
-        self._side = Side(decisions, subgames)
-        other_side = Side(other, forest.front.subgames if count else None)
+        self._side = ForestSide(decisions, subgames)
+        other_side = ForestSide(other, forest.front.subgames if count else None)
         labels = np.zeros(len(forest.payoffs.values), np.int32)
         if count:
             # Every sequence of o but the empty one lies behind the gadget.
@@ -232,7 +232,7 @@ def or_ones(reach: np.ndarray) -> np.ndarray:
     return reach if reach.any() else np.ones_like(reach)
 
 
-class Side:
+class ForestSide:
     """One player's infosets in a forest, by subgame.
 
     Attributes:
@@ -262,7 +262,7 @@ class Side:
         return Decisions(parents, counts), np.searchsorted(used, ends).astype(np.int32)
 
 
-def _capacity(side: Side, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
+def _capacity(side: ForestSide, ends: np.ndarray, labels: np.ndarray) -> PaddedShape:
     """Return the smallest padded shape in which one player's side of each subgame fits.
 
     Args:
