@@ -127,7 +127,7 @@ def _test(
         )
         first = partition.first(1 - difference.player, difference.round)
         opponent_cards = "own cards to come"
-        if difference.kernel >= 0:
+        if difference.matrix >= 0:
             name = game.reader.name(
                 1 - difference.player, difference.round, first[difference.other]
             )

@@ -2,7 +2,7 @@
 
 Bets do not depend on cards, so one deal shows all of them. Two are played side by
 side: one that player 0 wins, and the same with hands swapped. That tells folds from
-showdowns, and holds OpenSpiel to what a kernel needs: the winner gets the same either
+showdowns, and holds OpenSpiel to what a matrix needs: the winner gets the same either
 way.
 """
 
