@@ -109,10 +109,10 @@ def read_player(
         if isinstance(bot, pyspiel.Bot):
             check_seat(bot, index, name)
             return bot
-        made = as_policy(bot, plain, name)
-        if made is None:
+        policy_made = as_policy(bot, plain, name)
+        if policy_made is None:
             raise _no_player(bot, name)
-        return PolicyBot(index, made, seed=seed)
+        return PolicyBot(index, policy_made, seed=seed)
 
     if isinstance(player, pyspiel.Bot):
         if seat is not None:
