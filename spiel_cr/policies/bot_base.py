@@ -78,8 +78,8 @@ def check_seat(bot: pyspiel.Bot, seat: int, name: str) -> None:
     bot_player = getattr(bot, "player_id", lambda: seat)()
     if bot_player != seat:
         raise ValueError(
-            f"{name}: a {type(bot).__name__} for seat {bot_player} was given for seat {seat}; "
-            f"make one for player {seat}, or exchange the bots"
+            f"{name}: a {type(bot).__name__} for seat {bot_player} was given for seat "
+            f"{seat}; make one for player {seat}, or exchange the bots"
         )
 
 
