@@ -89,7 +89,7 @@ class Declaration(NamedTuple):
 def public_tree_of_universal_poker(
     game: pyspiel.Game, *, suits: bool = True
 ) -> Declaration:
-    """Declares a game with two players and at most one deal of public cards to come.
+    """Declare a game with two players and at most one deal of public cards to come.
 
     Args:
       game: a `universal_poker`.
@@ -97,7 +97,7 @@ def public_tree_of_universal_poker(
         the game is the same and larger; it is there for comparison.
 
     Raises:
-      ValueError: the game has another shape, or is too large; says what to do.
+      ValueError: If the game has another shape, or is too large; says what to do.
     """
     rules = rules_of(game)
     deals = Deals(rules, suits=suits)
@@ -113,7 +113,7 @@ def declare(
     bets: Callable[[Boards], PublicTree],
     reader: type[HandReader] = HandReader,
 ) -> Declaration:
-    """Declares a game of hands and bets.
+    """Declare a game of hands and bets.
 
     Args:
       deals: what can be dealt.
@@ -121,7 +121,7 @@ def declare(
       reader: finds signals in the game's states.
 
     Raises:
-      ValueError: there are too many signals or bets; says what to do.
+      ValueError: If there are too many signals or bets; says what to do.
     """
     rules = deals.rules
     seen = [deals.boards(rules.deals[: r + 1]) for r in range(len(rules.deals))]
@@ -161,7 +161,7 @@ def declare(
 
 
 def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
-    """int32 [b, H], of all hands on some canonical boards."""
+    """Return int32 [b, H], of all hands on some canonical boards."""
     suits = deals.rules.deck.num_suits
     public = boards.every.cards[boards.canonical[board]]
     first = np.broadcast_to(
@@ -174,7 +174,7 @@ def _strengths(deals: Deals, boards: Boards, board: np.ndarray) -> np.ndarray:
 
 
 def _decisive(deals: Deals, boards: Boards) -> Deal:
-    """A deal that player 0 wins, or any deal if every showdown is a tie."""
+    """Return a deal that player 0 wins, or any deal if every showdown is a tie."""
     tie = None
     for board in range(len(boards.canonical)):
         public = boards.every.cards[boards.canonical[board]]
