@@ -331,7 +331,9 @@ def _report_stepped(arguments: Arguments, result: Result) -> dict[str, object]:
     what, speed = "sampling", f"{result.trajectories_per_second:,.0f} trajectories/s"
     if result.table is not None:
         table = result.table
-        share = table.known / table.met if table.met else None  # JSON has no NaN
+        share = (
+            table.hits / table.decisions if table.decisions else None
+        )  # JSON has no NaN
         full = "; full, so some were left out" if table.full else ""
         if table.batch is not None:
             print(f"  batch       {table.batch:,} trajectories for each player")
